@@ -1,0 +1,66 @@
+"""Short ways to write observations down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentwatch.contracts.shapes import (
+    Contract,
+    Document,
+    Finding,
+    Handoff,
+    Outcome,
+    Return,
+    Severity,
+    Todo,
+    TodoList,
+    TodoStatus,
+)
+from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.tree import DelegationTree
+
+BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)
+
+
+class Recorder:
+    """Gives out observations with rising `seq`, one second apart."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+
+    def seen(self, path: str, document: Document, *findings: Finding) -> Seen:
+        self.seq += 1
+        return Seen(self.seq, 1_000.0 + self.seq, path, f"{self.seq:064x}", document, findings)
+
+    def gone(self, path: str) -> Gone:
+        self.seq += 1
+        return Gone(self.seq, 1_000.0 + self.seq, path)
+
+
+def handoff(task_id: str | None, **more: object) -> Handoff:
+    return Handoff(task_id, f"objective of {task_id}", **more)  # type: ignore[arg-type]
+
+
+def returned(outcome: str, contract: Contract = Contract.RETURN_FORMAT, **more: object) -> Return:
+    return Return(contract, outcome.upper(), Outcome(outcome), **more)  # type: ignore[arg-type]
+
+
+def meta(outcome: str, *path: str, session: str | None = None, agent: str | None = None) -> Return:
+    return returned(outcome, Contract.RETURN_META, delegation_path=path, session_id=session, agent=agent)
+
+
+def todos(*marks: str) -> TodoList:
+    status = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": TodoStatus.DONE}
+    return TodoList(tuple(Todo(f"step {n}", status[mark], None, n) for n, mark in enumerate(marks, 1)))
+
+
+def tree_of(observations: Iterable[Observation], **settings: object) -> DelegationTree:
+    tree = DelegationTree(**settings)  # type: ignore[arg-type]
+    for observation in observations:
+        tree.apply(observation)
+    return tree
+
+
+def outline(tree: DelegationTree) -> list[str]:
+    """The tree as indented lines, `id state`."""
+    return [f"{'  ' * depth}{task.task_id} {task.state}" for task, depth in tree.preorder()]

@@ -1,0 +1,150 @@
+"""When a new attempt begins, and what each attempt holds."""
+
+from __future__ import annotations
+
+from agentwatch.contracts.shapes import Contract
+from agentwatch.delegation.tree import DelegationTree
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned, todos, tree_of
+
+
+def states(tree: DelegationTree, task_id: str) -> list[tuple[int, str]]:
+    return [(attempt.number, attempt.state) for attempt in tree.tasks[task_id].attempts]
+
+
+def rules(tree: DelegationTree, task_id: str) -> list[str]:
+    return [placed.finding.rule for placed in tree.tasks[task_id].findings]
+
+
+def test_a_handoff_rewritten_before_the_return_amends_the_attempt() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.handoff.json", handoff("a")), see("a.handoff.json", handoff("a", mode="code"))])
+    assert states(tree, "a") == [(1, "submitted")]
+    assert tree.tasks["a"].agent == "code"
+
+
+def test_a_handoff_rewritten_after_the_return_begins_the_next_attempt() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [
+            see("a.handoff.json", handoff("a")),
+            see("a.return.md", returned("failed")),
+            see("a.handoff.json", handoff("a")),
+        ]
+    )
+    assert states(tree, "a") == [(1, "failed"), (2, "submitted")]
+
+
+def test_a_return_rewritten_in_the_second_attempt_ends_the_second_attempt() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [
+            see("a.handoff.json", handoff("a")),
+            see("a.return.md", returned("failed")),
+            see("a.handoff.json", handoff("a")),
+            see("a.return.md", returned("completed")),
+        ]
+    )
+    assert states(tree, "a") == [(1, "failed"), (2, "completed")]
+
+
+def test_numbered_handoffs_are_attempts_in_the_order_of_their_numbers() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [
+            see("a-2.handoff.json", handoff("a", attempt=2)),
+            see("a.handoff.json", handoff("a")),
+            see("a.return.md", returned("failed", task_id="a", attempt=1)),
+        ]
+    )
+    assert states(tree, "a") == [(1, "failed"), (2, "submitted")]
+    assert rules(tree, "a") == []
+
+
+def test_another_session_in_the_same_file_is_the_next_attempt() -> None:
+    see = Recorder().seen
+    path = "specs/7/.return-meta.json"
+    tree = tree_of(
+        [
+            see(path, meta("working", "orchestrator", "coder", session="s1")),
+            see(path, meta("partial", "orchestrator", "coder", session="s1")),
+            see(path, meta("working", "orchestrator", "coder", session="s2")),
+            see(path, meta("completed", "orchestrator", "coder", session="s2")),
+        ]
+    )
+    assert states(tree, "specs/7/coder") == [(1, "partial"), (2, "completed")]
+
+
+def test_an_early_marker_after_a_final_return_without_session_is_the_next_attempt() -> None:
+    see = Recorder().seen
+    path = "specs/7/.return-meta.json"
+    tree = tree_of([see(path, meta("failed", agent="coder")), see(path, meta("working", agent="coder"))])
+    assert states(tree, "specs/7/coder") == [(1, "failed"), (2, "working")]
+
+
+def test_two_handoff_files_of_one_task_are_a_duplicate_and_the_first_is_shown() -> None:
+    see = Recorder().seen
+    first, second = see("x/handoff.json", handoff("a", mode="code")), see("y/handoff.json", handoff("a", mode="ask"))
+    for order in ([first, second], [second, first]):
+        tree = tree_of(order)
+        assert rules(tree, "a") == ["LNK004"]
+        assert tree.tasks["a"].agent == "code"
+        assert tree.tasks["a"].findings[0].path == "y/handoff.json"
+
+
+def test_two_return_files_of_one_attempt_are_a_duplicate_and_the_first_is_shown() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("x.md", returned("failed", task_id="a")), see("y.md", returned("completed", task_id="a"))])
+    assert rules(tree, "a") == ["LNK005"]
+    assert states(tree, "a") == [(1, "failed")]
+
+
+def test_returns_of_different_sessions_in_different_files_are_attempts() -> None:
+    see = Recorder().seen
+    contract = Contract.SUBAGENT_RETURN
+    tree = tree_of(
+        [
+            see("j/one.json", returned("failed", contract, agent="coder", session_id="s1")),
+            see("j/two.json", returned("completed", contract, agent="coder", session_id="s2")),
+        ]
+    )
+    assert states(tree, "j/coder") == [(1, "failed"), (2, "completed")]
+
+
+def test_a_return_of_another_session_than_the_handoff_breaks_rule_4() -> None:
+    see = Recorder().seen
+    observations = [
+        see("j/handoff.json", handoff("a", session_id="s1")),
+        see("j/return.json", returned("completed", Contract.SUBAGENT_RETURN, agent="coder", session_id="s2")),
+    ]
+    tree = tree_of(observations)
+    assert rules(tree, "a") == ["LNK006"]
+    assert tree.tasks["a"].state == "invalid"
+    assert tree_of(observations, strict=False).tasks["a"].state == "completed"
+
+
+def test_a_return_that_breaks_its_contract_is_invalid_unless_enforcement_is_lenient() -> None:
+    see = Recorder().seen
+    observations = [see("a.handoff.json", handoff("a")), see("a.return.md", returned("completed"), BROKEN)]
+    strict, lenient = tree_of(observations), tree_of(observations, strict=False)
+    assert (strict.tasks["a"].state, strict.tasks["a"].reported_state) == ("invalid", "COMPLETED")
+    assert lenient.tasks["a"].state == "completed"
+    assert rules(lenient, "a") == ["RET001"]
+
+
+def test_a_checklist_that_moves_is_a_sign_of_life() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.handoff.json", handoff("a")), see("a.todos.md", todos(" ", " "))])
+    assert tree.tasks["a"].state == "submitted"
+    tree.apply(see("a.todos.md", todos("x", "-")))
+    assert tree.tasks["a"].state == "working"
+    assert tree.tasks["a"].progress == (1, 2)
+
+
+def test_a_deleted_return_reopens_the_attempt() -> None:
+    recorder = Recorder()
+    tree = tree_of(
+        [recorder.seen("a.handoff.json", handoff("a")), recorder.seen("a.return.md", returned("failed"))]
+    )
+    tree.apply(recorder.gone("a.return.md"))
+    assert states(tree, "a") == [(1, "submitted")]
+    assert tree.asking() == []

@@ -1,0 +1,140 @@
+"""The tree is a function of what was observed, however the observations of different files are interleaved."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.contracts.shapes import Contract, Document, Outcome
+from agentwatch.delegation.export import tree_document
+from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.delegation.tree import DelegationTree
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
+
+IDS = ["a", "a.b", "a.b.c", "d", "e.f"]
+PATHS = [
+    "a.handoff.json",
+    "a.return.md",
+    "b.handoff.json",
+    "job/handoff.json",
+    "job/return.md",
+    "job/return-2.md",
+    "job/x.return.md",
+    "job/todos.md",
+    "job/.return-meta.json",
+    "job/sub/.return-meta-b.json",
+    "handoffs/x.json",
+    "returns/x.md",
+]
+maybe_id = st.sampled_from([None, *IDS])
+attempts = st.sampled_from([None, None, None, 1, 2])
+sessions = st.sampled_from([None, "s1", "s2"])
+agents = st.sampled_from(["orchestrator", "plan", "planner"])
+
+handoffs = st.builds(
+    handoff, maybe_id, parent_task_id=maybe_id, attempt=attempts, session_id=sessions, restores=maybe_id
+)
+returns = st.builds(
+    returned,
+    st.sampled_from([outcome.value for outcome in Outcome]),
+    st.sampled_from([Contract.RETURN_FORMAT, Contract.RETURN_META, Contract.SUBAGENT_RETURN]),
+    task_id=maybe_id,
+    attempt=attempts,
+    session_id=sessions,
+    delegation_path=st.lists(agents, max_size=3).map(tuple),
+)
+checklists = st.lists(st.sampled_from([" ", "-", "x"]), min_size=1, max_size=3).map(lambda marks: todos(*marks))
+events = st.tuples(
+    st.sampled_from(PATHS), st.one_of(st.none(), handoffs, returns, returns, checklists), st.booleans()
+)
+
+
+def record(steps: list[tuple[str, Document | None, bool]]) -> list[Observation]:
+    recorder = Recorder()
+    return [
+        recorder.gone(path) if document is None else recorder.seen(path, document, *([BROKEN] if broken else []))
+        for path, document, broken in steps
+    ]
+
+
+def interleaved(observations: list[Observation], order: list[int]) -> list[Observation]:
+    """Another order in which each file keeps its own: `order` says whose turn it is."""
+    queues: dict[str, list[Observation]] = {}
+    for observation in observations:
+        assert not isinstance(observation, Tick)
+        queues.setdefault(observation.path, []).append(observation)
+    result = []
+    for turn in [*order, *([0] * len(observations))]:
+        waiting = [queue for queue in queues.values() if queue]
+        if waiting:
+            result.append(waiting[turn % len(waiting)].pop(0))
+    return result
+
+
+def applied(observations: list[Observation]) -> DelegationTree:
+    tree = DelegationTree()
+    for observation in observations:
+        tree.apply(observation)
+    return tree
+
+
+@given(st.lists(events, max_size=14), st.lists(st.integers(0, 11), max_size=14))
+def test_any_interleaving_gives_the_same_tree(
+    steps: list[tuple[str, Document | None, bool]], order: list[int]
+) -> None:
+    observations = record(steps)
+    expected = tree_document(applied(observations), "/w")
+    assert tree_document(applied(interleaved(observations, order)), "/w") == expected
+
+
+@given(st.lists(events, max_size=14))
+def test_every_sum_equals_a_fresh_count(steps: list[tuple[str, Document | None, bool]]) -> None:
+    tree = applied(record(steps))
+    seen = set()
+    for task, _ in tree.preorder():
+        assert task.task_id not in seen
+        seen.add(task.task_id)
+        below = [other for other in tree.tasks.values() if task.task_id in tree.ancestors(other.task_id)]
+        assert (task.below.tasks if task.below else 0) == len(below)
+        assert (task.below.states if task.below else {}) == Counter(other.state for other in below)
+        waiting = Counter(other.state for other in below if other.needs_operator)
+        assert (task.below.waiting if task.below else {}) == waiting
+    assert seen == tree.tasks.keys()
+    assert tree.totals.tasks == len(tree.tasks)
+    assert tree.totals.states == Counter(task.state for task in tree.tasks.values())
+    assert {task.task_id for task in tree.asking()} == {t.task_id for t in tree.tasks.values() if t.needs_operator}
+
+
+@given(st.lists(events, max_size=14))
+def test_apply_names_every_task_that_looks_different(steps: list[tuple[str, Document | None, bool]]) -> None:
+    tree = DelegationTree()
+    before: dict[str, object] = {}
+    for observation in record(steps):
+        changed = tree.apply(observation)
+        after: dict[str, object] = {
+            document["task_id"]: (document, tree.tasks[document["task_id"]].children.copy())
+            for document in tree_document(tree, "/w")["tasks"]
+        }
+        depthless = {key: strip_depth(value) for key, value in after.items()}
+        different = {key for key in before.keys() | depthless.keys() if before.get(key) != depthless.get(key)}
+        assert different <= changed
+        before = depthless
+
+
+def strip_depth(value: object) -> object:
+    assert isinstance(value, tuple)
+    document, children = value
+    return {**document, "depth": None}, children
+
+
+@given(st.lists(events, max_size=14))
+def test_when_every_file_is_gone_nothing_is_left(steps: list[tuple[str, Document | None, bool]]) -> None:
+    observations = record(steps)
+    recorder = Recorder()
+    recorder.seq = len(observations)
+    tree = applied([*observations, *(recorder.gone(path) for path in PATHS)])
+    assert tree.tasks == {}
+    assert tree.roots == []
+    assert (tree.totals.tasks, tree.totals.states, tree.totals.waiting) == (0, {}, {})

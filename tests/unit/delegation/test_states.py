@@ -1,0 +1,173 @@
+"""States, what they ask of the operator, and the arithmetic of retries."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentwatch.contracts.shapes import Contract, Finding, Severity
+from agentwatch.delegation.observation import Seen, Tick, Unreadable
+from agentwatch.delegation.task import State
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, outline, returned, tree_of
+
+
+@pytest.mark.parametrize("outcome", ["completed", "partial", "blocked", "failed", "working"])
+def test_a_task_has_the_state_its_return_says(outcome: str) -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.handoff.json", handoff("a")), see("a.return.md", returned(outcome))])
+    assert tree.tasks["a"].state == outcome
+    assert tree.tasks["a"].why == f"the return says {outcome.upper()}"
+
+
+def test_a_task_that_was_only_handed_off_is_submitted_until_it_hands_work_on() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.json", handoff("a"))])
+    assert (tree.tasks["a"].state, tree.tasks["a"].why) == ("submitted", "handed off; no sign of life yet")
+    tree.apply(see("b.json", handoff("a.b")))
+    assert (tree.tasks["a"].state, tree.tasks["a"].why) == ("working", "it has handed work on")
+
+
+def test_a_parent_shows_the_worst_state_below_that_waits_for_someone() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [
+            see("a.json", handoff("a")),
+            see("b.json", returned("blocked", task_id="a.b")),
+            see("c.json", returned("partial", task_id="a.c")),
+            see("d.json", handoff("a.d")),
+        ]
+    )
+    below = tree.tasks["a"].below
+    assert below is not None
+    assert (below.worst_waiting, below.needs_operator, below.ended, below.tasks) == (State.BLOCKED, 1, 1, 3)
+    tree.apply(see("d.md", returned("failed", task_id="a.d")))
+    assert below.worst_waiting is State.FAILED
+
+
+ASKS = [
+    ("failed", {}, "retry, escalate or abort? 1 of 1 retries left"),
+    ("failed", {"retry_recommended": True}, "retry? the child recommends it; 1 of 1 retries left"),
+    (
+        "failed",
+        {"retry_recommended": False},
+        "escalate or abort? the child advises against a retry; 1 of 1 retries left",
+    ),
+    ("failed", {"attempt": 2}, "no retry left (1 used): escalate to another mode, or abort"),
+    ("blocked", {"blockers": ("which flow?", "which key?")}, "answer: which flow?"),
+    ("blocked", {"error_message": "no key"}, "answer: no key"),
+    ("blocked", {}, "blocked, and does not say by what: answer or abort"),
+    ("partial", {"review_reason": "axioms were added"}, "review: axioms were added"),
+    ("completed", {"review_reason": ""}, "the child asks for a review"),
+    ("partial", {}, None),
+    ("completed", {}, None),
+    ("working", {}, None),
+]
+
+
+@pytest.mark.parametrize(("outcome", "more", "ask"), ASKS)
+def test_a_task_asks_exactly_what_has_to_be_decided(outcome: str, more: dict[str, object], ask: str | None) -> None:
+    tree = tree_of([Recorder().seen("a.md", returned(outcome, task_id="a", **more))])
+    assert tree.tasks["a"].ask == ask
+    assert [task.task_id for task in tree.asking()] == (["a"] if ask else [])
+
+
+def test_a_non_compliant_return_asks_to_fix_the_format_of_its_agent() -> None:
+    tree = tree_of([Recorder().seen("a.json", returned("completed", task_id="a", agent="planner"), BROKEN)])
+    assert tree.tasks["a"].ask == (
+        "Fix planner subagent return format, then retry; or accept the return as it is"
+    )
+
+
+def test_who_holds_up_most_asks_first_then_who_has_waited_longest() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [
+            see("x.md", returned("blocked", task_id="x")),
+            see("y.md", returned("failed", task_id="y")),
+            see("z.md", returned("blocked", task_id="z")),
+            see("z1.md", handoff("z.1")),
+        ]
+    )
+    assert [task.task_id for task in tree.asking()] == ["z", "x", "y"]
+    assert tree.holds(tree.tasks["z"]) == 1
+
+
+def test_the_budget_is_one_retry_and_every_restoration_adds_exactly_one() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("s.md", returned("failed", task_id="s", attempt=2, retry_hint="mind the gap"))])
+    retry = tree.tasks["s"].retry
+    assert (retry.max_retries, retry.remaining, retry.hint) == (1, 0, "mind the gap")
+    tree.apply(see("f.handoff.json", handoff("f", restores="s")))
+    assert tree.tasks["s"].retry.remaining == 0
+    tree.apply(see("f.return.md", returned("completed")))
+    assert (tree.tasks["s"].retry.max_retries, tree.tasks["s"].retry.remaining) == (2, 1)
+    assert tree.tasks["s"].ask == "retry, escalate or abort? 1 of 2 retries left"
+
+
+def test_a_budget_of_two_allows_three_attempts() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("s.md", returned("failed", task_id="s", attempt=3))], max_retries=2)
+    assert tree.tasks["s"].retry.remaining == 0
+
+
+def test_a_silent_working_task_turns_stale_and_lives_again_with_the_next_sign() -> None:
+    recorder = Recorder()
+    first = recorder.seen("a.json", meta("working", agent="coder"))
+    tree = tree_of([first, Tick(1, first.at + 59)], stale_after=60)
+    assert not tree.tasks["coder"].stale
+    assert tree.apply(Tick(1, first.at + 60)) == {"coder"}
+    assert tree.tasks["coder"].stale
+    tree.apply(Seen(2, first.at + 61, "a.json", "ff", meta("working", agent="coder")))
+    assert not tree.tasks["coder"].stale
+    assert tree.apply(Tick(2, first.at + 121)) == {"coder"}
+
+
+def test_a_task_that_waits_for_open_tasks_below_is_not_stale() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.json", handoff("a")), see("b.json", handoff("a.b")), Tick(2, 9_999.0)], stale_after=60)
+    assert not tree.tasks["a"].stale
+    tree.apply(see("b.md", returned("completed", task_id="a.b")))
+    assert tree.tasks["a"].stale
+
+
+@pytest.mark.parametrize("outcome", ["completed", "failed", "blocked"])
+def test_a_task_that_has_returned_is_never_stale(outcome: str) -> None:
+    tree = tree_of([Recorder().seen("a.md", returned(outcome, task_id="a")), Tick(1, 1e9)])
+    assert not tree.tasks["a"].stale
+
+
+def test_an_inferred_task_has_the_most_urgent_state_below_it() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [
+            see("j/.return-meta-a.json", meta("completed", "orchestrator", "planner")),
+            see("j/.return-meta-b.json", meta("failed", "orchestrator", "coder")),
+        ]
+    )
+    assert outline(tree)[0] == "j/orchestrator failed"
+    assert [task.task_id for task in tree.asking()] == ["j/coder#b"]
+
+
+def test_an_unreadable_file_is_a_finding_of_its_task_and_a_notice_where_it_has_none() -> None:
+    recorder = Recorder()
+    finding = Finding("SRC001", Severity.ERROR, "a FIFO is not read: remove it")
+    tree = tree_of(
+        [
+            recorder.seen("a.return.md", returned("completed", task_id="a")),
+            Unreadable(2, 1.0, "a.return.md", finding),
+            Unreadable(3, 1.0, "b.return.md", finding),
+        ]
+    )
+    assert [placed.finding.rule for placed in tree.tasks["a"].findings] == ["SRC001"]
+    assert tree.tasks["a"].state == "completed"
+    assert [placed.path for placed in tree.notices] == ["b.return.md"]
+    recorder.seq = 3
+    tree.apply(recorder.gone("b.return.md"))
+    assert tree.notices == []
+
+
+def test_the_contract_and_reported_state_are_those_of_the_return() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.handoff.json", handoff("a"))])
+    assert tree.tasks["a"].contract is Contract.HANDOFF_PACKET
+    tree.apply(see("a.return.md", returned("partial")))
+    assert (tree.tasks["a"].contract, tree.tasks["a"].reported_state) == (Contract.RETURN_FORMAT, "PARTIAL")

@@ -1,0 +1,72 @@
+"""Settings come from the user's own file, and a wrong one is said with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentwatch.config import Settings, config_directory, load
+from agentwatch.errors import ConfigError
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    assert load(tmp_path / "none.toml") == Settings()
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    text = """
+    enforcement = "lenient"
+    stale_after = 30
+    max_retries = 2
+    pruned = ["build-*"]
+    max_bytes = 4096
+    poll = true
+    theme = "agentwatch-light"
+    editor = "vi"
+    """
+    assert load(written(tmp_path, text)) == Settings(
+        "lenient", 30, 2, frozenset({"build-*"}), 4096, True, "agentwatch-light", "vi"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("stale_after = 1\npoll = maybe", "line 2"),
+        ("colour = 1", "unknown key 'colour'; known keys are editor, enforcement"),
+        ('enforcement = "off"', "enforcement: must be one of strict, lenient, not 'off'"),
+        ("stale_after = true", "stale_after: must be a number, at least 1, not True"),
+        ("stale_after = 0", "at least 1, not 0"),
+        ("max_retries = 1.5", "max_retries: must be a whole number, at least 0, not 1.5"),
+        ("pruned = [1]", "pruned: must be a list of directory names"),
+        ("poll = 1", "poll: must be true or false, not 1"),
+        ('theme = ""', "theme: must be a text"),
+    ],
+)
+def test_a_wrong_file_is_said_with_its_name_and_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as error:
+        load(path)
+    assert str(path) in str(error.value)
+    assert words in str(error.value)
+
+
+def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(path)
+
+
+def test_the_directory_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert config_directory({"XDG_CONFIG_HOME": str(tmp_path / "x")}) == tmp_path / "x" / "agentwatch"
+    assert config_directory({"XDG_CONFIG_HOME": "relative"}) == tmp_path / ".config" / "agentwatch"
+    assert config_directory({}) == tmp_path / ".config" / "agentwatch"

@@ -1,0 +1,96 @@
+"""Foreign text is safe to show: nothing in it can act on the terminal, hide, or pass for something else."""
+
+from __future__ import annotations
+
+import io
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, quoted, say
+
+UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+hostile = st.one_of(
+    st.text(st.characters(), max_size=60),
+    st.lists(
+        st.sampled_from(
+            ["\x1b]52;c;aGk=\x07", "\x9b2J", "\u202e", "\u2028", "\ud800", "\u200b", "\U000e0041", "[/]", "e", "\u0301"]
+        )
+    ).map("".join),
+)
+
+
+@given(hostile)
+def test_no_character_that_can_act_or_hide_is_left(text: str) -> None:
+    shown = clean(text)
+    assert {unicodedata.category(character) for character in shown} & UNSAFE == set()
+    assert all(character.isprintable() for character in shown)
+
+
+@given(hostile)
+def test_at_most_two_combining_marks_stand_on_a_character(text: str) -> None:
+    run = 0
+    for character in clean(text):
+        run = run + 1 if unicodedata.category(character) in {"Mn", "Me", "Mc"} else 0
+        assert run <= 2
+
+
+@given(hostile)
+def test_what_is_shown_once_is_shown_the_same_again(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+
+
+@given(st.text(), st.integers(1, 20))
+def test_a_cut_text_says_so(text: str, limit: int) -> None:
+    shown = clean(text, limit)
+    assert shown.endswith("…") or len(text) <= limit
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("\x1b[31m", "␛[31m"),
+        ("\x7f\x00", "␡␀"),
+        ("\x9b31m", "<U+009B>31m"),
+        ("a\u202eb", "a<U+202E>b"),
+        ("one\ntwo\r\nthree\rfour\tfive", "one two three four  five"),
+        ("no\u00a0break\u3000wide", "no break wide"),
+        ("日本語 é", "日本語 é"),
+        ("z\u0301\u0301\u0301\u0301", "z\u0301\u0301"),
+        ("\ud800", "<U+D800>"),
+        ("[@click=app.quit]x[/]", "[@click=app.quit]x[/]"),
+    ],
+)
+def test_hostile_characters_are_shown_and_not_dropped(text: str, shown: str) -> None:
+    assert clean(text) == shown
+
+
+def test_a_line_of_ten_megabytes_is_cut_before_it_is_looked_at() -> None:
+    assert len(clean("\x1b" * 10_000_000)) == LINE_LIMIT
+
+
+def test_long_texts_are_cut_and_say_how_much() -> None:
+    lines, note = clean_lines("x\n" * 3_000)
+    assert (len(lines), note) == (2_000, "truncated: the first 2,000 lines of 3,001 are shown")
+    lines, note = clean_lines("x" * 400_000)
+    assert note == "truncated: the first 256 KiB of 390 KiB are shown"
+    lines, note = clean_lines("ok\n" + "y" * 5_000)
+    assert (len(lines), note) == (2, "truncated: lines are cut after 4,000 characters")
+    assert clean_lines("a\r\nb") == (["a", "b"], None)
+
+
+def test_quotation_marks_cannot_be_faked_from_inside() -> None:
+    assert quoted("say “no” now") == '“say "no" now”'
+
+
+def test_printing_never_fails_on_a_terminal_without_the_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, write in (("stdout", say), ("stderr", complain)):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        monkeypatch.setattr(sys, name, stream)
+        write("✓ done")
+        stream.flush()
+        assert stream.buffer.getvalue() == b"\\u2713 done\n"  # type: ignore[attr-defined]

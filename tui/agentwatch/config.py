@@ -1,0 +1,134 @@
+"""The operator's settings: `config.toml` in the user's configuration directory.
+
+The workspace has no say in them: agents write there, and one that could switch off the checks would.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agentwatch.errors import ConfigError
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an operator can set. Times are in seconds, sizes in bytes."""
+
+    enforcement: str = "strict"
+    """`strict`: a return that breaks its contract counts as failed. `lenient`: findings only."""
+    stale_after: float = 600.0
+    """How long a working task may be silent."""
+    max_retries: int = 1
+    pruned: frozenset[str] | None = None
+    """Names and patterns of directories that are not entered; None for the built-in list."""
+    max_bytes: int = 1_048_576
+    """Larger files are not read."""
+    poll: bool = False
+    """Look again regularly instead of asking the system for events."""
+    theme: str | None = None
+    editor: str | None = None
+
+    @property
+    def strict(self) -> bool:
+        return self.enforcement != "lenient"
+
+
+def config_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """`$XDG_CONFIG_HOME/agentwatch`, else `~/.config/agentwatch`. It need not exist."""
+    environment = os.environ if environment is None else environment
+    base = environment.get("XDG_CONFIG_HOME") or ""
+    # The specification says that a relative path in it is to be ignored.
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".config") / "agentwatch"
+
+
+def load(path: Path | None = None) -> Settings:
+    """Settings from a TOML file, by default `config.toml` of the configuration directory; defaults where it is absent.
+
+    Raises ConfigError with the file, the line where TOML tells one, and what to do.
+    """
+    path = config_directory() / "config.toml" if path is None else path
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); correct it or move it away") from error
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
+    return _settings(path, table)
+
+
+def _settings(path: Path, table: Mapping[str, object]) -> Settings:
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        read = _READERS.get(key)
+        if read is None:
+            raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(_READERS))}")
+        try:
+            values[key] = read(value)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{path}: {key}: {error}") from error
+    return Settings(**values)
+
+
+def _one_of(*words: str) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        if value not in words:
+            raise ValueError(f"must be one of {', '.join(words)}, not {value!r}")
+        return value
+
+    return read
+
+
+def _number(least: float) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
+            raise ValueError(f"must be a number, at least {least:g}, not {value!r}")
+        return value
+
+    return read
+
+
+def _whole(least: int) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"must be a whole number, at least {least}, not {value!r}")
+        return value
+
+    return read
+
+
+def _flag(value: object) -> object:
+    if not isinstance(value, bool):
+        raise TypeError(f"must be true or false, not {value!r}")
+    return value
+
+
+def _words(value: object) -> object:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise TypeError(f"must be a list of directory names, not {value!r}")
+    return frozenset(value)
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"must be a text, not {value!r}")
+    return value
+
+
+_READERS: Final[Mapping[str, Callable[[object], object]]] = {
+    "enforcement": _one_of("strict", "lenient"),
+    "stale_after": _number(1),
+    "max_retries": _whole(0),
+    "pruned": _words,
+    "max_bytes": _whole(1024),
+    "poll": _flag,
+    "theme": _text,
+    "editor": _text,
+}

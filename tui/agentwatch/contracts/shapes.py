@@ -1,0 +1,156 @@
+"""What reading a handoff or a return gives: small immutable values that the whole program passes around.
+
+They are summaries. The full model of a document is parsed again, by `contracts.open_document`, only while somebody
+looks at it: a workspace may hold a hundred thousand of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Contract(StrEnum):
+    """The formats agentwatch implements. The values are what `tree --json` and `check` print."""
+
+    HANDOFF_PACKET = "handoff-packet"
+    RETURN_FORMAT = "return-format"
+    SUBAGENT_RETURN = "subagent-return"
+    RETURN_META = "return-meta"
+    REPORT_CONTRACT = "report-contract"
+
+
+class Outcome(StrEnum):
+    """What a return says of its task, in the words of the task states."""
+
+    WORKING = "working"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+
+
+class Severity(StrEnum):
+    """An error breaks the contract; a warning is a deviation that is tolerated."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class TodoStatus(StrEnum):
+    """The three canonical checkboxes: `[ ]`, `[-]`, `[x]`."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule broken, with its place. `line` is 1-based; None where the whole file is meant."""
+
+    rule: str
+    severity: Severity
+    message: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One line of a checklist. `phase` is a tag such as `DRAFT` in front of the text, or None."""
+
+    text: str
+    status: TodoStatus
+    phase: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """What a parent gave: the part of a handoff packet that the delegation tree needs.
+
+    Every text is foreign and unsanitised. `todos` is None where the document carries no checklist.
+    """
+
+    task_id: str | None
+    objective: str | None
+    parent_task_id: str | None = None
+    attempt: int | None = None
+    mode: str | None = None
+    session_id: str | None = None
+    decision_id: str | None = None
+    restores: str | None = None
+    todos: tuple[Todo, ...] | None = None
+
+    @property
+    def contract(self) -> Contract:
+        return Contract.HANDOFF_PACKET
+
+
+@dataclass(frozen=True, slots=True)
+class TodoList:
+    """A checklist in a file of its own (`x.todos.md`, `todos.md`)."""
+
+    items: tuple[Todo, ...]
+
+    @property
+    def contract(self) -> Contract:
+        return Contract.HANDOFF_PACKET
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """What a child gave back, in one shape for all contracts. Every text is foreign and unsanitised.
+
+    `reported_state` is the document's own word (`SUCCESS`, `researched`), None where there is none;
+    `outcome` is what it means, None where it means nothing known. `progress` is (done, total) phases.
+    """
+
+    contract: Contract
+    reported_state: str | None
+    outcome: Outcome | None
+    task_id: str | None = None
+    attempt: int | None = None
+    session_id: str | None = None
+    agent: str | None = None
+    delegation_path: tuple[str, ...] = ()
+    summary: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    retry_recommended: bool | None = None
+    retry_hint: str | None = None
+    blockers: tuple[str, ...] = ()
+    review_reason: str | None = None
+    next_steps: str | None = None
+    confidence: float | None = None
+    progress: tuple[int, int] | None = None
+    model: str | None = None
+    mode: str | None = None
+    files_created: tuple[str, ...] = ()
+    files_modified: tuple[str, ...] = ()
+    limitations: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+
+
+Document = Handoff | Return | TodoList
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A recognised document and what is wrong with it.
+
+    `complete` is False where the text does not parse or ends in the middle: it may still be being written.
+    `document` has what could be read all the same. Findings are in the order of their lines.
+    """
+
+    document: Document
+    findings: tuple[Finding, ...] = ()
+    complete: bool = True
+
+    @property
+    def contract(self) -> Contract:
+        return self.document.contract
+
+    @property
+    def has_error(self) -> bool:
+        return any(finding.severity is Severity.ERROR for finding in self.findings)

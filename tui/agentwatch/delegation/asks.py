@@ -1,0 +1,61 @@
+"""What a task asks of the operator, and why it has its state, in words.
+
+Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
+"""
+
+from __future__ import annotations
+
+from agentwatch.contracts.shapes import Severity
+from agentwatch.delegation.task import State, Task
+
+
+def ask(task: Task) -> str | None:
+    """The one question the operator has to answer for this task, None where there is none."""
+    result = task.result
+    if task.inferred or result is None:
+        return None
+    if task.own_state is State.BLOCKED:
+        blocker = next(iter(result.blockers), None) or result.error_message
+        return f"answer: {blocker}" if blocker else "blocked, and does not say by what: answer or abort"
+    if task.own_state is State.INVALID:
+        return f"Fix {task.agent or task.task_id} subagent return format, then retry; or accept the return as it is"
+    if task.own_state is State.FAILED:
+        return _ask_after_failure(task)
+    if result.review_reason is not None and task.own_state in (State.PARTIAL, State.COMPLETED):
+        return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
+    return None
+
+
+def _ask_after_failure(task: Task) -> str:
+    retry = task.retry
+    if not retry.remaining:
+        return f"no retry left ({retry.max_retries} used): escalate to another mode, or abort"
+    left = f"{retry.remaining} of {retry.max_retries} retries left"
+    if retry.recommended is None:
+        return f"retry, escalate or abort? {left}"
+    if retry.recommended:
+        return f"retry? the child recommends it; {left}"
+    return f"escalate or abort? the child advises against a retry; {left}"
+
+
+def why(task: Task) -> str:
+    """Why the task has its state: what was seen that made it so."""
+    if task.inferred:
+        return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
+    attempt = task.latest
+    result = task.result
+    if attempt is None or result is None or attempt.returned is None:
+        if task.state is State.WORKING:
+            return "its checklist has moved" if task.todos and _moved(task) else "it has handed work on"
+        return "handed off; no sign of life yet"
+    word = result.reported_state
+    if task.state is State.INVALID:
+        errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR)
+        said = f"it says {word}" if word else "it states no status"
+        count = f"{errors} error" if errors == 1 else f"{errors} errors"
+        return f"the return breaks its contract ({count}), so it counts as failed; {said}"
+    return f"the return says {word}" if word else "the return states no status"
+
+
+def _moved(task: Task) -> bool:
+    return task.progress is not None and any(todo.status.value != "pending" for todo in task.todos or ())

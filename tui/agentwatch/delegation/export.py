@@ -1,0 +1,144 @@
+"""The tree as the document that others read: `agentwatch tree --json`, schema version 1 (DESIGN.md)."""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+from agentwatch.delegation.task import Attempt, PlacedFinding, Task
+from agentwatch.delegation.tree import DelegationTree
+
+SCHEMA_VERSION: Final = 1
+
+
+class FindingDocument(TypedDict):
+    rule: str
+    severity: str
+    message: str
+    path: str
+    line: int | None
+
+
+class AttemptDocument(TypedDict):
+    number: int
+    state: str
+    session_id: str | None
+    handoff_path: str | None
+    return_path: str | None
+    return_sha256: str | None
+
+
+class TaskDocument(TypedDict):
+    task_id: str
+    parent_id: str | None
+    parent_basis: str
+    depth: int
+    title: str
+    agent: str | None
+    state: str
+    reported_state: str | None
+    contract: str | None
+    inferred: bool
+    summary: str | None
+    why: str
+    needs_operator: bool
+    ask: str | None
+    stale: bool
+    contradicted: bool
+    worst_below: str | None
+    attempt: int
+    attempts: list[AttemptDocument]
+    retry: dict[str, object]
+    error_code: str | None
+    blockers: list[str]
+    findings: list[FindingDocument]
+    claims: list[dict[str, object]]
+    decision: None
+
+
+class Summary(TypedDict):
+    tasks: int
+    by_state: dict[str, int]
+    needs_operator: int
+
+
+class TreeDocument(TypedDict):
+    schema_version: int
+    workspace: str
+    summary: Summary
+    tasks: list[TaskDocument]
+    notices: list[FindingDocument]
+
+
+def tree_document(tree: DelegationTree, workspace: str) -> TreeDocument:
+    """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them."""
+    totals = tree.totals
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "workspace": workspace,
+        "summary": {
+            "tasks": totals.tasks,
+            "by_state": {state.value: totals.states[state] for state in sorted(totals.states)},
+            "needs_operator": totals.needs_operator,
+        },
+        "tasks": [_task(task, depth) for task, depth in tree.preorder()],
+        "notices": [finding_document(placed) for placed in tree.notices],
+    }
+
+
+def finding_document(placed: PlacedFinding) -> FindingDocument:
+    finding = placed.finding
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "path": placed.path,
+        "line": finding.line,
+    }
+
+
+def _task(task: Task, depth: int) -> TaskDocument:
+    result = task.result
+    worst = task.below.worst_waiting if task.below else None
+    return {
+        "task_id": task.task_id,
+        "parent_id": task.parent_id,
+        "parent_basis": task.parent_basis.value,
+        "depth": depth,
+        "title": task.title,
+        "agent": task.agent,
+        "state": task.state.value,
+        "reported_state": task.reported_state,
+        "contract": task.contract.value if task.contract else None,
+        "inferred": task.inferred,
+        "summary": result.summary if result else None,
+        "why": task.why,
+        "needs_operator": task.needs_operator,
+        "ask": task.ask,
+        "stale": task.stale,
+        "contradicted": task.contradicted,
+        "worst_below": worst.value if worst else None,
+        "attempt": task.attempt,
+        "attempts": [_attempt(attempt) for attempt in task.attempts],
+        "retry": {
+            "max_retries": task.retry.max_retries,
+            "remaining": task.retry.remaining,
+            "recommended": task.retry.recommended,
+            "hint": task.retry.hint,
+        },
+        "error_code": result.error_code if result else None,
+        "blockers": list(result.blockers) if result else [],
+        "findings": [finding_document(placed) for placed in task.findings],
+        "claims": [],
+        "decision": None,
+    }
+
+
+def _attempt(attempt: Attempt) -> AttemptDocument:
+    return {
+        "number": attempt.number,
+        "state": attempt.state.value,
+        "session_id": attempt.session_id,
+        "handoff_path": attempt.handoff.path if attempt.handoff else None,
+        "return_path": attempt.returned.path if attempt.returned else None,
+        "return_sha256": attempt.returned.digest if attempt.returned else None,
+    }

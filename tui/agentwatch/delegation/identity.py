@@ -1,0 +1,114 @@
+"""Which task a document speaks of: file names and contents to task ids. Pure functions.
+
+Order of the answers (DESIGN.md, "Linking"): the document's own `task_id`; the handoff the file belongs to
+(`ownership`); the task directory and the agent; the file itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from posixpath import basename, dirname
+from typing import Final
+
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, TodoList
+from agentwatch.delegation.task import Version
+
+_KINDS: Final = "handoff|return|todos"
+_SUFFIX: Final = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
+_PREFIX: Final = re.compile(rf"^(?:{_KINDS})[._-](?=.)", re.IGNORECASE)
+_EXTENSION: Final = re.compile(r"\.(?:json|md|markdown)$", re.IGNORECASE)
+_FOLDERS: Final = frozenset({"handoffs", "returns", "todos"})
+
+# `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is that of a teammate in the same one.
+_META: Final = re.compile(
+    r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)"
+    r"(?:-(?P<after>.+))?$",
+    re.IGNORECASE,
+)
+_META_OTHER: Final = re.compile(
+    r"^\.?(?P<kind>orchestrator-handoff|phase\d+-handoff)(?:-(?P<after>.+))?$",
+    re.IGNORECASE,
+)
+_SESSION_SUFFIX: Final = re.compile(r"-?sess_.*$", re.IGNORECASE)
+
+Slot = tuple[str, str]
+"""(directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`."""
+
+
+def slot(path: str) -> Slot:
+    """The slot of a file; the stem is empty for general names such as `handoff.json`, `return-2.md`, `todos.md`.
+
+    >>> slot("jobs/api.handoff.json") == slot("jobs/returns/api.md") == ("jobs", "api")
+    True
+    """
+    directory, name = dirname(path), _EXTENSION.sub("", basename(path))
+    if basename(directory) in _FOLDERS:
+        directory = dirname(directory)
+    if variant(path) == "":
+        return directory, ""
+    return directory, _PREFIX.sub("", _SUFFIX.sub("", name))
+
+
+def variant(path: str) -> str | None:
+    """What a file of the return-meta family adds to its name: "" for the plain name, None outside the family."""
+    name = _EXTENSION.sub("", basename(path))
+    if match := _META.match(name):
+        parts = [match["before"], _SESSION_SUFFIX.sub("", match["after"] or "")]
+        return "-".join(part for part in parts if part)
+    if match := _META_OTHER.match(name):
+        parts = [match["kind"], _SESSION_SUFFIX.sub("", match["after"] or "")]
+        return "-".join(part for part in parts if part)
+    return None
+
+
+def agent_of(document: Return) -> str | None:
+    """The agent that wrote a return: the last element of its delegation path, else what it calls itself."""
+    return document.delegation_path[-1] if document.delegation_path else document.agent
+
+
+def own_id(document: Document) -> str | None:
+    """The task id a document states itself."""
+    return None if isinstance(document, TodoList) else document.task_id or None
+
+
+def fallback_id(path: str, document: Document) -> str:
+    """The task id of a document that states none and lies beside no handoff."""
+    directory, stem = slot(path)
+    if isinstance(document, Return) and document.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
+        extra = variant(path)
+        place = in_directory(directory, agent_of(document)) or stem or basename(path)
+        return f"{place}#{extra}" if extra else place
+    return in_directory(directory, stem) or _EXTENSION.sub("", basename(path))
+
+
+def in_directory(directory: str, name: str | None) -> str:
+    """The id of the task that `name` does in a task directory."""
+    return "/".join(part for part in (directory, name) if part)
+
+
+def dotted_prefixes(task_id: str) -> list[str]:
+    """The dotted prefixes of a task id, longest first: `a.b.c` gives `a.b`, `a`."""
+    prefixes = []
+    end = task_id.rfind(".")
+    while end > 0:
+        prefixes.append(task_id[:end])
+        end = task_id.rfind(".", 0, end)
+    return prefixes
+
+
+def directories_above(directory: str) -> list[str]:
+    """The directories around a directory, nearest first, the workspace ("") last."""
+    above = []
+    while directory:
+        directory = dirname(directory)
+        above.append(directory)
+    return above
+
+
+def place_of(versions: Sequence[Version]) -> str | None:
+    """The task directory: where the task was first handed off, else where it was first returned."""
+    handoffs = (version.path for version in versions if isinstance(version.document, Handoff))
+    returns = (version.path for version in versions if isinstance(version.document, Return))
+    path = next(handoffs, None) or next(returns, None)
+    return None if path is None else slot(path)[0]

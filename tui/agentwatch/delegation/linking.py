@@ -1,0 +1,179 @@
+"""Who handed a task over: each task's parent, and the basis on which it is known.
+
+The parent is a function of the set of tasks and of what they claim, so the order in which they were seen does not
+matter. A task waits for the ids and directories that could give it a better parent, and is asked again only when one
+of them comes or goes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Literal
+
+from agentwatch.delegation.identity import directories_above, dotted_prefixes
+from agentwatch.delegation.problems import CYCLE, ORPHAN, SELF_PARENT, Problem
+from agentwatch.delegation.task import Basis
+
+_Awaited = tuple[Literal["id", "directory"], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a task's documents say of its place.
+
+    `delegated_by` is the id of the task before it in its delegation path; `directory` is that of its files, None
+    for a task that has none.
+    """
+
+    parent_task_id: str | None = None
+    delegated_by: str | None = None
+    directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A task's parent, its basis, and what is wrong with what was claimed: the problem and the other party."""
+
+    parent: str | None = None
+    basis: Basis = Basis.NONE
+    problem: tuple[Problem, str] | None = None
+
+
+_ROOT = Link()
+
+
+class Linking:
+    """The links of all tasks. Parents of a cycle are not followed: its members are roots."""
+
+    def __init__(self) -> None:
+        self._claims: dict[str, Claims] = {}
+        self._wanted: dict[str, Link] = {}
+        self._cycles: dict[str, frozenset[str]] = {}
+        self._waiting: dict[_Awaited, set[str]] = defaultdict(set)
+        self._awaited: dict[str, tuple[_Awaited, ...]] = {}
+        self._in_directory: dict[str, set[str]] = defaultdict(set)
+
+    def place(self, task_id: str, claims: Claims) -> set[str]:
+        """Add a task or change what it claims. Returns the tasks whose link may have changed."""
+        before = self._claims.get(task_id)
+        if before == claims:
+            return set()
+        self._claims[task_id] = claims
+        affected = {task_id}
+        if before is None:
+            affected |= self._waiting.get(("id", task_id), set())
+        if (before and before.directory) != claims.directory or before is None:
+            if before is not None:
+                affected |= self._leave(task_id, before.directory)
+            affected |= self._enter(task_id, claims.directory)
+        return self._ask_again(affected)
+
+    def remove(self, task_id: str) -> set[str]:
+        """Forget a task. Returns the tasks whose link may have changed, the removed one not among them."""
+        claims = self._claims.pop(task_id)
+        affected = self._leave(task_id, claims.directory) | self._waiting.get(("id", task_id), set())
+        self._wait(task_id, ())
+        changed = self._want(task_id, _ROOT)
+        del self._wanted[task_id]
+        changed |= self._ask_again(affected - {task_id})
+        return changed - {task_id}
+
+    def link(self, task_id: str) -> Link:
+        """The link of a task."""
+        wanted = self._wanted[task_id]
+        if task_id in self._cycles:
+            return Link(problem=(CYCLE, wanted.parent or task_id))
+        return wanted
+
+    def _ask_again(self, task_ids: set[str]) -> set[str]:
+        changed: set[str] = set()
+        for task_id in task_ids:
+            link, awaited = self._answer(task_id, self._claims[task_id])
+            self._wait(task_id, awaited)
+            changed |= self._want(task_id, link)
+        return changed
+
+    def _answer(self, task_id: str, claims: Claims) -> tuple[Link, tuple[_Awaited, ...]]:
+        """The best parent for a task, and all that could change this answer."""
+        awaited: list[_Awaited] = []
+        problem = None
+        if claims.parent_task_id is not None:
+            if claims.parent_task_id == task_id:
+                return Link(problem=(SELF_PARENT, task_id)), ()
+            awaited.append(("id", claims.parent_task_id))
+            if claims.parent_task_id in self._claims:
+                return Link(claims.parent_task_id, Basis.PACKET), tuple(awaited)
+            problem = (ORPHAN, claims.parent_task_id)
+        if claims.delegated_by is not None:
+            if claims.delegated_by == task_id:
+                return Link(problem=(CYCLE, task_id)), tuple(awaited)
+            awaited.append(("id", claims.delegated_by))
+            if claims.delegated_by in self._claims:
+                return Link(claims.delegated_by, Basis.DELEGATION_PATH, problem), tuple(awaited)
+        for prefix in dotted_prefixes(task_id):
+            awaited.append(("id", prefix))
+            if prefix in self._claims:
+                return Link(prefix, Basis.DOTTED_PREFIX, problem), tuple(awaited)
+        for directory in directories_above(claims.directory or ""):
+            awaited.append(("directory", directory))
+            # A directory with several tasks is a collection: it belongs to none of them.
+            inside = self._in_directory.get(directory, set())
+            if len(inside) == 1:
+                return Link(next(iter(inside)), Basis.DIRECTORY, problem), tuple(awaited)
+        return Link(problem=problem), tuple(awaited)
+
+    def _want(self, task_id: str, link: Link) -> set[str]:
+        """Set the wished link, keep account of cycles. Returns the tasks whose link may have changed."""
+        before = self._wanted.get(task_id)
+        if before == link:
+            return set()
+        self._wanted[task_id] = link
+        changed = {task_id}
+        if before is not None and before.parent == link.parent:
+            return changed
+        broken = self._cycles.get(task_id, frozenset())
+        for member in broken:
+            del self._cycles[member]
+        changed |= broken
+        chain = [task_id]
+        parent = link.parent
+        while parent is not None and parent not in self._cycles:
+            if parent == task_id:
+                cycle = frozenset(chain)
+                self._cycles.update(dict.fromkeys(cycle, cycle))
+                changed |= cycle
+                break
+            chain.append(parent)
+            wanted = self._wanted.get(parent)
+            parent = wanted.parent if wanted else None
+        return changed
+
+    def _enter(self, task_id: str, directory: str | None) -> set[str]:
+        if directory is None:
+            return set()
+        inside = self._in_directory[directory]
+        inside.add(task_id)
+        return set(self._waiting.get(("directory", directory), ())) if len(inside) <= 2 else set()
+
+    def _leave(self, task_id: str, directory: str | None) -> set[str]:
+        if directory is None:
+            return set()
+        inside = self._in_directory[directory]
+        inside.discard(task_id)
+        if not inside:
+            del self._in_directory[directory]
+        return set(self._waiting.get(("directory", directory), ())) if len(inside) <= 1 else set()
+
+    def _wait(self, task_id: str, awaited: tuple[_Awaited, ...]) -> None:
+        before = self._awaited.pop(task_id, ())
+        for key in before:
+            if key not in awaited:
+                waiting = self._waiting[key]
+                waiting.discard(task_id)
+                if not waiting:
+                    del self._waiting[key]
+        for key in awaited:
+            self._waiting[key].add(task_id)
+        if awaited:
+            self._awaited[task_id] = awaited

@@ -1,0 +1,104 @@
+"""Which handoff a file without a task id belongs to: same stem, or the only handoff in its directory.
+
+An index, so that a new file asks only about the files that it can change.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from posixpath import dirname
+from typing import TypeVar
+
+from agentwatch.delegation.identity import Slot, slot
+
+_Key = TypeVar("_Key")
+
+
+class Ownership:
+    """Handoff files, and the files without an id (followers) that lie around them.
+
+    A follower has a kind (`return`, `todos`): a checklist and a return in one directory are no rivals.
+    """
+
+    def __init__(self) -> None:
+        self._handoffs: dict[str, tuple[int, str]] = {}
+        self._handoffs_by_slot: dict[Slot, set[str]] = defaultdict(set)
+        self._handoffs_by_directory: dict[str, set[str]] = defaultdict(set)
+        self._kinds: dict[str, str] = {}
+        self._followers_by_slot: dict[Slot, set[str]] = defaultdict(set)
+        self._followers_by_group: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def set_handoff(self, path: str, seq: int, task_id: str) -> set[str]:
+        """A handoff of `task_id` is in this file; `seq` is when it was first seen.
+
+        Returns the followers whose owner may have changed.
+        """
+        if self._handoffs.get(path) == (seq, task_id):
+            return set()
+        self._handoffs[path] = (seq, task_id)
+        self._handoffs_by_slot[slot(path)].add(path)
+        self._handoffs_by_directory[dirname(path)].add(path)
+        return self._followers_around(path)
+
+    def drop_handoff(self, path: str) -> set[str]:
+        """The file is no handoff any more. Returns the followers whose owner may have changed."""
+        if self._handoffs.pop(path, None) is None:
+            return set()
+        _discard(self._handoffs_by_slot, slot(path), path)
+        _discard(self._handoffs_by_directory, dirname(path), path)
+        return self._followers_around(path)
+
+    def add_follower(self, path: str, kind: str) -> set[str]:
+        """A file without an id. Returns the other followers whose owner it may have changed."""
+        if self._kinds.get(path) == kind:
+            return set()
+        affected = self.drop_follower(path)
+        self._kinds[path] = kind
+        self._followers_by_slot[slot(path)].add(path)
+        self._followers_by_group[dirname(path), kind].add(path)
+        return affected | self._rivals(path, kind)
+
+    def drop_follower(self, path: str) -> set[str]:
+        """The file is gone or has an id now. Returns the other followers whose owner it may have changed."""
+        kind = self._kinds.pop(path, None)
+        if kind is None:
+            return set()
+        _discard(self._followers_by_slot, slot(path), path)
+        _discard(self._followers_by_group, (dirname(path), kind), path)
+        return self._rivals(path, kind)
+
+    def owner(self, path: str) -> str | None:
+        """The task id of the handoff that a follower belongs to, None where there is none."""
+        beside = self._handoffs_by_slot.get(slot(path))
+        if not beside:
+            beside = self._handoffs_by_directory.get(dirname(path), set())
+            if len(beside) != 1 or not (slot(path)[1] == "" or self._is_alone(path)):
+                return None
+        return min(self._handoffs[handoff] for handoff in beside)[1]
+
+    def _is_alone(self, path: str) -> bool:
+        """Alone with the only handoff, a file belongs to it whatever its name; among others it cannot be told."""
+        return len(self._followers_by_group.get((dirname(path), self._kinds.get(path, "")), ())) == 1
+
+    def _followers_around(self, path: str) -> set[str]:
+        directory, stem = slot(path)
+        affected = set(self._followers_by_slot.get((directory, stem), ()))
+        affected |= self._followers_by_slot.get((dirname(path), ""), set())
+        for kind in ("return", "todos"):
+            group = self._followers_by_group.get((dirname(path), kind), ())
+            if len(group) == 1:
+                affected.update(group)
+        return affected
+
+    def _rivals(self, path: str, kind: str) -> set[str]:
+        """The follower that was, or is again, alone in its directory."""
+        others = self._followers_by_group.get((dirname(path), kind), set()) - {path}
+        return others if len(others) == 1 else set()
+
+
+def _discard(index: dict[_Key, set[str]], key: _Key, path: str) -> None:
+    members = index.get(key)
+    if members is not None:
+        members.discard(path)
+        if not members:
+            del index[key]

@@ -1,0 +1,222 @@
+"""Tasks and attempts: the nodes of the delegation tree, as the faces read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Return, Todo, TodoStatus
+
+
+class State(StrEnum):
+    """Where a task stands. The order is that of urgency, least urgent first."""
+
+    CANCELED = "canceled"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    RETRYING = "retrying"
+    ESCALATED = "escalated"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+    INVALID = "invalid"
+
+    @property
+    def urgency(self) -> int:
+        """Higher is more urgent."""
+        return _URGENCY[self]
+
+    @property
+    def glyph(self) -> str:
+        """One character for where colour is not enough."""
+        return _GLYPHS[self]
+
+    @property
+    def is_open(self) -> bool:
+        """The task has not ended: somebody works on it, or somebody waits for it."""
+        return self in _OPEN
+
+
+_URGENCY = {state: rank for rank, state in enumerate(State)}
+_OPEN = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED, State.BLOCKED})
+
+_GLYPHS = {
+    State.CANCELED: "–",
+    State.COMPLETED: "✓",
+    State.PARTIAL: "◑",
+    State.SUBMITTED: "○",
+    State.WORKING: "◐",
+    State.RETRYING: "↻",
+    State.ESCALATED: "↑",
+    State.BLOCKED: "■",
+    State.FAILED: "✗",
+    State.INVALID: "‼",
+}
+
+
+class Basis(StrEnum):
+    """Why a task hangs below its parent."""
+
+    PACKET = "packet"
+    SESSION = "session"
+    DELEGATION_PATH = "delegation_path"
+    DOTTED_PREFIX = "dotted_prefix"
+    DIRECTORY = "directory"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFinding:
+    """A finding and the file (relative to the workspace) it was found in."""
+
+    finding: Finding
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One content of one file, as it was observed."""
+
+    seq: int
+    at: float
+    path: str
+    digest: str
+    document: Document
+    findings: tuple[Finding, ...]
+    incomplete: bool = False
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One execution of a task: the handoff that asked for it and the return that ended it, as far as seen."""
+
+    number: int
+    state: State = State.SUBMITTED
+    session_id: str | None = None
+    handoff: Version | None = None
+    returned: Version | None = None
+    started_at: float | None = None
+
+    @property
+    def packet(self) -> Handoff | None:
+        document = self.handoff.document if self.handoff else None
+        return document if isinstance(document, Handoff) else None
+
+    @property
+    def result(self) -> Return | None:
+        document = self.returned.document if self.returned else None
+        return document if isinstance(document, Return) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """What error-propagation allows: `remaining` retries of `max_retries`; what the child said of retrying."""
+
+    max_retries: int = 1
+    remaining: int = 1
+    recommended: bool | None = None
+    hint: str | None = None
+
+
+@dataclass(slots=True)
+class Below:
+    """Sums over the tasks below one task, itself not included."""
+
+    tasks: int = 0
+    states: dict[State, int] = field(default_factory=dict)
+    waiting: dict[State, int] = field(default_factory=dict)
+    """By state, the tasks below that need the operator."""
+    active_at: float = 0.0
+    """The last sign of life below."""
+
+    @property
+    def open(self) -> int:
+        """Tasks that have not ended."""
+        return sum(count for state, count in self.states.items() if state.is_open)
+
+    @property
+    def ended(self) -> int:
+        return self.tasks - self.open
+
+    @property
+    def completed(self) -> int:
+        return self.states.get(State.COMPLETED, 0)
+
+    @property
+    def needs_operator(self) -> int:
+        return sum(self.waiting.values())
+
+    @property
+    def worst_waiting(self) -> State | None:
+        """The most urgent state below that waits for someone."""
+        return max(self.waiting, key=lambda state: state.urgency, default=None)
+
+
+@dataclass(slots=True)
+class Task:
+    """One node of the delegation tree. It belongs to the tree: faces read it and do not change it.
+
+    Times are seconds since the epoch. Every text in it is foreign and unsanitised.
+    """
+
+    task_id: str
+    title: str
+    agent: str | None = None
+    parent_id: str | None = None
+    parent_basis: Basis = Basis.NONE
+    children: list[str] = field(default_factory=list)
+    """Task ids, in the order first seen."""
+    inferred: bool = False
+    """Only named in somebody's delegation path; no file speaks of it."""
+    state: State = State.SUBMITTED
+    own_state: State = State.SUBMITTED
+    """What the task's own files say; `state` also heeds the tasks below."""
+    reported_state: str | None = None
+    contract: Contract | None = None
+    stale: bool = False
+    contradicted: bool = False
+    ask: str | None = None
+    why: str = ""
+    """Why the task has this state, in words of our own."""
+    attempts: list[Attempt] = field(default_factory=list)
+    retry: Retry = field(default_factory=Retry)
+    findings: list[PlacedFinding] = field(default_factory=list)
+    todos: tuple[Todo, ...] | None = None
+    first_seq: int = 0
+    started_at: float | None = None
+    updated_at: float = 0.0
+    """The last sign of life of the task itself."""
+    ended_at: float | None = None
+    below: Below | None = None
+    """None for a leaf."""
+
+    @property
+    def needs_operator(self) -> bool:
+        return self.ask is not None
+
+    @property
+    def latest(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def attempt(self) -> int:
+        return self.attempts[-1].number if self.attempts else 1
+
+    @property
+    def packet(self) -> Handoff | None:
+        """The handoff of the latest attempt that has one."""
+        return next((attempt.packet for attempt in reversed(self.attempts) if attempt.packet), None)
+
+    @property
+    def result(self) -> Return | None:
+        """The return of the latest attempt."""
+        return self.attempts[-1].result if self.attempts else None
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """(done, total) of the todos, else of the phases the return counts; None where neither is known."""
+        if self.todos:
+            done = sum(1 for todo in self.todos if todo.status is TodoStatus.DONE)
+            return done, len(self.todos)
+        return self.result.progress if self.result else None

@@ -1,0 +1,125 @@
+"""The sources and the tree running together: the one object that the faces hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.delegation.task import Version
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.sources.health import Batch, Health
+
+SLICE_SECONDS: Final = 0.006
+"""How long observations are applied at a stretch: a key pressed meanwhile waits no longer than this."""
+
+TICK_SECONDS: Final = 1.0
+
+
+class Source(Protocol):
+    """Where observations come from. It runs on its own thread and never blocks the caller."""
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        """Begin to observe; `emit` is called on the source's thread, with what was there first."""
+
+    def stop(self) -> None:
+        """End within a second. Nothing is emitted afterwards."""
+
+    def content(self, digest: str) -> str | None:
+        """The text of a document that was observed, None where it is not kept any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What has changed since the update before: task ids, and whether tasks came, went or moved."""
+
+    changed: frozenset[str]
+    structure: bool
+
+
+class Monitor:
+    """A workspace being watched: its tree, its health, the texts of its documents."""
+
+    def __init__(self, workspace: Path, settings: Settings, source: Source, clock: Callable[[], float]) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.tree = DelegationTree(
+            strict=settings.strict, stale_after=settings.stale_after, max_retries=settings.max_retries
+        )
+        self.health = Health("starting", "reading the workspace")
+        self._source = source
+        self._clock = clock
+        self._pending: deque[Observation] = deque()
+        self._latest_seq = 0
+
+    def absolute(self, relative: str) -> Path:
+        """Where a file of the workspace is on disk."""
+        return self.workspace / relative
+
+    def content(self, version: Version) -> str | None:
+        """The text that this version of a file had, None where it is not kept any more."""
+        return self._source.content(version.digest)
+
+    async def updates(self) -> AsyncIterator[Update]:
+        """Run the source and apply what it observes, until the iteration is closed.
+
+        The first update comes with the first batch. Observations are applied in slices, so that the event loop
+        stays free; an update is given out after each slice, and for every change of health.
+        """
+        loop = asyncio.get_running_loop()
+        arrived = asyncio.Event()
+
+        def take(batch: Batch) -> None:
+            self._pending.extend(batch.observations)
+            self.health = batch.health
+            arrived.set()
+
+        self._source.start(lambda batch: loop.call_soon_threadsafe(take, batch))
+        try:
+            while True:
+                try:
+                    await asyncio.wait_for(arrived.wait(), TICK_SECONDS)
+                    arrived.clear()
+                    yield self._apply_slice()
+                    while self._pending:
+                        await asyncio.sleep(0)
+                        yield self._apply_slice()
+                except TimeoutError:
+                    update = self._apply(Tick(self._latest_seq, self._clock()))
+                    if update.changed:
+                        yield update
+        finally:
+            await asyncio.to_thread(self._source.stop)
+
+    def load(self, batch: Batch) -> None:
+        """Apply a whole batch at once, for faces that show one moment."""
+        self.health = batch.health
+        for observation in batch.observations:
+            self.tree.apply(observation)
+        self.tree.apply(Tick(len(batch.observations), self._clock()))
+
+    def _apply_slice(self) -> Update:
+        structure = self.tree.structure
+        changed: set[str] = set()
+        end = self._clock_precise() + SLICE_SECONDS
+        while self._pending:
+            observation = self._pending.popleft()
+            self._latest_seq = max(self._latest_seq, observation.seq)
+            changed |= self.tree.apply(observation)
+            if self._clock_precise() >= end:
+                break
+        changed |= self.tree.apply(Tick(self._latest_seq, self._clock()))
+        return Update(frozenset(changed), self.tree.structure != structure)
+
+    def _apply(self, observation: Observation) -> Update:
+        structure = self.tree.structure
+        return Update(frozenset(self.tree.apply(observation)), self.tree.structure != structure)
+
+    @staticmethod
+    def _clock_precise() -> float:
+        return asyncio.get_running_loop().time()

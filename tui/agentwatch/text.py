@@ -1,0 +1,125 @@
+"""Foreign text made safe to show: every string that an agent wrote passes through here right before it is shown.
+
+No text API of the screen library removes terminal escapes, so this is the only gate. What comes out holds no control,
+format, surrogate, private-use, unassigned or separator character; such characters are shown, not dropped, so that an
+operator sees that something was there.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+MAX_COMBINING: Final = 2
+"""Combining marks kept on one base character; more would climb over the neighbouring lines."""
+
+LINE_LIMIT: Final = 4_000
+"""Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them."""
+
+TEXT_LIMIT: Final = 256 * 1024
+LINES_LIMIT: Final = 2_000
+
+_ELLIPSIS: Final = "…"
+_UNSAFE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_COMBINING_CATEGORIES: Final = frozenset({"Mn", "Me", "Mc"})
+
+# Printable ASCII needs no second look: nearly every string ends here.
+_PLAIN: Final = re.compile(r"[\x20-\x7e]*\Z")
+
+
+@lru_cache(maxsize=4096)
+def _shown(character: str) -> str:
+    """How one character is shown; "" where it is a combining mark that has to be counted."""
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    category = unicodedata.category(character)
+    if category in _UNSAFE_CATEGORIES:
+        return f"<U+{code:04X}>"
+    if category in _COMBINING_CATEGORIES:
+        return ""
+    # Other spaces (no-break, ideographic, thin) look like a space but are not one: they could fake a word boundary.
+    return " " if category == "Zs" else character
+
+
+def _safe(text: str) -> str:
+    if _PLAIN.match(text):
+        return text
+    shown: list[str] = []
+    combining = 0
+    for character in text:
+        replacement = _shown(character)
+        if replacement:
+            combining = 0
+            shown.append(replacement)
+        else:
+            combining += 1
+            if combining <= MAX_COMBINING:
+                shown.append(character)
+    return "".join(shown)
+
+
+def clean(text: str, limit: int | None = None) -> str:
+    """One safe line of at most `limit` characters (default `LINE_LIMIT`); the cut is shown by `…`.
+
+    A line break becomes a space, a tab two spaces. Safe means: nothing in it moves the cursor, changes colours,
+    reverses the reading direction or hides. The result is plain text and must still never be parsed as markup.
+    """
+    limit = LINE_LIMIT if limit is None else limit
+    cut = len(text) > limit
+    if cut:
+        text = text[: max(limit - 1, 0)]
+    if "\n" in text or "\r" in text or "\t" in text:
+        text = text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  ")
+    text = _safe(text)
+    return text + _ELLIPSIS if cut else text
+
+
+def clean_lines(
+    text: str, max_lines: int = LINES_LIMIT, max_characters: int = TEXT_LIMIT
+) -> tuple[list[str], str | None]:
+    """Safe lines of a longer text, and a sentence that says what was cut, None where nothing was.
+
+    At most `max_lines` lines and `max_characters` characters are looked at, each line capped like `clean`.
+    """
+    note = None
+    total = len(text)
+    if total > max_characters:
+        text = text[:max_characters]
+        note = f"truncated: the first {max_characters // 1024} KiB of {total // 1024} KiB are shown"
+    lines = text.replace("\r\n", "\n").split("\n")
+    if len(lines) > max_lines:
+        note = f"truncated: the first {max_lines:,} lines of {len(lines):,} are shown"
+        lines = lines[:max_lines]
+    shown = [clean(line) for line in lines]
+    if note is None and any(len(line) > LINE_LIMIT for line in lines):
+        note = f"truncated: lines are cut after {LINE_LIMIT:,} characters"
+    return shown, note
+
+
+def quoted(text: str, limit: int = 80) -> str:
+    """Foreign text inside a sentence of ours, in quotation marks that cannot be faked from inside."""
+    return "“" + clean(text, limit).replace("“", '"').replace("”", '"') + "”"
+
+
+def say(text: str) -> None:
+    """Print to standard output; a character that the terminal's encoding lacks never ends the program."""
+    _write(sys.stdout, text)
+
+
+def complain(text: str) -> None:
+    """Print to standard error, as safely as `say`."""
+    _write(sys.stderr, text)
+
+
+def _write(stream: object, text: str) -> None:
+    write = getattr(stream, "write", None)
+    if write is None:
+        return
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
