@@ -25,6 +25,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     enforcement = "lenient"
     stale_after = 30
     max_retries = 2
+    low_confidence = 0.7
     pruned = ["build-*"]
     max_bytes = 4096
     poll = true
@@ -32,7 +33,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     editor = "vi"
     """
     assert load(written(tmp_path, text)) == Settings(
-        "lenient", 30, 2, frozenset({"build-*"}), 4096, True, "agentwatch-light", "vi"
+        "lenient", 30, 2, 0.7, frozenset({"build-*"}), 4096, True, "agentwatch-light", "vi"
     )
 
 

@@ -17,6 +17,7 @@ from agentwatch.errors import AgentwatchError, UsageError, WorkspaceError
 if TYPE_CHECKING:
     from agentwatch.config import Settings
     from agentwatch.monitor import Monitor
+    from agentwatch.sources.files.settings import FilesSettings
 
 _DESCRIPTION: Final = """\
 Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
@@ -106,8 +107,12 @@ def _tree(arguments: Sequence[str]) -> int:
     workspace = _workspace(options.path)
     from agentwatch.config import load  # noqa: PLC0415
     from agentwatch.headless import print_tree  # noqa: PLC0415
+    from agentwatch.sources.files.source import scan_once  # noqa: PLC0415
 
-    return print_tree(_monitor(workspace, load()), as_json=options.json, fail=options.fail)
+    settings = load()
+    monitor = _monitor(workspace, settings)
+    monitor.load(scan_once(workspace, _files_settings(settings)))
+    return print_tree(monitor, as_json=options.json, fail=options.fail)
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -160,7 +165,8 @@ def _workspace(path: str) -> Path:
 
 
 def _require_terminal() -> None:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # The screen library draws on standard error, so that one counts as well.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("the screen needs a terminal; `agentwatch tree` prints the tree without one")
 
 
@@ -172,12 +178,16 @@ def _show(workspace: Path, settings: Settings) -> int:
 
 def _monitor(workspace: Path, settings: Settings) -> Monitor:
     from agentwatch.monitor import Monitor  # noqa: PLC0415
-    from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings  # noqa: PLC0415
     from agentwatch.sources.files.source import FilesSource  # noqa: PLC0415
 
-    files = FilesSettings(
+    return Monitor(workspace, settings, FilesSource(workspace, _files_settings(settings)), clock=time.time)
+
+
+def _files_settings(settings: Settings) -> FilesSettings:
+    from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings  # noqa: PLC0415
+
+    return FilesSettings(
         pruned=DEFAULT_PRUNED if settings.pruned is None else settings.pruned,
         max_bytes=settings.max_bytes,
         force_polling=settings.poll,
     )
-    return Monitor(workspace, settings, FilesSource(workspace, files), clock=time.time)

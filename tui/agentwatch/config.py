@@ -23,6 +23,8 @@ class Settings:
     stale_after: float = 600.0
     """How long a working task may be silent."""
     max_retries: int = 1
+    low_confidence: float = 0.5
+    """A completed report of which its author is less sure asks for a review."""
     pruned: frozenset[str] | None = None
     """Names and patterns of directories that are not entered; None for the built-in list."""
     max_bytes: int = 1_048_576
@@ -126,6 +128,7 @@ _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "enforcement": _one_of("strict", "lenient"),
     "stale_after": _number(1),
     "max_retries": _whole(0),
+    "low_confidence": _number(0),
     "pruned": _words,
     "max_bytes": _whole(1024),
     "poll": _flag,

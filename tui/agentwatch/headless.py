@@ -9,9 +9,9 @@ from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean, complain, say
 
+
 def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
-    """Scan the workspace once and print its tree. Returns 1 if `fail` is set and a task needs the operator."""
-    monitor.scan()
+    """Print the tree of a monitor that has loaded. Returns 1 if `fail` is set and a task needs the operator."""
     tree = monitor.tree
     if as_json:
         # ASCII only: foreign characters reach the reader as escapes, the terminal never.

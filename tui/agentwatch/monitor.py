@@ -49,7 +49,10 @@ class Monitor:
         self.workspace = workspace
         self.settings = settings
         self.tree = DelegationTree(
-            strict=settings.strict, stale_after=settings.stale_after, max_retries=settings.max_retries
+            strict=settings.strict,
+            stale_after=settings.stale_after,
+            max_retries=settings.max_retries,
+            low_confidence=settings.low_confidence,
         )
         self.health = Health("starting", "reading the workspace")
         self._source = source
@@ -79,7 +82,10 @@ class Monitor:
             self.health = batch.health
             arrived.set()
 
-        self._source.start(lambda batch: loop.call_soon_threadsafe(take, batch))
+        def emit(batch: Batch) -> None:
+            loop.call_soon_threadsafe(take, batch)
+
+        self._source.start(emit)
         try:
             while True:
                 try:

@@ -78,6 +78,18 @@ def test_an_element_that_a_file_speaks_of_is_not_inferred() -> None:
     assert not tree.tasks["j/orchestrator"].inferred
 
 
+def test_nothing_is_inferred_where_the_packet_names_the_parent() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [
+            see("a.handoff.json", handoff("a")),
+            see("job/handoff.json", handoff("b", parent_task_id="a")),
+            see("job/.return-meta.json", meta("completed", "orchestrator", "plan", "planner")),
+        ]
+    )
+    assert outline(tree) == ["a working", "  b completed"]
+
+
 def test_inferred_tasks_go_when_nobody_names_them_any_more() -> None:
     recorder = Recorder()
     tree = tree_of([recorder.seen("j/.return-meta.json", meta("completed", "orchestrator", "planner"))])

@@ -57,6 +57,8 @@ ASKS = [
     ("blocked", {}, "blocked, and does not say by what: answer or abort"),
     ("partial", {"review_reason": "axioms were added"}, "review: axioms were added"),
     ("completed", {"review_reason": ""}, "the child asks for a review"),
+    ("completed", {"confidence": 0.35}, "review: the child is not sure of its result (confidence 0.35)"),
+    ("completed", {"confidence": 0.5}, None),
     ("partial", {}, None),
     ("completed", {}, None),
     ("working", {}, None),

@@ -5,11 +5,17 @@ Texts quoted from documents are foreign and still unsanitised here: faces clean 
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.task import State, Task
 
 
-def ask(task: Task) -> str | None:
+LOW_CONFIDENCE: Final = 0.5
+"""report-contract: results of which the child itself is less sure than this are for a human to look at."""
+
+
+def ask(task: Task, low_confidence: float = LOW_CONFIDENCE) -> str | None:
     """The one question the operator has to answer for this task, None where there is none."""
     result = task.result
     if task.inferred or result is None:
@@ -23,6 +29,8 @@ def ask(task: Task) -> str | None:
         return _ask_after_failure(task)
     if result.review_reason is not None and task.own_state in (State.PARTIAL, State.COMPLETED):
         return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
+    if result.confidence is not None and result.confidence < low_confidence and task.own_state is State.COMPLETED:
+        return f"review: the child is not sure of its result (confidence {result.confidence:g})"
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from agentwatch.contracts.shapes import Return
+from agentwatch.contracts.shapes import Handoff, Return
 from agentwatch.delegation.identity import in_directory, slot
 from agentwatch.delegation.task import Version
 
@@ -61,7 +61,9 @@ class Inference:
 
 
 def _chain(versions: Sequence[Version]) -> tuple[str, ...]:
-    """The ids of the tasks above a task, outermost first, each once."""
+    """The ids of the tasks above a task, outermost first, each once; none where a packet names the parent."""
+    if any(isinstance(version.document, Handoff) and version.document.parent_task_id for version in versions):
+        return ()
     for version in reversed(versions):
         document = version.document
         if isinstance(document, Return) and len(document.delegation_path) > 1:

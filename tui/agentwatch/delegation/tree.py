@@ -30,11 +30,17 @@ STALE_AFTER = 600.0
 class DelegationTree:
     """All tasks of a workspace and how they hang together.
 
-    `strict` makes a return that breaks its contract count as failed; `stale_after` is in seconds.
+    `strict` makes a return that breaks its contract count as failed; `stale_after` is in seconds; a completed report
+    whose confidence is below `low_confidence` asks for a review.
     """
 
     def __init__(
-        self, *, strict: bool = True, stale_after: float = STALE_AFTER, max_retries: int = DEFAULT_MAX_RETRIES
+        self,
+        *,
+        strict: bool = True,
+        stale_after: float = STALE_AFTER,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        low_confidence: float = asks.LOW_CONFIDENCE,
     ) -> None:
         self.tasks: dict[str, Task] = {}
         self.structure = 0
@@ -42,6 +48,7 @@ class DelegationTree:
         self._strict = strict
         self._stale_after = stale_after
         self._max_retries = max_retries
+        self._low_confidence = low_confidence
         self._files = Files()
         self._inference = Inference()
         self._linking = Linking()
@@ -147,7 +154,7 @@ class DelegationTree:
             directory=identity.place_of(versions),
         )
         self._hang(self._linking.place(task_id, claims) | {task_id})
-        self._sums.change(task, task.own_state, asks.ask(task))
+        self._sums.change(task, task.own_state, asks.ask(task, self._low_confidence))
         return follow
 
     def _fill(self, task: Task, versions: list[Version]) -> None:
@@ -230,7 +237,7 @@ class DelegationTree:
         """Bring what depends on several tasks up to date for all that were touched. Returns the changed ids."""
         changed = self._sums.touched
         self._sums.touched = set()
-        changed -= self._removed - self.tasks.keys()
+        changed -= {task_id for task_id in self._removed if task_id not in self.tasks}
         for task_id in changed:
             task = self.tasks[task_id]
             link = self._linking.link(task_id)

@@ -1,0 +1,176 @@
+"""Scenes for the tests of the screen: observations by hand, and a monitor whose source is told what to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import (
+    Contract,
+    Finding,
+    Handoff,
+    Outcome,
+    Return,
+    Severity,
+    Todo,
+    TodoStatus,
+)
+from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.monitor import Monitor
+from agentwatch.sources.health import Batch, Health
+
+NOW = 1_800_000_000.0
+"""The frozen present of every scene, in seconds since the epoch."""
+
+LIVE = Health("live", "", directories=3, files=12)
+
+
+class Scene:
+    """Collects observations; each call is one file of a task."""
+
+    def __init__(self) -> None:
+        self.observations: list[Observation] = []
+        self._seq = 0
+
+    def _next(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    def _see(self, path: str, document: Handoff | Return, ago: float, findings: Iterable[Finding] = ()) -> None:
+        digest = sha256(f"{path}{document}".encode()).hexdigest()
+        self.observations.append(Seen(self._next(), NOW - ago, path, digest, document, tuple(findings)))
+
+    def handoff(
+        self,
+        task_id: str,
+        objective: str = "Do it",
+        *,
+        ago: float = 60.0,
+        attempt: int | None = None,
+        done: str = "",
+        parent: str | None = None,
+    ) -> None:
+        """A packet. `done` is the checklist in the letters x, - and a blank: `xx- `."""
+        marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
+        todos = tuple(Todo(f"step {n}", marks[mark], None, 20 + n) for n, mark in enumerate(done)) if done else None
+        packet = Handoff(task_id, objective, parent_task_id=parent, attempt=attempt, todos=todos)
+        self._see(f"handoffs/{task_id}{attempt or ''}.handoff.md", packet, ago)
+
+    def returned(
+        self,
+        task_id: str,
+        outcome: Outcome | None = Outcome.COMPLETED,
+        *,
+        ago: float = 30.0,
+        agent: str | None = None,
+        attempt: int | None = None,
+        summary: str | None = None,
+        blockers: tuple[str, ...] = (),
+        retry: bool | None = None,
+        hint: str | None = None,
+        code: str | None = None,
+        invalid: bool = False,
+        created: tuple[str, ...] = (),
+    ) -> None:
+        """A return."""
+        words = {
+            Outcome.COMPLETED: "SUCCESS", Outcome.PARTIAL: "PARTIAL", Outcome.FAILED: "ERROR",
+            Outcome.BLOCKED: "BLOCKED", Outcome.WORKING: "in_progress", None: None,
+        }  # fmt: skip
+        document = Return(
+            Contract.RETURN_FORMAT, words[outcome], outcome, task_id=task_id, attempt=attempt, agent=agent,
+            summary=summary, blockers=blockers, retry_recommended=retry, retry_hint=hint, error_code=code,
+            model="openai/gpt-5.2", mode="code", files_created=created,
+        )  # fmt: skip
+        findings = [Finding("RET004", Severity.ERROR, "state is missing: write SUCCESS, PARTIAL or ERROR", 3)]
+        self._see(f"returns/{task_id}{attempt or ''}.return.md", document, ago, findings if invalid else ())
+
+    def gone(self, path: str) -> None:
+        """A file that is no longer there."""
+        self.observations.append(Gone(self._next(), NOW, path))
+
+    def unreadable(self, path: str, message: str) -> None:
+        """A file that could not be read."""
+        finding = Finding("SRC002", Severity.ERROR, message)
+        self.observations.append(Unreadable(self._next(), NOW, path, finding))
+
+    def take(self) -> tuple[Observation, ...]:
+        """What was collected since the last call."""
+        taken = tuple(self.observations)
+        self.observations.clear()
+        return taken
+
+
+class ToldSource:
+    """A source that sees what it is told."""
+
+    def __init__(self, first: Iterable[Observation] = (), health: Health = LIVE) -> None:
+        self.health = health
+        self._first = tuple(first)
+        self._emit: Callable[[Batch], None] | None = None
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        self._emit = emit
+        emit(Batch(self._first, self.health))
+
+    def stop(self) -> None:
+        self._emit = None
+
+    def content(self, digest: str) -> str | None:
+        return f"# Text of {digest[:8]}\n"
+
+    def push(self, observations: Iterable[Observation] = (), health: Health | None = None) -> None:
+        """See more."""
+        self.health = health or self.health
+        assert self._emit is not None
+        self._emit(Batch(tuple(observations), self.health))
+
+
+def monitor_of(
+    observations: Iterable[Observation] = (),
+    *,
+    health: Health = LIVE,
+    settings: Settings | None = None,
+    workspace: str = "/home/kim/shop",
+    clock: Callable[[], float] = lambda: NOW,
+) -> tuple[Monitor, ToldSource]:
+    """A monitor that has these observations to begin with, and its source."""
+    source = ToldSource(observations, health)
+    return Monitor(Path(workspace), settings or Settings(), source, clock), source
+
+
+def shop() -> Scene:
+    """The session of the sketch: three levels, something of everything."""
+    scene = Scene()
+    scene.handoff("checkout", "Ship the new checkout", ago=840)
+    scene.handoff("checkout.plan", "Plan the work", ago=800)
+    scene.returned("checkout.plan", agent="planner", summary="Five packets, no blockers.", ago=680)
+    scene.handoff("checkout.implement", "Implement the plan", ago=560)
+    scene.handoff("checkout.implement.schema", "Design schema v3", ago=540)
+    scene.returned("checkout.implement.schema", agent="architect", summary="Schema v3 is written.", ago=480)
+    scene.handoff("checkout.implement.api", "Build the checkout API against schema v3", ago=300)
+    scene.returned(
+        "checkout.implement.api", Outcome.FAILED, agent="code", ago=120, code="E_TOOL_FAILURE", retry=True,
+        summary="Migration tool timed out before the schema was applied.",
+        hint="Raise the tool time-out and pass the schema path.", created=("api/checkout.py",),
+    )  # fmt: skip
+    scene.handoff("checkout.implement.ui", "Build the payment form", ago=190, done="xxxx- ")
+    scene.returned("checkout.implement.ui", Outcome.WORKING, agent="code", ago=20)
+    scene.handoff("checkout.implement.docs", "Write the operator's guide", ago=15)
+    scene.handoff("checkout.review", "Review the diff", ago=420)
+    scene.returned("checkout.review", Outcome.PARTIAL, agent="reviewer", ago=300, summary="Two files unread.")
+    scene.handoff("checkout.security", "Audit the auth flow", ago=430)
+    scene.handoff("checkout.security.probe", "Probe the session cookie", ago=410)
+    scene.handoff("checkout.security.tokens", "Read the token store", ago=410)
+    scene.returned(
+        "checkout.security", Outcome.BLOCKED, agent="auditor", ago=360, blockers=("Which auth flow is in scope?",)
+    )
+    scene.handoff("checkout.metrics", "Count conversions", ago=200)
+    scene.returned("checkout.metrics", Outcome.COMPLETED, agent="analyst", ago=170, invalid=True)
+    scene.handoff("checkout.release", "Prepare the release", ago=250)
+    scene.returned("checkout.release", Outcome.FAILED, agent="code", ago=200, attempt=1, retry=True)
+    scene.handoff("checkout.release", "Prepare the release", ago=100, attempt=2, done="x-   ")
+    scene.returned("checkout.release", Outcome.WORKING, agent="code", ago=10, attempt=2)
+    return scene

@@ -1,0 +1,109 @@
+"""Drives the app in a test by what an operator sees and presses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import monotonic
+
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Observation
+from agentwatch.sources.health import Health
+from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop
+
+_DEADLINE = 10.0
+"""Seconds until a condition that does not come true fails the test."""
+
+
+@dataclass
+class Stage:
+    """A running app, and what tests ask of it."""
+
+    app: AgentwatchApp
+    pilot: Pilot[None]
+    source: ToldSource
+    scene: Scene
+
+    @property
+    def main(self) -> MainScreen:
+        screen = self.app.screen_stack[0]
+        assert isinstance(screen, MainScreen)
+        return screen
+
+    @property
+    def tree(self) -> TaskTree:
+        return self.main.task_tree
+
+    @property
+    def cursor(self) -> str | None:
+        return self.tree.cursor_id
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        """Wait for a condition."""
+        end = monotonic() + _DEADLINE
+        while not holds():
+            assert monotonic() < end, f"did not come true: {self.text()}"
+            await self.pilot.pause(0.01)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def see(self, *ids: str) -> None:
+        """Let the source see what the scene has collected, and wait until these tasks are in the tree."""
+        self.source.push(self.scene.take())
+        await self.until(lambda: all(task_id in self.app.monitor.tree.tasks for task_id in ids))
+        await self.shown()
+
+    async def shown(self) -> None:
+        """Wait until the rows are those of the tree."""
+        tree = self.app.monitor.tree
+        await self.until(lambda: all(task_id in tree.tasks for task_id in self.tree.row_ids()))
+        await self.until(lambda: not tree.roots or tree.roots[-1] in self.tree.row_ids() or self.main.filter_bar.sought)
+        await self.pilot.pause()
+
+    def strips(self) -> list[Strip]:
+        """What the compositor would write, line by line."""
+        return self.app.screen._compositor.render_strips()
+
+    def text(self) -> str:
+        """The screen as text."""
+        return "\n".join(strip.text.rstrip() for strip in self.strips())
+
+    def line(self, part: str) -> str:
+        """The first screen line that holds the part."""
+        return next(line for line in self.text().splitlines() if part in line)
+
+
+@asynccontextmanager
+async def stage(
+    observations: Iterable[Observation] | None = None,
+    size: tuple[int, int] = (140, 40),
+    *,
+    scene: Scene | None = None,
+    health: Health = LIVE,
+    settings: Settings | None = None,
+    clock: Callable[[], float] = lambda: NOW,
+    workspace: str = "/home/kim/shop",
+    settled: bool = False,
+) -> AsyncIterator[Stage]:
+    """The app on the sketch's session, or on other observations."""
+    scene = scene or shop()
+    first = scene.take() if observations is None else tuple(observations)
+    monitor, source = monitor_of(first, health=health, settings=settings, clock=clock, workspace=workspace)
+    app = AgentwatchApp(monitor, clock)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        stage = Stage(app, pilot, source, scene)
+        if first:
+            await stage.until(lambda: stage.tree.row_count)
+        if settled and health.mode != "starting":
+            await stage.until(lambda: app.is_settled)
+        await pilot.pause()
+        yield stage

@@ -1,0 +1,375 @@
+"""Every command's key does what its definition says. The cases are checked against the definitions: none is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+from textual.binding import Binding
+
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.commands import COMMANDS, Home, Place, bindings, footer_commands
+from agentwatch.app.screens.help import HelpScreen, help_text
+from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.screens.notices import NoticesScreen
+from agentwatch.app.screens.task import TaskScreen
+from agentwatch.app.widgets.details import TABS, DetailsPane
+from agentwatch.app.widgets.filter_bar import FilterInput
+from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.delegation.task import State
+from tests.app.stage import Stage, stage
+
+API = "checkout.implement.api"
+Case = Callable[[Stage, str], Awaitable[None]]
+CASES: dict[str, Case] = {}
+
+
+def case(command_id: str) -> Callable[[Case], Case]:
+    def keep(check: Case) -> Case:
+        CASES[command_id] = check
+        return check
+
+    return keep
+
+
+@case("filter.done")
+async def _(s: Stage, key: str) -> None:
+    await s.press("/", "a", "p", "i", key)
+    assert s.app.focused is s.tree
+    assert s.main.filter_bar.sought.text == "api"
+
+
+@case("filter.down")
+async def _(s: Stage, key: str) -> None:
+    await s.press("/", "a", "p", "i", key)
+    assert s.app.focused is s.tree
+    assert s.main.filter_bar.sought.text == "api"
+
+
+@case("filter.drop")
+async def _(s: Stage, key: str) -> None:
+    await s.press("/", "a", "p", "i", key)
+    assert s.app.focused is s.tree
+    assert not s.main.filter_bar.sought
+
+
+@case("back")
+async def _(s: Stage, key: str) -> None:
+    await s.press("enter")
+    assert s.main.details.has_focus_within
+    await s.press(key)
+    assert s.app.focused is s.tree
+    await s.press("s")
+    assert s.main.filter_bar.sought
+    await s.press(key)
+    assert not s.main.filter_bar.sought
+
+
+@case("open")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.main.details.has_focus_within
+
+
+@case("needs.next")
+async def _(s: Stage, key: str) -> None:
+    asking = [task.task_id for task in s.app.monitor.tree.asking()]
+    for task_id in [*asking, asking[0]]:
+        await s.press(key)
+        assert s.cursor == task_id
+
+
+@case("needs.previous")
+async def _(s: Stage, key: str) -> None:
+    asking = [task.task_id for task in s.app.monitor.tree.asking()]
+    for task_id in [*reversed(asking), asking[-1]]:
+        await s.press(key)
+        assert s.cursor == task_id
+
+
+@case("filter")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert isinstance(s.app.focused, FilterInput)
+    await s.press("d", "o", "c", "s")
+    await s.until(lambda: s.tree.row_ids() == ["checkout", "checkout.implement", "checkout.implement.docs"])
+
+
+@case("filter.state")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.main.filter_bar.sought.needs_operator
+    await s.press(key)
+    assert s.main.filter_bar.sought.state is State.INVALID
+    await s.until(lambda: s.tree.row_ids() == ["checkout", "checkout.metrics"])
+
+
+@case("filter.state.back")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.main.filter_bar.sought.state is State.COMPLETED
+
+
+@case("follow")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.tree.follows
+    await s.press(key)
+    assert not s.tree.follows
+
+
+@case("fold")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.tree.row_ids() == ["checkout"]
+    await s.press(key)
+    assert s.tree.row_count == 13
+
+
+@case("edit")
+async def _(s: Stage, key: str) -> None:
+    await s.press("j", key)
+    await s.until(lambda: "is no longer there" in s.text())
+
+
+@case("copy")
+async def _(s: Stage, key: str) -> None:
+    await s.press("j", key)
+    await s.until(lambda: "is no longer there" in s.text())
+
+
+@case("tabs")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.main.details.active == TABS[int(key) - 1][0]
+
+
+@case("tab.next")
+async def _(s: Stage, key: str) -> None:
+    await s.press("enter", key)
+    assert s.main.details.active == TABS[1][0]
+
+
+@case("tab.previous")
+async def _(s: Stage, key: str) -> None:
+    await s.press("enter", key)
+    assert s.main.details.active == TABS[-1][0]
+
+
+@case("focus.next")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.main.details.has_focus_within
+    await s.press(key)
+    assert s.app.focused is s.tree
+
+
+@case("focus.previous")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.main.details.has_focus_within
+
+
+@case("fold.none")
+async def _(s: Stage, key: str) -> None:
+    await s.press("C", key)
+    assert s.tree.row_count == 13
+
+
+@case("fold.all")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.tree.row_ids() == ["checkout"]
+
+
+@case("up")
+async def _(s: Stage, key: str) -> None:
+    await s.press("j", "j", key)
+    assert s.cursor == "checkout.plan"
+
+
+@case("down")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.cursor == "checkout.plan"
+
+
+@case("left")
+async def _(s: Stage, key: str) -> None:
+    await s.press("j", key)
+    assert s.cursor == "checkout"
+    await s.press(key)
+    assert s.tree.row_ids() == ["checkout"]
+
+
+@case("right")
+async def _(s: Stage, key: str) -> None:
+    await s.press("C", key)
+    assert s.tree.row_count == 7
+    assert s.cursor == "checkout"
+    await s.press(key)
+    assert s.cursor == "checkout.plan"
+
+
+@case("page.up")
+async def _(s: Stage, key: str) -> None:
+    await s.pilot.resize_terminal(80, 8)
+    await s.press("G", key)
+    rows = s.tree.row_ids()
+    assert s.cursor == rows[len(rows) - s.tree.size.height]
+
+
+@case("page.down")
+async def _(s: Stage, key: str) -> None:
+    await s.pilot.resize_terminal(80, 8)
+    await s.press(key)
+    assert s.cursor == s.tree.row_ids()[s.tree.size.height - 1]
+
+
+@case("first")
+async def _(s: Stage, key: str) -> None:
+    await s.press("j", "j", key)
+    assert s.cursor == "checkout"
+
+
+@case("last")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.cursor == s.tree.row_ids()[-1]
+
+
+@case("notices")
+async def _(s: Stage, key: str) -> None:
+    s.scene.unreadable("returns/big.return.md", "too large to be read: make it smaller than 1 MiB")
+    s.source.push(s.scene.take())
+    await s.until(lambda: s.app.monitor.tree.notices)
+    await s.press(key)
+    assert isinstance(s.app.screen, NoticesScreen)
+    await s.until(lambda: "returns/big.return.md" in s.text())
+    assert "too large" in s.text()
+
+
+@case("help")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert isinstance(s.app.screen, HelpScreen)
+    await s.press("escape")
+    assert isinstance(s.app.screen, MainScreen)
+
+
+@case("palette")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    await s.until(lambda: "Search for commands" in s.text())
+
+
+@case("quit")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert s.app._exit
+
+
+def test_every_command_has_a_case() -> None:
+    assert set(CASES) == {command.id for command in COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("command_id", "key"), [(command.id, key) for command in COMMANDS for key in command.keys.split(" ")]
+)
+async def test_the_key_does_what_the_command_says(command_id: str, key: str) -> None:
+    async with stage() as s:
+        await CASES[command_id](s, key)
+
+
+def test_no_key_means_two_things_in_one_place() -> None:
+    for homes in ((Home.APP, Home.MAIN, Home.TREE), (Home.APP, Home.MAIN, Home.PANE), (Home.APP, Home.PAGE, Home.PANE)):
+        keys = Counter(
+            key for command in COMMANDS if set(command.homes) & set(homes) for key in command.keys.split(" ")
+        )
+        assert [key for key, count in keys.items() if count > 1] == []
+
+
+def test_the_keys_of_the_decisions_are_kept_free() -> None:
+    assert not {"r", "e", "x", "a", "y"} & {key for command in COMMANDS for key in command.keys.split(" ")}
+
+
+def test_the_bindings_are_those_of_the_definitions() -> None:
+    pairs = {
+        AgentwatchApp: Home.APP,
+        MainScreen: Home.MAIN,
+        TaskScreen: Home.PAGE,
+        TaskTree: Home.TREE,
+        FilterInput: Home.FILTER,
+    }
+    for owner, home in pairs.items():
+        assert owner.BINDINGS == bindings(home), owner
+
+
+def test_the_details_bind_the_keys_that_the_definitions_promise() -> None:
+    bound = {
+        (key, binding.action)
+        for binding in DetailsPane.BINDINGS
+        if isinstance(binding, Binding)
+        for key in binding.key.split(",")
+    }
+    assert {(b.key, b.action) for b in bindings(Home.PANE) if isinstance(b, Binding)} <= bound
+
+
+def test_the_help_names_every_key() -> None:
+    text = help_text(80).plain
+    for command in COMMANDS:
+        assert command.keys_label in text
+        assert command.tooltip.split(" ")[0] in text
+
+
+@pytest.mark.parametrize("width", [20, 34, 78])
+def test_the_help_fits_its_width(width: int) -> None:
+    assert all(line.cell_length <= max(width, 33) for line in help_text(width).split("\n"))
+
+
+@pytest.mark.parametrize("place", [place for place in Place if place is not Place.HELP])
+def test_every_place_has_keys_in_its_footer(place: Place) -> None:
+    assert footer_commands(place)
+
+
+async def test_the_footer_follows_the_operator() -> None:
+    async with stage() as s:
+        def footer() -> str:
+            return s.text().splitlines()[-1]
+
+        assert "enter open" in footer()
+        assert "switch" in footer()
+        await s.press("/")
+        assert footer().split() == ["enter", "keep", "esc", "clear", "↓", "to", "the", "tree"]
+        await s.press("escape", "tab")
+        assert "esc back" in footer()
+        assert "1–6 tabs" in footer()
+        await s.press("escape")
+        await s.pilot.resize_terminal(80, 24)
+        assert "switch" not in footer()
+        await s.press("enter")
+        assert "esc back" in footer()
+
+
+async def test_the_palette_runs_a_command() -> None:
+    async with stage() as s:
+        await s.press("ctrl+p", *"collapse every")
+        await s.until(lambda: "Collapse everything" in s.text())
+        await s.press("down", "enter")
+        await s.until(lambda: s.tree.row_ids() == ["checkout"])
+
+
+async def test_the_palette_switches_the_theme() -> None:
+    async with stage() as s:
+        await s.press("ctrl+p", *"light")
+        await s.until(lambda: "Theme: agentwatch-light" in s.text())
+        await s.press("down", "enter")
+        await s.until(lambda: s.app.theme == "agentwatch-light")
+
+
+async def test_a_click_on_the_footer_runs_its_command() -> None:
+    async with stage() as s:
+        x = s.text().splitlines()[-1].index("follow")
+        await s.pilot.click(offset=(x, 39))
+        assert s.tree.follows

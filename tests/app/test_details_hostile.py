@@ -1,0 +1,253 @@
+"""Hostile text in every field of every contract: nothing foreign reaches the terminal, runs, or breaks the pane."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from details_tasks import (
+    PACKET_SUMMARY,
+    SUMMARIES,
+    Case,
+    DetailsApp,
+    case,
+    screen_text,
+)
+from rich.cells import cell_len
+
+from agentwatch.app.widgets.details import TABS, DetailsPane
+from agentwatch.app.widgets.details.blocks import MAX_LINES
+from agentwatch.app.widgets.details.head import Head
+from agentwatch.app.widgets.details.page import Page
+from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
+from agentwatch.delegation.task import PlacedFinding
+
+CONTRACTS = [Contract.RETURN_FORMAT, Contract.SUBAGENT_RETURN, Contract.RETURN_META, Contract.REPORT_CONTRACT]
+
+PAYLOADS = {
+    "escape": "\x1b[31mred\x1b[0m",
+    "clipboard": "\x1b]52;c;aGVsbG8=\x07",
+    "link": "\x1b]8;;http://evil.test\x1b\\here\x1b]8;;\x1b\\",
+    "c1": "\x9b31m\x9d0;title\x9c",
+    "closing tag": "[/] [/a] [/",
+    "action": "[@click=app.approve('t-7')]see log[/]",
+    "style": "[bold red]loud[/bold red] [link=http://evil.test]x[/link]",
+    "bidi": "\u202eesrever\u2066x\u2069",
+    "zero width": "a\u200bb\ufeffc\u00ad",
+    "separators": "a\u2028b\u2029c\x0bd\x0ce\x85f",
+    "zalgo": "z" + "\u0301" * 500,
+    "nul": "a\x00b\x08c\x7f",
+    "carriage": "safe\rfake",
+    "wide": "宽" * 200,
+    "long": "x" * 5_000,
+    "emoji": "👩‍👩‍👧‍👦 ☠️",
+    "markdown": "**[a](b) `` ~~ ![x](y) | # > - [",
+}
+
+
+def control_characters(text: str) -> set[str]:
+    return {
+        character
+        for character in text
+        if character != "\n" and unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+    }
+
+
+def drawn(pane: DetailsPane) -> str:
+    """What the pane draws, line by line. An action behind it would be `@click` in its metadata."""
+    said = [pane.query_one(Head).render().plain]
+    page = pane.query_one(Page)
+    for y in range(page.size.height):
+        for segment in page.render_line(y):
+            assert segment.style is not None
+            assert set(segment.style.meta) <= {"offset"}
+            assert segment.style.link is None
+            said.append(segment.text)
+    return "\n".join(said)
+
+
+async def assert_safe(cases: Mapping[str, Case]) -> None:
+    """Draw every case in every tab of one pane; written at once, since a pause for each would take minutes."""
+    async with DetailsApp(next(iter(cases.values()))).run_test(size=(80, 100)) as pilot:
+        await pilot.pause()
+        pane = pilot.app.query_one(DetailsPane)
+        for name, one in cases.items():
+            pilot.app.show(one)
+            for tab_id, _ in TABS:
+                pane.activate(tab_id)
+                pane._write()
+                assert pane.shown_text, (name, tab_id)
+                assert control_characters(pane.shown_text + drawn(pane)) == set(), (name, tab_id)
+        await pilot.pause()
+        assert control_characters(screen_text(pilot.app)) == set()
+
+
+def poisoned(contract: Contract, payload: str) -> Case:
+    """A task with the payload in every text that it has."""
+    summary = replace(
+        SUMMARIES[contract],
+        reported_state=payload,
+        task_id=payload,
+        session_id=payload,
+        agent=payload,
+        delegation_path=(payload,),
+        summary=payload,
+        error_code=payload,
+        error_message=payload,
+        retry_hint=payload,
+        blockers=(payload,),
+        review_reason=payload,
+        next_steps=payload,
+        model=payload,
+        mode=payload,
+        files_created=(payload,),
+        files_modified=(payload,),
+        limitations=(payload,),
+        artifacts=(payload,),
+    )
+    packet = replace(
+        PACKET_SUMMARY,
+        task_id=payload,
+        objective=payload,
+        parent_task_id=payload,
+        mode=payload,
+        todos=(Todo(payload, TodoStatus.PENDING, payload, 1),),
+    )
+    findings = (Finding(payload, Severity.ERROR, payload, 1),)
+    one = case(contract, summary=summary, packet=packet, findings=findings, text=payload, packet_text=payload)
+    task = one.task
+    task.task_id = task.title = task.parent_id = task.agent = task.reported_state = task.ask = task.why = payload
+    task.findings.append(PlacedFinding(findings[0], payload))
+    return one
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+async def test_a_poisoned_task_is_shown_safely(contract: Contract) -> None:
+    await assert_safe({name: poisoned(contract, payload) for name, payload in PAYLOADS.items()})
+
+
+def poisoned_texts(contract: Contract, payload: str) -> tuple[str, str]:
+    """A return and a handoff that can be read, with the payload in every value."""
+    packet = json.dumps(
+        {
+            "task_id": payload,
+            "objective": payload,
+            "evidence": [{"path": payload, "purpose": payload, "required": True}],
+            "success_criteria": [payload],
+            "risks": [{"risk": payload, "mitigation": payload}],
+            "constraints": [payload],
+            "deliverables": [{"path": payload, "description": payload, "must_create": True}],
+            "dependencies": [payload],
+            "notes": [payload],
+        }
+    )
+    one_line = " ".join(payload.splitlines())
+    returned = {
+        Contract.RETURN_FORMAT: "\n".join(
+            (
+                "## Status\nstate: ERROR",
+                f"summary: {one_line}\nerror_code: {one_line}\nretry_recommended: yes\nretry_hint: {one_line}",
+                f"## Deliverables\n- {one_line} — {one_line}\n## Evidence\n- {one_line}",
+                f"## Runtime Attestation\nruntime_model_reported: {one_line}\nruntime_mode_reported: {one_line}",
+                f"files_created:\n- {one_line}\nfiles_modified:\n- {one_line}\nlimitations:\n- {one_line}\n",
+            )
+        ),
+        Contract.REPORT_CONTRACT: json.dumps(
+            {
+                "report_metadata": {
+                    "agent_name": payload,
+                    "task_id": payload,
+                    "status": "failed",
+                    "verbosity_level": "detailed",
+                    "confidence_level": 0.5,
+                    "error_message": payload,
+                },
+                "findings": {payload: {payload: [payload]}, "context_map": [[payload, payload], [payload, None]]},
+                "recommendations": [payload],
+                "identified_gaps": [payload],
+                "blockers": [payload],
+            }
+        ),
+    }.get(
+        contract,
+        json.dumps(
+            {
+                "status": "partial" if contract is Contract.SUBAGENT_RETURN else "researched",
+                "summary": payload,
+                "artifacts": [{"type": payload, "path": payload, "summary": payload}],
+                "metadata": {
+                    "session_id": payload,
+                    "agent_type": payload,
+                    "delegation_depth": 1,
+                    "delegation_path": [payload, payload],
+                },
+                "errors": [{"type": payload, "message": payload, "recoverable": True, "recommendation": payload}],
+                "next_steps": payload,
+            }
+        ),
+    )
+    return returned, f"```json\n{packet}\n```\n\n- [ ] {one_line}\n"
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+async def test_poisoned_documents_are_shown_safely(contract: Contract) -> None:
+    cases = {}
+    for name, payload in PAYLOADS.items():
+        returned, packet = poisoned_texts(contract, payload)
+        cases[name] = case(contract, text=returned, packet_text=packet)
+    await assert_safe(cases)
+
+
+@pytest.mark.parametrize("width", [24, 38, 60, 100])
+async def test_hostile_text_fits_any_width(width: int) -> None:
+    one = poisoned(Contract.SUBAGENT_RETURN, "".join(PAYLOADS.values()))
+    async with DetailsApp(one).run_test(size=(width, 24)) as pilot:
+        pane = pilot.app.query_one(DetailsPane)
+        for tab_id, _ in TABS:
+            pane.activate(tab_id)
+            await pilot.pause()
+            lines = screen_text(pilot.app).split("\n")
+            assert control_characters("\n".join(lines)) == set(), tab_id
+            assert max(cell_len(line) for line in lines) <= width, tab_id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 10_000_000,
+        "line\n" * 100_000,
+        '{"a": ' * 100_000,
+        "[" * 100_000,
+        "- [ ] a\n" * 50_000,
+        "## Status\nstate: SUCCESS\nsummary: " + "word " * 1_000_000,
+        '{"status": "completed", "summary": "' + "a" * 2_000_000 + '", "artifacts": [], "metadata": {}}',
+    ],
+    ids=["one line", "many lines", "deep objects", "deep lists", "many todos", "long summary", "long string"],
+)
+async def test_huge_texts_are_cut_and_say_so(text: str) -> None:
+    one = case(Contract.SUBAGENT_RETURN, text=text, packet_text=text)
+    async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
+        pane = pilot.app.query_one(DetailsPane)
+        for tab_id, _ in TABS:
+            pane.activate(tab_id)
+            await pilot.pause()
+            assert len(pilot.app.query_one(Page).lines) <= MAX_LINES + 1
+        assert "truncated" in pane.shown_text
+
+
+async def test_huge_lists_are_cut_and_counted() -> None:
+    many = tuple(f"src/file{number}.py" for number in range(100_000))
+    one = case(summary=replace(SUMMARIES[Contract.RETURN_FORMAT], files_created=many, limitations=many))
+    one.texts.clear()
+    one.task.findings = [
+        PlacedFinding(Finding("RET001", Severity.ERROR, "message", number), "a.md") for number in range(20_000)
+    ]
+    async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
+        pane = pilot.app.query_one(DetailsPane)
+        for tab_id, words in (("attestation", "… and 99,700 more"), ("findings", "… and 19,700 more")):
+            pane.activate(tab_id)
+            await pilot.pause()
+            assert words in pane.shown_text

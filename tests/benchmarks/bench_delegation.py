@@ -1,0 +1,41 @@
+"""One observation costs the same however many tasks there are."""
+
+from __future__ import annotations
+
+import itertools
+
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
+from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.tree import DelegationTree
+from tests.benchmarks.measuring import Row, interleaved
+from tests.benchmarks.workspaces import observations
+
+SIZES = (200, 10_000, 100_000)
+
+
+def run() -> list[Row]:
+    trees = {size: DelegationTree() for size in SIZES}
+    for size, tree in trees.items():
+        for observation in observations(size):
+            tree.apply(observation)
+    numbers = itertools.count(10**6)
+
+    def add(tree: DelegationTree, size: int) -> None:
+        number = next(numbers)
+        handoff = Handoff(f"new{number}", "Do more", parent_task_id=f"t{size // 2}")
+        tree.apply(Seen(number, 3_000.0, f"new{number}.handoff.json", f"{number:064x}", handoff))
+
+    def update(tree: DelegationTree, size: int) -> None:
+        number = next(numbers)
+        document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, f"t{size // 2 + number % 50}")
+        tree.apply(Seen(number, 3_000.0, f"{document.task_id}.return.md", f"{number:064x}", document))
+
+    rows = []
+    for name, action in (("add", add), ("update", update)):
+        actions = [lambda tree=trees[size], size=size, action=action: action(tree, size) for size in SIZES]
+        smallest, *others = interleaved(actions, 2_000)
+        rows += [
+            Row(f"{name} a task, {size:,} tasks", f"{SIZES[0]} tasks", smallest, other, 1.3)
+            for size, other in zip(SIZES[1:], others, strict=True)
+        ]
+    return rows

@@ -1,0 +1,67 @@
+"""Workspaces of any size, for measuring."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
+from agentwatch.delegation.observation import Observation, Seen
+
+_RETURN = """\
+## Status
+state: {state}
+task_id: {task_id}
+summary: Did what was asked for in {task_id}.
+retry_recommended: no
+
+## Deliverables
+- src/{task_id}.py - the code
+
+## Evidence
+- docs/design.md - read
+
+## Runtime Attestation
+runtime_model_reported: some/model
+runtime_mode_reported: code
+files_created:
+- src/{task_id}.py
+files_modified:
+- (none)
+"""
+
+
+def observations(count: int) -> list[Observation]:
+    """`count` tasks, ten to a parent, a third of them returned."""
+    seen: list[Observation] = []
+    for number in range(count):
+        parent = f"t{(number - 1) // 10}" if number else None
+        task_id = f"t{number}"
+        handoff = Handoff(task_id, f"Do part {number}", parent_task_id=parent)
+        seen.append(Seen(2 * number, 1_000.0 + number, f"{task_id}.handoff.json", f"{number:064x}", handoff))
+        if number % 3 == 0:
+            outcome = Outcome.FAILED if number % 300 == 0 else Outcome.COMPLETED
+            document = Return(Contract.RETURN_FORMAT, outcome.upper(), outcome, task_id, summary=f"Part {number}")
+            seen.append(
+                Seen(2 * number + 1, 2_000.0 + number, f"{task_id}.return.md", f"{number + 10**9:064x}", document)
+            )
+    return seen
+
+
+def write(root: Path, tasks: int, noise: int = 0) -> None:
+    """A workspace on disk: a directory a task with a packet and a return, and `noise` other files in each."""
+    for number in range(tasks):
+        directory = root / f"group{number // 100}" / f"t{number}"
+        directory.mkdir(parents=True)
+        packet = {
+            "task_id": f"t{number}",
+            "objective": f"Do part {number}.",
+            "evidence": [{"path": "docs/design.md", "purpose": "the design", "required": True}],
+            "success_criteria": ["It works"],
+            "risks": [{"risk": "It does not", "mitigation": "Test it"}],
+        }
+        (directory / "handoff.json").write_text(json.dumps(packet), "utf-8")
+        state = "ERROR" if number % 300 == 0 else "SUCCESS"
+        (directory / "return.md").write_text(_RETURN.format(state=state, task_id=f"t{number}"), "utf-8")
+        for other in range(noise):
+            (directory / f"noise{other}.py").write_text("x = 1\n", "utf-8")

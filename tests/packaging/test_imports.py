@@ -1,0 +1,43 @@
+"""Nothing is imported before it is used: what a command costs is what it needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("textual", "rich", "watchfiles", "pydantic")
+
+
+def loaded(statements: str, *modules: str) -> set[str]:
+    """Which of the modules a fresh interpreter has loaded after some statements."""
+    script = f"import sys\n{statements}\nimport json\nprint(json.dumps([m for m in {modules!r} if m in sys.modules]))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(result.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_version_and_help_load_no_library(option: str) -> None:
+    run = (
+        f"sys.argv = ['agentwatch', {option!r}]\n"
+        "from agentwatch.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit: pass"
+    )
+    assert loaded(run, *HEAVY) == set()
+
+
+def test_version_does_not_even_load_the_argument_parser() -> None:
+    run = "sys.argv = ['agentwatch', '--version']\nfrom agentwatch.__main__ import main\nmain()"
+    assert loaded(run, "argparse") == set()
+
+
+def test_the_headless_faces_load_no_screen() -> None:
+    statements = "import agentwatch.headless, agentwatch.linting, agentwatch.monitor, agentwatch.sources.files.source"
+    assert loaded(statements, "textual", "rich") == set()
+
+
+def test_the_tree_needs_no_library_at_all() -> None:
+    assert loaded("import agentwatch.delegation.tree, agentwatch.delegation.export", *HEAVY) == set()

@@ -1,0 +1,298 @@
+"""The files source under bursts, losses and exchanges: nothing may be missing in the end.
+
+`AGENTWATCH_ROUNDS=50 pytest tests/reliability/test_files_bursts.py` repeats each of them with other random numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentwatch.sources.files.inotify_backend import InotifyBackend
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.watch import Backend, Changes, WatchError
+from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
+from tests.unit.files.watching import PATIENCE, QUICK, Receiver, descriptors, on_disk, packet, watching
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is a part of Linux")
+
+ROUNDS = range(int(os.environ.get("AGENTWATCH_ROUNDS", "1")))
+
+Way = Callable[[str, FilesSettings], Backend]
+
+
+def inotify(root: str, settings: FilesSettings) -> Backend:
+    return InotifyBackend(root)
+
+
+def watchfiles(root: str, settings: FilesSettings) -> Backend:
+    return WatchfilesBackend(root)
+
+
+def polling(root: str, settings: FilesSettings) -> Backend:
+    raise WatchError("Polling, for this test")
+
+
+EVENTS = pytest.mark.parametrize("way", [inotify, watchfiles])
+EVERY_WAY = pytest.mark.parametrize("way", [inotify, watchfiles, polling])
+EVERY_ROUND = pytest.mark.parametrize("seed", ROUNDS)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    return root
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def until_like_disk(receiver: Receiver, root: Path) -> None:
+    expected = on_disk(root)
+    receiver.until(lambda it: it.present == expected)
+
+
+@EVERY_WAY
+@EVERY_ROUND
+def test_a_burst_of_new_directories_with_a_return_each_is_complete(root: Path, way: Way, seed: int) -> None:
+    with watching(root, QUICK, way) as receiver:
+        for number in range(500):
+            write(root / f"task-{number}" / "return.json", packet(f"{seed}.{number}"))
+        until_like_disk(receiver, root)
+    assert len(receiver.present) == 500
+
+
+@EVERY_WAY
+@EVERY_ROUND
+def test_deep_directories_made_and_filled_at_once_are_complete(root: Path, way: Way, seed: int) -> None:
+    with watching(root, QUICK, way) as receiver:
+        for number in range(60):
+            write(root / f"{seed}" / f"{number}" / "a" / "b" / "c" / "return.json", packet(str(number)))
+            write(root / f"{seed}" / f"{number}" / "a" / "handoff.json", packet(str(number)))
+        until_like_disk(receiver, root)
+    assert len(receiver.present) == 120
+
+
+class Stalled(InotifyBackend):
+    """Does not look at the kernel's queue while it is held."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.free = threading.Event()
+        self.free.set()
+
+    def wait(self, timeout: float) -> Changes:
+        self.free.wait(PATIENCE)
+        return super().wait(timeout)
+
+
+def test_what_ran_over_the_queue_of_a_stalled_watcher_is_found(root: Path) -> None:
+    queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if queue > 100_000:
+        pytest.skip(f"the queue of this machine holds {queue} events: filling it takes too long")
+    stalled: list[Stalled] = []
+
+    def open_stalled(root: str, settings: FilesSettings) -> Backend:
+        stalled.append(Stalled(root))
+        return stalled[0]
+
+    for number in range(20):
+        write(root / f"{number}" / "known.json", packet("old"))
+    with watching(root, QUICK, open_stalled) as receiver:
+        until_like_disk(receiver, root)
+        stalled[0].free.clear()
+        # Creating, writing and closing a file are three events.
+        for number in range(queue // 3 + 200):
+            (root / f"{number % 20}" / f"{number}.json").write_text(packet(str(number)))
+        for number in range(20):
+            (root / f"{number}" / "known.json").write_text(packet("new"))
+        shutil.rmtree(root / "7")
+        stalled[0].free.set()
+        until_like_disk(receiver, root)
+
+
+STOPPABLE = """
+import sys, time
+from pathlib import Path
+from agentwatch.sources.files.source import FilesSource
+from tests.reliability.test_files_bursts import inotify, watchfiles
+from tests.unit.files.watching import QUICK, Receiver, on_disk, read_document
+
+class Telling(Receiver):
+    def __call__(self, batch):
+        super().__call__(batch)
+        print(batch.health.mode, len(self.present), flush=True)
+
+source = FilesSource(Path(sys.argv[1]), QUICK, read_document=read_document, open_backend=globals()[sys.argv[2]])
+receiver = Telling()
+source.start(receiver)
+sys.stdin.readline()
+source.stop()
+print("same" if receiver.present == on_disk(Path(sys.argv[1])) else "different", flush=True)
+"""
+
+
+@pytest.mark.parametrize("way", ["inotify", "watchfiles"])
+def test_what_happened_while_the_process_was_stopped_is_found(root: Path, way: str) -> None:
+    count = 20_000 if len(ROUNDS) > 1 else 7_000
+    for number in range(20):
+        (root / f"{number}").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPABLE, str(root), way],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        until_line(process.stdout.readline, "live 0")
+        process.send_signal(signal.SIGSTOP)
+        for number in range(count):
+            (root / f"{number % 20}" / f"{number}.json").write_text(packet(str(number)))
+        process.send_signal(signal.SIGCONT)
+        until_line(process.stdout.readline, f"live {count}")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        until_line(process.stdout.readline, "same")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until_line(readline: Callable[[], str], wanted: str) -> None:
+    line = "nothing"
+    while line and line != wanted:
+        line = readline().strip()
+    assert line == wanted
+
+
+@EVERY_WAY
+@EVERY_ROUND
+def test_after_any_sequence_of_changes_it_shows_what_is_on_disk(root: Path, way: Way, seed: int) -> None:
+    chance = random.Random(seed)
+    (root.parent / "aside").mkdir()
+    with watching(root, QUICK, way) as receiver:
+        for step in range(400):
+            change(root, chance, step)
+            if step % 100 == 99:
+                until_like_disk(receiver, root)
+
+
+def change(root: Path, chance: random.Random, step: int) -> None:
+    """One of the things that agents, editors and version control do to a workspace."""
+    names = [root / "/".join(chance.choices("abc", k=chance.randint(1, 3))) for _ in range(2)]
+    one, other = names
+    file = one / f"{chance.choice('xyz')}.json"
+    kind = chance.choice(["write"] * 6 + ["atomic", "delete", "rename", "move", "remove", "exchange", "away", "link"])
+    try:
+        if kind == "write":
+            write(file, packet(str(step)))
+        elif kind == "atomic":
+            write(file.with_suffix(".tmp"), packet(str(step)))
+            file.with_suffix(".tmp").replace(file)
+        elif kind == "delete":
+            file.unlink()
+        elif kind == "rename":
+            file.rename(other / "x.json")
+        elif kind == "move":
+            one.rename(other)
+        elif kind == "remove":
+            shutil.rmtree(one)
+        elif kind == "exchange":
+            one.rename(root.parent / "aside" / str(step))
+            other.rename(one)
+            (root.parent / "aside" / str(step)).rename(other)
+        elif kind == "away":
+            one.rename(root.parent / "aside" / str(step))
+        elif kind == "link":
+            one.symlink_to(root.parent / "aside")
+    except OSError:
+        # What it was to be done to is not there, or is something else: then nothing happens.
+        return
+
+
+@EVERY_WAY
+@EVERY_ROUND
+def test_a_root_that_comes_and_goes_is_followed(root: Path, way: Way, seed: int) -> None:
+    away = root.parent / "away"
+    with watching(root, QUICK, way) as receiver:
+        for number in range(3):
+            write(root / f"{number}" / "x.json", packet(f"{seed}.{number}"))
+            root.rename(away)
+            away.rename(root)
+            until_like_disk(receiver, root)
+            shutil.rmtree(root)
+            write(root / "again" / f"{number}.json", packet(f"{seed}.{number}"))
+            until_like_disk(receiver, root)
+
+
+@EVERY_WAY
+def test_descriptors_and_watches_do_not_grow(root: Path, way: Way) -> None:
+    with watching(root, QUICK, way) as receiver:
+        write(root / "x.json", packet("x"))
+        until_like_disk(receiver, root)
+        before = descriptors()
+        for turn in range(5):
+            for number in range(20):
+                write(root / f"{number}" / "a" / "x.json", packet(f"{turn}.{number}"))
+            until_like_disk(receiver, root)
+            for number in range(20):
+                shutil.rmtree(root / f"{number}")
+            until_like_disk(receiver, root)
+        receiver.until(lambda it: it.batches[-1].health.directories == 1)
+        deadline = time.monotonic() + PATIENCE
+        while descriptors() > before:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_an_agent_that_writes_hostile_files_all_the_time_does_not_hide_the_others(root: Path) -> None:
+    stop = threading.Event()
+
+    def attack() -> None:
+        number = 0
+        while not stop.wait(0.001):
+            number += 1
+            base = os.fsencode(root)
+            for path in (b"/\xff.json", b"/\x1b]0;x\x07.return.md", b"/new\nline.json"):
+                with open(base + path, "wb") as file:  # noqa: PTH123  the name is no text
+                    file.write(b"\xff" * (number % 50))
+            (root / "link.return.md").unlink(missing_ok=True)
+            (root / "link.return.md").symlink_to("/etc/passwd" if number % 2 else ".")
+            (root / "swap").unlink() if (root / "swap").is_symlink() else shutil.rmtree(
+                root / "swap", ignore_errors=True
+            )
+            if number % 2:
+                (root / "swap").symlink_to("/")
+            else:
+                write(root / "swap" / "etc" / "x.json", packet("x"))
+
+    attacker = threading.Thread(target=attack)
+    with watching(root) as receiver:
+        attacker.start()
+        try:
+            for number in range(50):
+                write(root / "good" / f"{number}.json", packet(str(number)))
+            receiver.until(lambda it: sum(path.startswith("good/") for path in it.present) == 50)
+        finally:
+            stop.set()
+            attacker.join()
+        shutil.rmtree(root / "swap", ignore_errors=True)
+        receiver.until(lambda it: it.mode == "live")
+    assert not any("passwd" in repr(item) for item in receiver.observations)
+    assert all(batch.health.mode != "degraded" for batch in receiver.batches)

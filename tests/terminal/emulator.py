@@ -1,0 +1,121 @@
+"""A real pseudo-terminal with a command in it, and an emulator that shows what a person would see."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import pyte
+
+DEADLINE = 30.0
+"""Seconds that a machine under load may take; nothing is measured by it."""
+
+_ENVIRONMENT = {
+    "TERM": "xterm-256color",
+    "COLORTERM": "truecolor",
+    "LANG": "C.UTF-8",
+    **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "TMPDIR") if name in os.environ},
+}
+
+
+class Terminal:
+    """Runs a command in a pty of a given size for the length of a `with` block."""
+
+    def __init__(
+        self, command: Sequence[str], *, columns: int = 80, lines: int = 24, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.command = list(command)
+        self.size = (columns, lines)
+        self.environment = {**_ENVIRONMENT, **(environment or {})}
+        self.screen = pyte.Screen(columns, lines)
+        self.written = bytearray()
+        """Every byte that the command wrote to the terminal."""
+        self._stream = pyte.ByteStream(self.screen)
+        self._status: int | None = None
+
+    def __enter__(self) -> Terminal:
+        self.pid, self._descriptor = pty.fork()
+        if self.pid == 0:
+            os.execvpe(self.command[0], self.command, self.environment)  # noqa: S606 - a test's own command
+        columns, lines = self.size
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        self.hang_up()
+
+    def press(self, keys: str) -> None:
+        """Type; `\\x1b` is escape, `\\t` tab, `\\r` enter."""
+        os.write(self._descriptor, keys.encode())
+
+    def text(self) -> str:
+        """The screen as lines of text."""
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def wait_for(self, pattern: str) -> str:
+        """Read until the screen matches a regular expression; the screen then. Fails at the deadline."""
+        end = time.monotonic() + DEADLINE
+        while not re.search(pattern, self.text(), re.MULTILINE):
+            assert time.monotonic() < end, f"never saw {pattern!r} on:\n{self.text()}"
+            self._read(0.05)
+        return self.text()
+
+    def wait_until_exit(self) -> int:
+        """Read until the command has ended; its exit code, negative for a signal."""
+        end = time.monotonic() + DEADLINE
+        while self._status is None:
+            assert time.monotonic() < end, f"did not end; the screen:\n{self.text()}"
+            self._read(0.05)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._status = status
+        while self._read(0.05):
+            pass
+        return os.waitstatus_to_exitcode(self._status)
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a closed window does."""
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+
+    def _read(self, timeout: float) -> bool:
+        ready, _, _ = select.select([self._descriptor], [], [], timeout)
+        if not ready:
+            return False
+        try:
+            data = os.read(self._descriptor, 65_536)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                # The other end is closed: the command has ended.
+                return False
+            raise
+        self.written += data
+        self._stream.feed(data)
+        return bool(data)
+
+
+def agentwatch(*arguments: str | Path) -> list[str]:
+    """The command line that runs this package's command."""
+    return [sys.executable, "-m", "agentwatch", *map(str, arguments)]

@@ -1,0 +1,174 @@
+"""The command in a real pseudo-terminal: what a person sees, types and gets back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.emulator import Terminal, agentwatch
+
+PACKET = {
+    "task_id": "shop.api",
+    "objective": "Build the API.",
+    "evidence": [{"path": "docs/api.md", "purpose": "the design", "required": True}],
+    "success_criteria": ["The tests pass"],
+    "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
+}
+FAILED = """\
+## Status
+state: ERROR
+task_id: shop.api
+summary: The migration timed out.
+error_code: E_TOOL_FAILURE
+retry_recommended: yes
+retry_hint: Raise the time-out.
+
+## Deliverables
+- (none)
+
+## Evidence
+- docs/api.md - read
+
+## Runtime Attestation
+runtime_model_reported: some/model
+runtime_mode_reported: code
+files_created:
+- (none)
+files_modified:
+- (none)
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
+    return tmp_path / "shop"
+
+
+def test_the_screen_follows_the_files_and_q_gives_the_terminal_back(workspace: Path) -> None:
+    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        (workspace / "api.return.md").write_text(FAILED, "utf-8")
+        screen = terminal.wait_for(r"✗ shop\.api")
+        assert "NEEDS YOU" in screen
+        terminal.wait_for("The migration timed out")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+        # The alternate screen is left and the cursor shown again.
+        assert terminal.written.rstrip().rfind(b"\x1b[?1049l") > terminal.written.rfind(b"\x1b[?1049h")
+        assert b"\x1b[?25h" in terminal.written[-200:]
+
+
+def test_enter_opens_the_details_at_80x24_and_escape_returns(workspace: Path) -> None:
+    (workspace / "api.return.md").write_text(FAILED, "utf-8")
+    with Terminal(agentwatch(workspace)) as terminal:
+        terminal.wait_for(r"✗ shop\.api")
+        assert "Raise the time-out." not in terminal.text()
+        terminal.press("\r")
+        terminal.wait_for(r"Raise the time-out\.")
+        terminal.press("\x1b")
+        terminal.wait_for(r"✗ shop\.api .*NEEDS YOU")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace: Path, number: signal.Signals) -> None:
+    with Terminal(agentwatch(workspace)) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        terminal.signal(number)
+        terminal.wait_until_exit()
+        assert b"\x1b[?1049l" in terminal.written
+
+
+def test_a_closed_terminal_ends_the_program(workspace: Path) -> None:
+    with Terminal(agentwatch(workspace)) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        terminal.hang_up()
+        _, status = os.waitpid(terminal.pid, 0)
+        terminal._status = status
+
+
+def test_the_demo_moves_by_itself() -> None:
+    with Terminal(agentwatch("demo", "--speed", "20", "--once"), columns=140, lines=40) as terminal:
+        first = terminal.wait_for("◐")
+        terminal.wait_for("NEEDS YOU")
+        assert terminal.text() != first
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+
+
+def test_foreign_sequences_never_reach_the_terminal(workspace: Path) -> None:
+    evil = "\x1b]52;c;ZXZpbA==\x07\x1b]0;owned\x07\x1b[2J\x9b31m\u202e[@click=app.quit]x[/] [/]"
+    packet = {key: value if isinstance(value, list) else f"{value} {evil}" for key, value in PACKET.items()}
+    (workspace / "evil.handoff.json").write_text(json.dumps(packet), "utf-8")
+    (workspace / "evil.return.md").write_text(FAILED.replace("timed out", f"timed out {evil}"), "utf-8")
+    (workspace / "\x1b]0;name\x07.return.md").write_text(FAILED.replace("task_id: shop.api\n", ""), "utf-8")
+    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
+        terminal.wait_for("✗")
+        for tab in "123456":
+            terminal.press(tab)
+        for key in "jjjkk":
+            terminal.press(key)
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+        assert b"]52;c;ZXZpbA" not in terminal.written
+        assert b"\x1b]0;owned" not in terminal.written
+        assert b"\x1b]0;name" not in terminal.written
+        assert "\u202e".encode() not in terminal.written
+        assert b"\xc2\x9b" not in terminal.written
+        # What the program itself uses: colours, cursor, modes. Never a clipboard, title or link sequence.
+        assert not re.search(rb"\x1b\](?:52|8|0|2);", bytes(terminal.written))
+
+
+@pytest.mark.parametrize("arguments", [[], ["demo"]])
+def test_without_a_terminal_it_says_what_to_do(arguments: list[str], tmp_path: Path) -> None:
+    result = subprocess.run(
+        agentwatch(*arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert result.returncode == 2
+    assert "agentwatch tree" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "no such directory"),
+        (["--colour"], "unrecognized arguments: --colour"),
+        (["tree", "--yaml"], "unrecognized arguments: --yaml"),
+        (["check"], "the following arguments are required: PATH"),
+        (["\x1b]0;x\x07"], "␛]0;x␇: no such directory"),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_says_what_is_wrong(arguments: list[str], words: str, tmp_path: Path) -> None:
+    with Terminal(["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *agentwatch(*arguments)], columns=160) as terminal:
+        assert terminal.wait_until_exit() == 2
+        assert words in terminal.text().replace("\n", "")
+
+
+def test_a_closed_pipe_is_no_error(workspace: Path) -> None:
+    command = " ".join(agentwatch("rules"))
+    result = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True, check=False)
+    assert result.stderr == ""
+
+
+def test_tree_prints_the_tree_and_its_json(workspace: Path) -> None:
+    (workspace / "api.return.md").write_text(FAILED, "utf-8")
+    plain = subprocess.run(agentwatch("tree", workspace), capture_output=True, text=True, check=True).stdout
+    assert plain.splitlines()[0].startswith("✗ shop.api  failed  [code]  NEEDS YOU: retry? the child recommends it")
+    assert plain.splitlines()[-1] == "1 task: 1 failed; 1 need you"
+    command = agentwatch("tree", "--json", "--fail", workspace)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    document = json.loads(result.stdout)
+    assert result.returncode == 1
+    assert document["schema_version"] == 1
+    assert document["summary"] == {"tasks": 1, "by_state": {"failed": 1}, "needs_operator": 1}
+    assert document["tasks"][0]["task_id"] == "shop.api"
+    assert document["tasks"][0]["retry"]["hint"] == "Raise the time-out."

@@ -1,0 +1,446 @@
+"""Every rule with one way to break it, alone, in a document that is valid otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.unit.contracts.documents import (
+    FAILURE,
+    META,
+    PACKET,
+    PARTIAL,
+    REPORT,
+    RETURN,
+    SUBAGENT,
+    SUBAGENT_FAILED,
+    TODOS,
+    Change,
+    drop,
+    put,
+    swap,
+    text_of,
+)
+
+ROOT = "{"
+"""The line of the document's object."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """`rule` is what `change` breaks in `base`; `at` is a part of the line that the finding must name."""
+
+    rule: str
+    name: str
+    base: Any
+    change: Change
+    at: str | int
+
+    @property
+    def text(self) -> str:
+        changed = self.change(self.base)
+        return changed if isinstance(changed, str) else text_of(changed)
+
+    @property
+    def valid_text(self) -> str:
+        return self.base if isinstance(self.base, str) else text_of(self.base)
+
+    @property
+    def id(self) -> str:
+        return f"{self.rule}-{self.at}"
+
+
+def _json(name: str, base: Any, *rows: tuple[str, Change, str | int]) -> list[Case]:
+    return [Case(rule, name, base, change, at) for rule, change, at in rows]
+
+
+def _text(name: str, base: str, *rows: tuple[str, str, str, str | int]) -> list[Case]:
+    return [Case(rule, name, base, swap(old, new), at) for rule, old, new, at in rows]
+
+
+def _todos(*rows: tuple[str, str, str, str | int]) -> list[Case]:
+    return _text("north.todos.md", TODOS, *rows)
+
+
+_PACKET_TEXT: Final = text_of(PACKET)
+_SUBAGENT_TEXT: Final = text_of(SUBAGENT)
+_LONG: Final = "Nine rows are filled. " * 20
+_STAGE: Final = put("status", "planned")({**META, "metadata": {**META["metadata"], "agent_type": "planner"}})
+_META_BLOCKED: Final = put("status", "blocked")(META)
+
+
+def _broken(rule: str, name: str, text: str, broken: str, at: str | int) -> Case:
+    return Case(rule, name, text, lambda _: broken, at)
+
+
+DOCUMENT: Final = [
+    _broken("DOC001", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('",\n  "summary"', '"\n  "summary"'), '"summary"'),
+    _broken("DOC001", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('"completed"', "'completed'"), "'completed'"),
+    _broken("DOC001", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('seeds."\n}', 'seeds.",\n}'), 31),
+    _broken("DOC002", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT[: _SUBAGENT_TEXT.index("plans/north")], '"path"'),
+    _broken("DOC002", "north.handoff.json", _PACKET_TEXT, _PACKET_TEXT.rstrip()[:-1], '"session_id"'),
+    _broken("DOC003", "north.return.md", RETURN, RETURN.replace("nine rows", "nine r\ufffdws"), "summary"),
+    _broken("DOC003", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("Nine", "\ufffd"), '"summary"'),
+    _broken("DOC003", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("Nine", "\\ud800"), '"summary"'),
+    _broken("DOC003", "north.todos.md", TODOS, TODOS.replace("rows", "r\ufffd"), "Draw"),
+    _broken("DOC004", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('"phase_count": 2', '"phase_count": 2,\n    "phase_count": 3'), '"phase_count": 3'),
+    _broken("DOC005", "north.report.json", text_of(REPORT), text_of(REPORT).replace("1200", "NaN").replace('"token_usage"', '"tokens"'), "NaN"),
+    _broken("DOC005", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("12.5", "1e400"), "1e400"),
+    _broken("DOC006", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('"next_steps": "Buy the seeds."', '"more": ' + "[" * 101 + "]" * 101), '"more"'),
+    _broken("DOC006", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('"next_steps": "Buy the seeds."', '"more": ' + "[" * 9_000 + "]" * 9_000), '"more"'),
+    _broken("DOC007", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT + "\nAll done!\n", "All done"),
+    _broken("DOC008", "north.return.json", _SUBAGENT_TEXT, "[\n" + _SUBAGENT_TEXT + "]\n", 1),
+    _broken("DOC009", "north.handoff.json", _PACKET_TEXT, text_of({**PACKET, "notes": ["x"] * 1_001}), '"notes"'),
+]  # fmt: skip
+
+HANDOFF: Final = _json(
+    "north.handoff.json",
+    PACKET,
+    ("HOF001", drop("task_id"), ROOT),
+    ("HOF002", put("task_id", 17), '"task_id"'),
+    ("HOF002", put("task_id", None), '"task_id"'),
+    ("HOF003", put("task_id", " "), '"task_id"'),
+    ("HOF004", drop("objective"), ROOT),
+    ("HOF005", put("objective", ["Plan."]), '"objective"'),
+    ("HOF006", put("objective", "Plan the bed. Then buy seeds."), '"objective"'),
+    ("HOF007", put("objective", ""), '"objective"'),
+    ("HOF010", drop("evidence"), ROOT),
+    ("HOF011", put("evidence", "maps/north.md"), '"evidence"'),
+    ("HOF012", put("evidence.1", "seeds/stock.csv"), '"seeds/stock.csv"'),
+    ("HOF013", drop("evidence.1.path"), 11),
+    ("HOF014", put("evidence.0.path", 4), '"path": 4'),
+    ("HOF015", put("evidence.0.path", "/home/ada/maps/north.md"), "/home/ada"),
+    ("HOF015", put("evidence.0.path", "../maps/north.md"), "../maps"),
+    ("HOF015", put("evidence.0.path", "~/maps/north.md"), "~/maps"),
+    ("HOF015", put("evidence.0.path", "C:\\maps\\north.md"), "C:"),
+    ("HOF016", drop("evidence.0.purpose"), 6),
+    ("HOF017", put("evidence.0.purpose", None), '"purpose": null'),
+    ("HOF018", drop("evidence.0.required"), 6),
+    ("HOF019", put("evidence.0.required", 1), '"required": 1'),
+    ("HOF020", drop("success_criteria"), ROOT),
+    ("HOF021", put("success_criteria", "Every row has a plant."), '"success_criteria"'),
+    ("HOF022", put("success_criteria.1", 9), "    9"),
+    ("HOF030", drop("risks"), ROOT),
+    ("HOF031", put("risks", {}), '"risks"'),
+    ("HOF032", put("risks.0", "Late frost."), '"Late frost."'),
+    ("HOF033", drop("risks.0.risk"), 22),
+    ("HOF034", put("risks.0.risk", False), '"risk": false'),
+    ("HOF035", drop("risks.0.mitigation"), 22),
+    ("HOF036", put("risks.0.mitigation", ["Wait."]), '"mitigation"'),
+    ("HOF040", put("handoff_schema", 1), '"handoff_schema"'),
+    ("HOF041", put("handoff_schema", "composability.handoff_packet.v9"), '"handoff_schema"'),
+    ("HOF042", put("constraints", "No digging."), '"constraints"'),
+    ("HOF043", put("constraints.0", None), "    null"),
+    ("HOF044", put("dependencies", "garden.compost"), '"dependencies"'),
+    ("HOF045", put("dependencies.0", {"id": "garden.compost"}), 38),
+    ("HOF046", put("notes", {"tap": "broken"}), '"notes"'),
+    ("HOF047", put("notes.0", 1.5), "    1.5"),
+    ("HOF050", put("deliverables", "plans/north.md"), '"deliverables"'),
+    ("HOF051", put("deliverables.0", "plans/north.md"), '"plans/north.md"'),
+    ("HOF052", drop("deliverables.0.path"), 31),
+    ("HOF053", put("deliverables.0.path", 1), '"path": 1'),
+    ("HOF054", drop("deliverables.0.description"), 31),
+    ("HOF055", put("deliverables.0.description", 1), '"description"'),
+    ("HOF056", drop("deliverables.0.must_create"), 31),
+    ("HOF057", put("deliverables.0.must_create", "true"), '"must_create"'),
+    ("HOF070", put("parent_task_id", 3), '"parent_task_id"'),
+    ("HOF070", put("mode", ["planner"]), '"mode"'),
+    ("HOF071", put("attempt", 0), '"attempt"'),
+    ("HOF071", put("attempt", "two"), '"attempt"'),
+    ("HOF071", put("attempt", True), '"attempt"'),
+)
+HANDOFF.append(
+    Case("HOF060", "north.handoff.md", f"```json\n{_PACKET_TEXT}```\n\n{TODOS}", lambda _: _PACKET_TEXT + "\n" + TODOS, 1)
+)  # fmt: skip
+
+CHECKLIST: Final = _todos(
+    ("TOD001", "- [ ] PLAN: Count the seeds", "- PLAN: Count the seeds", "Count"),
+    ("TOD001", "- [ ] PLAN: Count the seeds", "Count the seeds", "Count"),
+    ("TOD001", "Draw the rows\n", "Draw the rows\n  and measure them\n", "measure"),
+    ("TOD002", "- [ ] PLAN: Count", "- [~] PLAN: Count", "Count"),
+    ("TOD002", "- [ ] PLAN: Count", "- [] PLAN: Count", "Count"),
+    ("TOD003", "- [x]", "- [X]", "READ"),
+    ("TOD004", "- [ ] PLAN: Count the seeds", "- [ ]", 5),
+    ("TOD005", "Count the seeds", "Count the seeds - [ ] Buy more", "Count"),
+    ("TOD006", "- [ ] VERIFY", "- [x] VERIFY", "VERIFY"),
+    ("TOD007", "- [ ] PLAN: Count", "  - [ ] PLAN: Count", "Count"),
+    ("TOD008", "- [ ] PLAN: Count", "* [ ] PLAN: Count", "Count"),
+    ("TOD008", "- [ ] PLAN: Count", "3. [ ] PLAN: Count", "Count"),
+)
+
+STATUS: Final = [
+    *_text(
+        "north.return.md",
+        RETURN,
+        ("RET001", "## Status\nstate: SUCCESS\nsummary: Planned the north bed with nine rows.\n\n", "", 1),
+        ("RET001", "## Status\n", "", 1),
+        ("RET001", "## Status\n", "## Outcome\n", 1),
+        ("RET002", "## Deliverables\n- plans/north.md \u2014 the plan\n- plans/seeds.csv - seeds to buy\n\n", "", 1),
+        ("RET002", "## Deliverables\n", "", 1),
+        ("RET003", "## Evidence\n- maps/north.md\n- rows counted: 9\n\n", "", 1),
+        ("RET003", "## Evidence\n", "", 1),
+        ("RET004", "## Runtime Attestation\n", "", 1),
+        ("RET004", RETURN[RETURN.index("## Runtime") :], "", 1),
+        ("RET005", "## Status", "### Status", 1),
+        ("RET005", "## Runtime Attestation", "# Runtime Attestation", "Attestation"),
+        ("RET006", "## Runtime Attestation", "## Runtime attestation", "attestation"),
+        ("RET006", "## Status", "## STATUS", 1),
+        ("RET007", "## Status", "## Status:", 1),
+        ("RET007", "## Deliverables", "## Deliverable", "## Deliverable"),
+        ("RET007", "## Runtime Attestation", "## Attestation", "Attestation"),
+        ("RET007", "## Evidence", "## **Evidence**", "Evidence"),
+        ("RET008", "## Runtime", "## Evidence\n- maps/south.md\n\n## Runtime", 13),
+        ("RET009", "## Status", "Here is what I did.\n\n## Status", 1),
+        ("RET010", "state: SUCCESS\n", "", "## Status"),
+        ("RET011", "state: SUCCESS", "state: DONE", "state"),
+        ("RET011", "state: SUCCESS", "state:", "state"),
+        ("RET012", "state: SUCCESS", "state: Success", "state"),
+        ("RET013", "summary: Planned the north bed with nine rows.\n", "", "## Status"),
+        ("RET014", "summary: Planned the north bed with nine rows.", "summary:", "summary"),
+        ("RET015", "nine rows.", "nine rows. It took long.", "summary"),
+        ("RET016", "state: SUCCESS", "- state: SUCCESS", "state"),
+        ("RET016", "runtime_mode_reported", "* runtime_mode_reported", "runtime_mode_"),
+        ("RET016", "files_created:", "- files_created:", "files_created"),
+        ("RET017", "state: SUCCESS", "**state**: SUCCESS", "state"),
+        ("RET017", "state: SUCCESS", "**state:** SUCCESS", "state"),
+        ("RET017", "state: SUCCESS", "**state: SUCCESS**", "state"),
+        ("RET017", "files_modified:", "`files_modified`:", "files_modified"),
+        ("RET018", "state: SUCCESS\nsummary:", "state: SUCCESS, summary:", "state"),
+        ("RET019", "nine rows.", "nine rows\nand a path.", "and a path"),
+        ("RET019", "state: SUCCESS", "state = SUCCESS", "state"),
+        ("RET020", "state: SUCCESS", "state: SUCCESS\nstate: ERROR", "state: ERROR"),
+        ("RET020", "files_created:", "runtime_mode_reported: code\nfiles_created:", "reported: code"),
+        ("RET021", "state: SUCCESS", "State: SUCCESS", "State"),
+        ("RET021", "runtime_mode_reported", "Runtime Mode Reported", "Runtime Mode"),
+        ("RET022", "nine rows.", "nine rows.\nattempt: second", "attempt"),
+        ("RET022", "nine rows.", "nine rows.\nattempt: 0", "attempt"),
+        ("RET030", "- plans/north.md \u2014 the plan\n- plans/seeds.csv - seeds to buy\n", "", "## Deliverables"),
+        ("RET031", "- plans/north.md \u2014", "plans/north.md \u2014", "the plan"),
+        ("RET032", "- plans/north.md \u2014 the plan", "- plans/north.md", "- plans/north.md"),
+        ("RET032", "- plans/north.md \u2014 the plan", "- `plans/north.md`", "`plans/north.md`"),
+        ("RET033", "- plans/north.md \u2014 the plan", "- The new plan \u2014 all rows", "The new plan"),
+        ("RET034", "seeds to buy", "seeds to buy\n  next week", "next week"),
+        ("RET040", "- maps/north.md\n- rows counted: 9\n", "", "## Evidence"),
+        ("RET041", "- maps/north.md", "I read maps/north.md.", "I read"),
+        ("RET050", "runtime_model_reported: acme/grower-2\n", "", "## Runtime"),
+        ("RET051", "runtime_model_reported: acme/grower-2", "runtime_model_reported:", "runtime_model"),
+        ("RET052", "runtime_mode_reported: planner\n", "", "## Runtime"),
+        ("RET053", "runtime_mode_reported: planner", "runtime_mode_reported: ", "runtime_mode_"),
+        ("RET054", "files_created:\n- plans/north.md\n", "", "## Runtime"),
+        ("RET055", "files_modified:\n- (none)\n", "", "## Runtime"),
+        ("RET056", "files_created:\n- plans/north.md", "files_created: plans/north.md", "files_created"),
+        ("RET056", "files_modified:\n- (none)", "files_modified: (none)", "files_modified"),
+        ("RET057", "files_modified:\n- (none)\n", "files_modified:\n", "files_modified"),
+        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md, plans/seeds.csv", "north.md, plans"),
+        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md \u2014 the plan of it", "the plan of it"),
+        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md` (new)", "(new)"),
+        ("RET059", "files_created:\n- plans/north.md", "files_created:\n- /home/ada/north.md", "/home/ada"),
+        ("RET059", "files_modified:\n- (none)", "files_modified:\n- plans/../../other/a.md", "other/a.md"),
+        ("RET059", "files_modified:\n- (none)", "files_modified:\n- ~/a.md", "~/a.md"),
+        ("RET060", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md`", "`plans/north.md`"),
+        ("RET060", "files_created:\n- plans/north.md", "files_created:\n* plans/north.md", "* plans"),
+        ("RET060", "files_modified:\n- (none)", "files_modified:\n- none", "- none"),
+        ("RET061", "files_created:", "I created one file.\nfiles_created:", "I created"),
+        ("RET061", "runtime_model_reported", "- plans/south.md\nruntime_model_reported", "south"),
+        ("ERR007", "nine rows.", "nine rows.\nerror_code: E_ODD", "error_code"),
+        ("ERR007", "nine rows.", "nine rows.\nretry_recommended: yes", "retry_recommended"),
+    ),
+    *_text(
+        "north.return.md",
+        PARTIAL,
+        ("RET062", "limitations:\n- Rows five to nine are open.", "limitations: Rows five to nine are open.", "limitations"),
+        ("RET063", "limitations:\n- Rows five to nine are open.\n", "", "## Runtime"),
+        ("ERR002", "half of the north bed.", "half of the north bed.\nretry_recommended: perhaps", "retry_rec"),
+    ),
+    *_text(
+        "north.return.md",
+        FAILURE,
+        ("ERR001", "retry_recommended: yes\n", "", "state"),
+        ("ERR002", "retry_recommended: yes", "retry_recommended: maybe", "retry_recommended"),
+        ("ERR003", "retry_recommended: yes", "retry_recommended: YES", "retry_recommended"),
+        ("ERR004", "retry_hint: Pass the map as text.\n", "", "retry_recommended"),
+        ("ERR005", "error_code: E_NO_MAP\n", "", "state"),
+        ("ERR006", "E_NO_MAP", "there was no map", "error_code"),
+        ("RET018", "ERROR\nsummary: The map could not be read.\n", "ERROR\nsummary: The map could not be read; ", "summary"),
+    ),
+]  # fmt: skip
+
+SUBAGENT_RETURN: Final = [
+    *_json(
+        "north.return.json",
+        SUBAGENT,
+        ("SUB001", drop("status"), ROOT),
+        ("SUB002", put("status", 5), '"status"'),
+        ("SUB002", put("status", None), '"status"'),
+        ("SUB003", put("status", "finished"), '"status"'),
+        ("SUB004", put("status", "Completed"), '"status"'),
+        ("SUB005", drop("summary"), ROOT),
+        ("SUB006", put("summary", {"done": 9}), '"summary": {'),
+        ("SUB007", put("summary", _LONG), '"summary"'),
+        ("SUB008", put("summary", "Done."), '"summary"'),
+        ("SUB008", put("summary", "One. Two. Three. Four. Five. Six."), '"summary"'),
+        ("SUB008", put("summary", ""), '"summary"'),
+        ("SUB010", drop("artifacts"), ROOT),
+        ("SUB011", put("artifacts", {"plan": "plans/north.md"}), '"artifacts"'),
+        ("SUB012", put("artifacts", []), '"artifacts"'),
+        ("SUB013", put("artifacts.1", "reports/soil.md"), '"reports/soil.md"'),
+        ("SUB014", drop("artifacts.1.type"), 10),
+        ("SUB015", put("artifacts.1.type", 3), '"type": 3'),
+        ("SUB016", put("artifacts.1.type", "code"), '"type": "code"'),
+        ("SUB017", put("artifacts.1.type", "Report"), '"type": "Report"'),
+        ("SUB018", drop("artifacts.1.path"), 10),
+        ("SUB019", put("artifacts.1.path", ["a.md"]), '"path": ['),
+        ("SUB020", put("artifacts.1.path", "/srv/reports/soil.md"), "/srv"),
+        ("SUB020", put("artifacts.1.path", ""), '"path": ""'),
+        ("SUB021", drop("artifacts.1.summary"), 10),
+        ("SUB022", put("artifacts.1.summary", 1), '"summary": 1'),
+        ("SUB030", drop("metadata"), ROOT),
+        ("SUB031", put("metadata", "none"), '"metadata"'),
+        ("SUB032", drop("metadata.session_id"), '"metadata"'),
+        ("SUB033", put("metadata.session_id", 17), '"session_id"'),
+        ("SUB034", drop("metadata.agent_type"), '"metadata"'),
+        ("SUB035", put("metadata.agent_type", ["planner"]), '"agent_type"'),
+        ("SUB036", drop("metadata.delegation_depth"), '"metadata"'),
+        ("SUB037", put("metadata.delegation_depth", "1"), '"delegation_depth"'),
+        ("SUB037", put("metadata.delegation_depth", True), '"delegation_depth"'),
+        ("SUB037", put("metadata.delegation_depth", 1.0), '"delegation_depth"'),
+        ("SUB038", put("metadata.delegation_depth", -1), '"delegation_depth"'),
+        ("SUB039", drop("metadata.delegation_path"), '"metadata"'),
+        ("SUB040", put("metadata.delegation_path", "orchestrator/plan"), '"delegation_path"'),
+        ("SUB041", put("metadata.delegation_path.2", 7), "      7"),
+        ("SUB042", put("metadata.delegation_depth", 3), '"delegation_depth"'),
+        ("SUB043", put("metadata.duration_seconds", "12 s"), '"duration_seconds"'),
+        ("SUB043", put("metadata.duration_seconds", -1), '"duration_seconds"'),
+        ("SUB044", put("metadata.phase_count", 2.5), '"phase_count"'),
+        ("SUB045", put("metadata.estimated_hours", "3h"), '"estimated_hours"'),
+        ("SUB046", put("metadata.findings_count", [4]), '"findings_count"'),
+        ("SUB047", put("metadata.delegation_path", []), '"delegation_path"'),
+        ("SUB050", put("status", "partial"), ROOT),
+        ("SUB051", put("errors", "timeout"), '"errors"'),
+        ("SUB070", put("next_steps", ["Buy the seeds."]), '"next_steps"'),
+    ),
+    *_json(
+        "north.return.json",
+        SUBAGENT_FAILED,
+        ("SUB050", drop("errors"), ROOT),
+        ("SUB050", put("errors", []), '"errors"'),
+        ("SUB051", put("errors", {}), '"errors"'),
+        ("SUB052", put("errors.0", "timeout"), '    "timeout"'),
+        ("SUB053", drop("errors.0.type"), 21),
+        ("SUB054", put("errors.0.type", 504), '"type": 504'),
+        ("SUB055", drop("errors.0.message"), 21),
+        ("SUB056", put("errors.0.message", None), '"message"'),
+        ("SUB057", drop("errors.0.recoverable"), 21),
+        ("SUB058", put("errors.0.recoverable", "yes"), '"recoverable"'),
+        ("SUB059", drop("errors.0.recommendation"), 21),
+        ("SUB060", put("errors.0.recommendation", ["Wait."]), '"recommendation"'),
+    ),
+]
+
+RETURN_META: Final = [
+    *_json(
+        "garden/.return-meta.json",
+        META,
+        ("MET001", drop("status"), ROOT),
+        ("MET002", put("status", 4), '"status"'),
+        ("MET002", put("status", None), '"status"'),
+        ("MET003", put("status", "hmm"), '"status"'),
+        ("MET003", put("status", "interrupted"), '"status"'),
+        ("MET003", put("status", "timed_out"), '"status"'),
+        ("MET004", put("status", "translated"), '"status"'),
+        ("MET004", put("status", "notes_written"), '"status"'),
+        ("MET005", put("status", "Researched"), '"status"'),
+        ("MET010", put("summary", {"read": 3}), '"summary": {'),
+        ("MET011", put("summary", _LONG), '"summary"'),
+        ("MET012", drop("artifacts"), ROOT),
+        ("MET013", put("artifacts", {"report": "reports/almanac.md"}), '"artifacts"'),
+        ("MET014", put("artifacts.0", "reports/almanac.md"), "reports/almanac.md"),
+        ("MET015", put("artifacts.0", 1), "    1"),
+        ("MET016", drop("artifacts.0.path"), 6),
+        ("MET017", put("artifacts.0.type", "handoff"), '"type": "handoff"'),
+        ("MET018", put("artifacts.0.path", "/srv/almanac.md"), "/srv"),
+        ("MET019", put("artifacts.0.summary", 9), '"summary": 9'),
+        ("MET019", put("artifacts.0.path", 9), '"path": 9'),
+        ("MET020", drop("metadata"), ROOT),
+        ("MET021", put("metadata", "none"), '"metadata"'),
+        ("MET022", drop("metadata.session_id"), '"metadata"'),
+        ("MET023", put("metadata", {"session_id": "sess_1"}), '"metadata"'),
+        ("MET024", put("metadata.delegation_depth", 4), '"delegation_depth"'),
+        ("MET025", put("metadata.delegation_path", "orchestrator/research"), '"delegation_path"'),
+        ("MET025", put("metadata.delegation_path.1", 3), '"delegation_path"'),
+        ("MET026", put("metadata.session_id", 1), '"session_id"'),
+        ("MET026", put("metadata.agent_type", ["researcher"]), '"agent_type"'),
+        ("MET026", put("metadata.delegation_depth", "1"), '"delegation_depth"'),
+        ("MET030", put("errors", "gap"), '"errors"'),
+        ("MET030", put("errors.0", "gap"), '    "gap"'),
+        ("MET031", put("errors.0.recoverable", "yes"), '"recoverable"'),
+        ("MET031", put("errors.0.message", 4), '"message"'),
+        ("MET032", put("next_steps", ["Plan the beds."]), '"next_steps"'),
+        ("MET033", put("phases_completed", [1]), '"phases_completed"'),
+        ("MET033", put("phases_total", "two"), '"phases_total"'),
+        ("MET034", put("blockers", 3), '"blockers"'),
+        ("MET034", put("blockers.0", 17), "    17"),
+        ("MET036", drop("review_reason"), '"requires_user_review"'),
+    ),
+    Case(
+        "MET035",
+        "garden/.return-meta.json",
+        _META_BLOCKED,
+        lambda document: drop("errors")(drop("blockers")(document)),
+        '"status"',
+    ),
+]
+
+REPORT_CONTRACT: Final = _json(
+    "north.report.json",
+    REPORT,
+    ("REP001", drop("report_metadata"), ROOT),
+    ("REP002", put("report_metadata", ["x"]), '"report_metadata"'),
+    ("REP003", drop("report_metadata.agent_name"), '"report_metadata"'),
+    ("REP004", put("report_metadata.agent_name", 4), '"agent_name"'),
+    ("REP004", put("report_metadata.agent_name", None), '"agent_name"'),
+    ("REP005", put("report_metadata.agent_name", ""), '"agent_name"'),
+    ("REP006", drop("report_metadata.task_id"), '"report_metadata"'),
+    ("REP007", put("report_metadata.task_id", 17), '"task_id"'),
+    ("REP008", put("report_metadata.task_id", " "), '"task_id"'),
+    ("REP009", drop("report_metadata.status"), '"report_metadata"'),
+    ("REP010", put("report_metadata.status", 1), '"status"'),
+    ("REP011", put("report_metadata.status", "partial"), '"status"'),
+    ("REP012", put("report_metadata.status", "COMPLETED"), '"status"'),
+    ("REP013", drop("report_metadata.verbosity_level"), '"report_metadata"'),
+    ("REP014", put("report_metadata.verbosity_level", 2), '"verbosity_level"'),
+    ("REP015", put("report_metadata.verbosity_level", "full"), '"verbosity_level"'),
+    ("REP016", put("report_metadata.verbosity_level", "Detailed"), '"verbosity_level"'),
+    ("REP017", drop("report_metadata.confidence_level"), '"report_metadata"'),
+    ("REP018", put("report_metadata.confidence_level", "0.8"), '"confidence_level"'),
+    ("REP018", put("report_metadata.confidence_level", True), '"confidence_level"'),
+    ("REP019", put("report_metadata.confidence_level", 80), '"confidence_level"'),
+    ("REP019", put("report_metadata.confidence_level", -0.1), '"confidence_level"'),
+    ("REP020", put("report_metadata.confidence_level", 0.49), '"confidence_level"'),
+    ("REP020", put("report_metadata.confidence_level", 0), '"confidence_level"'),
+    ("REP021", put("report_metadata.token_usage", "4k"), '"token_usage"'),
+    ("REP022", put("report_metadata.execution_time_seconds", 4.5), '"execution_time_seconds"'),
+    ("REP023", put("report_metadata.error_message", ["x"]), '"error_message"'),
+    ("REP024", put("report_metadata.status", "failed"), '"error_message"'),
+    ("REP030", drop("findings"), ROOT),
+    ("REP031", put("findings", ["sand"]), '"findings"'),
+    ("REP032", put("findings.context_map", {"soil": 1}), '"context_map"'),
+    ("REP033", put("findings.context_map.1", ["One."]), 18),
+    ("REP033", put("findings.context_map.1", "One."), '"One."'),
+    ("REP034", put("findings.context_map.1.0", None), 19),
+    ("REP035", put("findings.context_map.1.1", "src/soil.py, line 10"), "line 10"),
+    ("REP035", put("findings.context_map.1.1", 4), "        4"),
+    ("REP035", put("findings.context_map.1.1", "repo:///etc/soil:1-2"), "/etc/soil"),
+    ("REP036", put("findings.context_map.1.1", "repo://src/soil.py:20-10"), "20-10"),
+    ("REP036", put("findings.context_map.1.1", "repo://src/soil.py:0-10"), "0-10"),
+    ("REP040", put("recommendations", "Add compost."), '"recommendations"'),
+    ("REP041", put("recommendations.0", 1), "    1"),
+    ("REP042", put("identified_gaps", {}), '"identified_gaps"'),
+    ("REP043", put("identified_gaps.0", 2), "    2"),
+    ("REP044", put("blockers", "none"), '"blockers"'),
+    ("REP045", put("blockers", [{}]), "    {}"),
+    ("REP046", put("report_metadata.status", "blocked"), '"blockers"'),
+    ("REP047", put("blockers", ["No spade."]), '"blockers"'),
+)
+
+CASES: Final = [*DOCUMENT, *HANDOFF, *CHECKLIST, *STATUS, *SUBAGENT_RETURN, *RETURN_META, *REPORT_CONTRACT]

@@ -1,0 +1,61 @@
+"""Each rule, broken alone, gives exactly its own finding at its own line; and the catalogue is whole."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+
+from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.rules import RULES
+from tests.unit.contracts.cases import CASES, Case
+from tests.unit.contracts.documents import line_with
+
+BASES = list({(case.name, case.valid_text): None for case in CASES})
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_rule_broken_alone_gives_exactly_its_finding_at_its_line(case: Case) -> None:
+    reading = read_document(case.text, case.name)
+
+    assert reading is not None, "no longer recognised"
+    line = case.at if isinstance(case.at, int) else line_with(case.text, case.at)
+    assert [(finding.rule, finding.line) for finding in reading.findings] == [(case.rule, line)]
+    assert reading.findings[0].severity is RULES[case.rule].severity
+    assert "{" not in reading.findings[0].message, "a placeholder was left open"
+
+
+@pytest.mark.parametrize(("name", "text"), BASES)
+def test_the_documents_that_are_broken_are_valid_before(name: str, text: str) -> None:
+    reading = read_document(text, name)
+
+    assert reading is not None
+    assert (reading.findings, reading.complete) == ((), True)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_document_that_breaks_a_rule_still_opens_as_its_model(case: Case) -> None:
+    before, after = open_document(case.valid_text, case.name), open_document(case.text, case.name)
+
+    assert after is not None
+    assert type(after) is type(before)
+
+
+def test_every_rule_is_broken_by_a_case() -> None:
+    # DOC010 counts the findings of the others: it has a test of its own.
+    assert {case.rule for case in CASES} == RULES.keys() - {"DOC010"}
+
+
+def test_ids_are_stable_in_form_and_grouped_by_contract() -> None:
+    assert all(re.fullmatch(r"(?:DOC|HOF|TOD|RET|ERR|SUB|MET|REP)\d{3}", rule) for rule in RULES)
+    contracts = {rule.id[:3]: {other.contract for other in RULES.values() if other.id[:3] == rule.id[:3]} for rule in RULES.values()}  # fmt: skip
+    assert all(len(found) == 1 for found in contracts.values())
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
+def test_a_rule_says_everything_that_explaining_needs(rule: object) -> None:
+    for field in ("section", "title", "message", "why"):
+        assert getattr(rule, field).strip(), field
+    assert getattr(rule, "message")[-1] in ".;"  # noqa: B009 - the parameter is typed as object for its id
+    assert list(string.Formatter().parse(getattr(rule, "message")))  # noqa: B009

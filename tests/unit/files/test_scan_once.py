@@ -1,0 +1,63 @@
+"""Looking at a workspace once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from agentwatch.contracts.shapes import Reading
+from agentwatch.delegation.observation import Seen
+from agentwatch.errors import WorkspaceError
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.source import scan_once
+from tests.unit.files.watching import HALF, OTHER, PATIENCE, QUICK, packet, read_document
+
+
+def test_everything_that_is_there_is_observed(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.json").write_text(packet("x"))
+    (tmp_path / "package.json").write_text(OTHER)
+    (tmp_path / "return.json").write_bytes(b"x" * 2_000_000)
+    batch = scan_once(tmp_path, QUICK, read_document=read_document)
+    assert sorted((type(item).__name__, getattr(item, "path", "")) for item in batch.observations) == [
+        ("Seen", "a/x.json"),
+        ("Unreadable", "return.json"),
+    ]
+    assert (batch.health.mode, batch.health.directories, batch.health.files) == ("live", 2, 3)
+
+
+def test_a_file_that_is_just_being_written_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(HALF)
+    half_read = threading.Event()
+
+    def reader(text: str, path: str) -> Reading | None:
+        half_read.set()
+        return read_document(text, path)
+
+    def complete() -> None:
+        assert half_read.wait(PATIENCE)
+        (tmp_path / "x.json").write_text(packet("x"))
+
+    writer = threading.Thread(target=complete)
+    writer.start()
+    batch = scan_once(tmp_path, FilesSettings(settle_seconds=PATIENCE), read_document=reader)
+    writer.join()
+    (seen,) = batch.observations
+    assert isinstance(seen, Seen)
+    assert not seen.incomplete
+
+
+def test_a_file_that_stays_half_written_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(HALF)
+    (seen,) = scan_once(tmp_path, QUICK, read_document=read_document).observations
+    assert isinstance(seen, Seen)
+    assert seen.incomplete
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_what_is_no_directory_is_a_workspace_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkspaceError, match="is no directory"):
+        scan_once(tmp_path / name)

@@ -1,0 +1,401 @@
+"""A source at work on real files: what it emits, how it is, how it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentwatch.delegation.observation import Seen
+from agentwatch.sources.files.inotify_backend import InotifyBackend
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
+from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
+from agentwatch.sources.health import Batch
+from tests.unit.files.watching import (
+    HALF,
+    OTHER,
+    PATIENCE,
+    QUICK,
+    Receiver,
+    descriptors,
+    packet,
+    read_document,
+    watching,
+)
+
+
+def no_backend(root: str, settings: FilesSettings) -> Backend:
+    raise WatchError("Polling, for this test")
+
+
+def inotify(root: str, settings: FilesSettings) -> Backend:
+    return InotifyBackend(root)
+
+
+def watchfiles(root: str, settings: FilesSettings) -> Backend:
+    return WatchfilesBackend(root)
+
+
+EVERY_WAY = pytest.mark.parametrize("way", [inotify, watchfiles, no_backend])
+
+Way = Callable[[str, FilesSettings], Backend]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    return root
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@EVERY_WAY
+def test_create_rewrite_rename_and_delete_are_followed(root: Path, way: Way) -> None:
+    write(root / "a" / "old.json", packet("old"))
+    with watching(root, QUICK, way) as receiver:
+        receiver.until_present("a/old.json")
+        write(root / "a" / "x.json", packet("x"))
+        receiver.until_present("a/old.json", "a/x.json")
+        write(root / "a" / "x.json", packet("rewritten"))
+        receiver.until(lambda it: it.kinds("a/x.json") == ["Seen", "Seen"])
+        (root / "a" / "x.json").rename(root / "a" / "y.json")
+        receiver.until_present("a/old.json", "a/y.json")
+        (root / "a" / "y.json").unlink()
+        receiver.until_present("a/old.json")
+        shutil.rmtree(root / "a")
+        receiver.until_present()
+        write(root / "b" / "c" / "z.json", packet("z"))
+        receiver.until_present("b/c/z.json")
+
+
+@EVERY_WAY
+def test_a_half_written_file_is_seen_once_whole(root: Path, way: Way) -> None:
+    with watching(root, FilesSettings(settle_seconds=PATIENCE * 10), way) as receiver:
+        with (root / "x.json").open("w") as file:
+            file.write(HALF)
+            file.flush()
+            write(root / "later.json", packet("later"))
+            receiver.until_present("later.json")
+            file.write('lf"}')
+        receiver.until_present("later.json", "x.json")
+    assert receiver.kinds("x.json") == ["Seen"]
+
+
+@EVERY_WAY
+def test_a_half_written_file_that_stays_so_is_shown_as_broken(root: Path, way: Way) -> None:
+    with watching(root, QUICK, way) as receiver:
+        write(root / "x.json", HALF)
+        receiver.until_present("x.json")
+    (seen,) = receiver.observations
+    assert isinstance(seen, Seen)
+    assert seen.incomplete
+
+
+@EVERY_WAY
+def test_a_root_moved_away_and_back_is_followed(root: Path, way: Way) -> None:
+    write(root / "a" / "x.json", packet("x"))
+    with watching(root, QUICK, way) as receiver:
+        receiver.until_present("a/x.json")
+        root.rename(root.parent / "away")
+        receiver.until(lambda it: not it.present and it.mode == "degraded")
+        assert receiver.detail == "The workspace is gone (No such file or directory): waiting for it to return"
+        (root.parent / "away").rename(root)
+        receiver.until(lambda it: "a/x.json" in it.present and it.mode in ("live", "polling"))
+        write(root / "a" / "y.json", packet("y"))
+        receiver.until_present("a/x.json", "a/y.json")
+
+
+@EVERY_WAY
+def test_a_root_removed_and_made_again_is_followed(root: Path, way: Way) -> None:
+    write(root / "a" / "x.json", packet("x"))
+    with watching(root, QUICK, way) as receiver:
+        receiver.until_present("a/x.json")
+        shutil.rmtree(root)
+        receiver.until(lambda it: not it.present and it.mode == "degraded")
+        write(root / "a" / "x.json", packet("x"))
+        receiver.until_present("a/x.json")
+        write(root / "a" / "y.json", packet("y"))
+        receiver.until_present("a/x.json", "a/y.json")
+
+
+@EVERY_WAY
+def test_a_root_exchanged_at_once_for_another_is_followed(root: Path, way: Way) -> None:
+    write(root / "x.json", packet("x"))
+    write(root.parent / "other" / "y.json", packet("y"))
+    with watching(root, QUICK, way) as receiver:
+        receiver.until_present("x.json")
+        root.rename(root.parent / "away")
+        (root.parent / "other").rename(root)
+        receiver.until_present("y.json")
+        write(root / "z.json", packet("z"))
+        receiver.until_present("y.json", "z.json")
+
+
+def test_a_root_replaced_by_a_link_or_a_file_is_not_followed(root: Path) -> None:
+    write(root / "x.json", packet("x"))
+    with watching(root) as receiver:
+        receiver.until_present("x.json")
+        root.rename(root.parent / "away")
+        root.symlink_to("away")
+        receiver.until(lambda it: "replaced by a symbolic link" in it.detail)
+        root.unlink()
+        root.touch()
+        receiver.until(lambda it: "replaced by a file" in it.detail)
+        assert receiver.present == {}
+        root.unlink()
+        (root.parent / "away").rename(root)
+        receiver.until_present("x.json")
+
+
+def test_a_root_that_is_not_there_yet_is_waited_for(root: Path) -> None:
+    root.rmdir()
+    receiver = Receiver()
+    source = FilesSource(root, QUICK, read_document=read_document)
+    source.start(receiver)
+    try:
+        receiver.until(lambda it: it.mode == "degraded")
+        write(root / "x.json", packet("x"))
+        receiver.until_present("x.json")
+    finally:
+        source.stop()
+
+
+def test_a_root_given_as_a_link_is_watched_where_it_leads(root: Path) -> None:
+    (root.parent / "link").symlink_to("workspace")
+    with watching(root.parent / "link") as receiver:
+        write(root / "x.json", packet("x"))
+        receiver.until_present("x.json")
+
+
+def test_the_first_batch_is_empty_and_says_starting_and_the_last_of_the_scan_says_live(root: Path) -> None:
+    for number in range(50):
+        write(root / f"{number}.json", packet(str(number)))
+    with watching(root) as receiver:
+        pass
+    assert (receiver.batches[0].health.mode, receiver.batches[0].observations) == ("starting", ())
+    health = receiver.batches[-1].health
+    assert (health.mode, health.detail, health.directories, health.files) == (
+        "live",
+        "Changes are seen as they happen",
+        1,
+        50,
+    )
+
+
+def test_a_restart_gives_the_same_observations_with_the_same_numbers(root: Path) -> None:
+    for number in range(30):
+        write(root / f"{number % 7}" / f"{number}.json", packet(str(number)))
+        os.utime(root / f"{number % 7}" / f"{number}.json", (1000 + number % 3, 1000 + number % 3))
+    runs = []
+    for _ in range(2):
+        with watching(root) as receiver:
+            runs.append([(item.seq, getattr(item, "path", "")) for item in receiver.observations])
+    assert len(runs[0]) == 30
+    assert runs[0] == runs[1]
+
+
+def test_the_numbers_go_on_without_gaps(root: Path) -> None:
+    write(root / "a.json", packet("a"))
+    with watching(root) as receiver:
+        for number in range(20):
+            write(root / f"{number}.json", packet(str(number)))
+        (root / "a.json").unlink()
+        receiver.until(lambda it: len(it.observations) == 22)
+    assert [item.seq for item in receiver.observations] == list(range(1, 23))
+
+
+def test_the_text_of_an_observation_can_be_had(root: Path) -> None:
+    write(root / "a.json", packet("a"))
+    receiver = Receiver()
+    source = FilesSource(root, QUICK, read_document=read_document)
+    source.start(receiver)
+    receiver.until_present("a.json")
+    first = receiver.present["a.json"]
+    write(root / "a.json", packet("b"))
+    receiver.until(lambda it: it.present["a.json"] != first)
+    source.stop()
+    assert source.content(first) == packet("a")
+    assert source.content(receiver.present["a.json"]) == packet("b")
+    assert source.content("unknown") is None
+
+
+def test_files_that_are_not_ours_give_no_observation(root: Path) -> None:
+    write(root / "package.json", OTHER)
+    with watching(root) as receiver:
+        write(root / "package.json", OTHER + " ")
+        write(root / "README.md", "# Read me")
+        write(root / "x.json", packet("x"))
+        receiver.until_present("x.json")
+    assert len(receiver.observations) == 1
+
+
+def test_where_events_cannot_be_had_polling_says_why(root: Path) -> None:
+    with watching(root, QUICK, no_backend) as receiver:
+        assert (receiver.mode, receiver.detail) == ("polling", "Polling, for this test")
+
+
+class Faulty(InotifyBackend):
+    """Runs into the limit at some directory, or while waiting."""
+
+    def watch(self, path: str) -> None:
+        if path == "c":
+            raise WatchError("Polling, because the limit is reached")
+        super().watch(path)
+
+    def wait(self, timeout: float) -> Changes:
+        changes = super().wait(timeout)
+        if "stop.json" in changes.paths:
+            raise WatchError("Polling, because waiting failed")
+        return changes
+
+
+def test_at_the_limit_of_watches_it_goes_on_by_polling(root: Path) -> None:
+    with watching(root, QUICK, lambda root, _settings: Faulty(root)) as receiver:
+        assert receiver.mode == "live"
+        for name in "abcd":
+            write(root / name / "x.json", packet(name))
+        receiver.until_present("a/x.json", "b/x.json", "c/x.json", "d/x.json")
+        receiver.until(lambda it: it.detail == "Polling, because the limit is reached")
+        write(root / "d" / "y.json", packet("y"))
+        receiver.until(lambda it: "d/y.json" in it.present)
+
+
+def test_when_waiting_fails_it_goes_on_by_polling(root: Path) -> None:
+    with watching(root, QUICK, lambda root, _settings: Faulty(root)) as receiver:
+        write(root / "stop.json", packet("x"))
+        receiver.until_present("stop.json")
+        receiver.until(lambda it: it.detail == "Polling, because waiting failed")
+
+
+class Deaf(PollingBackend):
+    """Reports nothing but that something was lost, when it is told to."""
+
+    polls = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = threading.Event()
+
+    def wait(self, timeout: float) -> Changes:
+        if self.lost.wait(timeout):
+            self.lost.clear()
+            return Changes(lost=True)
+        return Changes()
+
+    def wake(self) -> None:
+        self.lost.set()
+
+
+def test_what_no_event_told_is_found_after_a_loss_and_in_the_end_without_one(root: Path) -> None:
+    backend = Deaf()
+    with watching(root, QUICK, lambda _root, _settings: backend) as receiver:
+        write(root / "a" / "x.json", packet("x"))
+        backend.lost.set()
+        receiver.until_present("a/x.json")
+        write(root / "a" / "y.json", packet("y"))
+        receiver.until_present("a/x.json", "a/y.json")
+
+
+def test_a_file_that_breaks_the_reader_does_not_end_the_watching(root: Path) -> None:
+    with watching(root) as receiver:
+        write(root / "a.return.json", "BREAK")
+        receiver.until(lambda it: it.kinds("a.return.json") == ["Unreadable"])
+        assert receiver.mode == "live"
+        write(root / "b.json", packet("b"))
+        receiver.until_present("b.json")
+
+
+def test_a_fault_of_the_watching_itself_is_told_and_survived(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(InotifyBackend):
+        def wait(self, timeout: float) -> Changes:
+            changes = super().wait(timeout)
+            if "fail.json" in changes.paths:
+                raise ZeroDivisionError("by zero")
+            return changes
+
+    monkeypatch.setattr("agentwatch.sources.files.watcher._RESTART_SECONDS", 0.05)
+    with watching(root, QUICK, lambda root, _settings: Failing(root)) as receiver:
+        write(root / "fail.json", packet("x"))
+        receiver.until_present("fail.json")
+        receiver.until(lambda it: it.mode == "live")
+    told = [batch.health.detail for batch in receiver.batches if batch.health.mode == "degraded"]
+    assert told == ["Watching failed and is tried again (ZeroDivisionError: by zero)"]
+
+
+def test_a_directory_that_cannot_be_listed_is_named_in_the_health(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_open = os.open
+
+    def refusing_open(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if str(path).endswith("/shut"):
+            raise PermissionError(13, "Permission denied")
+        return real_open(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refusing_open)
+    (root / "shut").mkdir()
+    with watching(root) as receiver:
+        receiver.until(lambda it: it.mode == "live")
+        assert receiver.detail.endswith("; cannot look into shut (Permission denied)")
+
+
+def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
+    def closed(batch: Batch) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    source = FilesSource(root, QUICK, read_document=read_document)
+    source.start(closed)
+    deadline = time.monotonic() + PATIENCE
+    while any(thread.name == "agentwatch-files" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    source.stop()
+
+
+@EVERY_WAY
+def test_nothing_is_emitted_and_nothing_is_left_open_after_stopping(root: Path, way: Way) -> None:
+    write(root / "x.json", packet("x"))
+    before = descriptors()
+    with watching(root, QUICK, way) as receiver:
+        receiver.until_present("x.json")
+    assert all(thread.name != "agentwatch-files" for thread in threading.enumerate())
+    batches = len(receiver.batches)
+    write(root / "y.json", packet("y"))
+    deadline = time.monotonic() + PATIENCE
+    while descriptors() > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert len(receiver.batches) == batches
+
+
+def test_stopping_before_starting_and_twice_is_harmless(root: Path) -> None:
+    source = FilesSource(root, QUICK, read_document=read_document)
+    source.stop()
+    source.start(Receiver())
+    source.stop()
+    source.stop()
+
+
+def test_stopping_interrupts_a_scan(root: Path) -> None:
+    for number in range(300):
+        write(root / f"{number}.json", packet(str(number)))
+    reading = threading.Event()
+
+    def slow(text: str, path: str) -> None:
+        reading.set()
+        time.sleep(0.02)
+
+    source = FilesSource(root, QUICK, read_document=slow)
+    source.start(Receiver())
+    assert reading.wait(PATIENCE)
+    source.stop()
+    assert all(thread.name != "agentwatch-files" for thread in threading.enumerate())

@@ -1,0 +1,125 @@
+"""What the tests of the files source share: a reader of tiny documents, and a receiver that can be waited for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
+from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.files.watch import Backend
+from agentwatch.sources.health import Batch
+
+PATIENCE = 20.0
+"""Seconds a test waits for what must happen; far more than it takes."""
+
+QUICK = FilesSettings(settle_seconds=0.2)
+
+
+def read_document(text: str, path: str) -> Reading | None:
+    """A JSON object with a `task_id` is a handoff, text from `## Status` to `END` a return; less is incomplete."""
+    if "BREAK" in text:
+        raise RecursionError
+    if text.startswith("## Status"):
+        document = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, summary=text)
+        return Reading(document, (), complete=text.rstrip().endswith("END"))
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return Reading(Handoff(None, None), (), complete=False) if text.startswith('{"task_id"') else None
+    if isinstance(value, dict) and "task_id" in value:
+        return Reading(Handoff(value["task_id"], None))
+    return None
+
+
+def packet(task_id: str) -> str:
+    return json.dumps({"task_id": task_id})
+
+
+HALF = '{"task_id": "ha'
+OTHER = '{"name": "not ours"}'
+
+
+class Receiver:
+    """Takes batches, in any thread, and folds them into what is there now."""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.observations: list[Observation] = []
+        self.present: dict[str, str] = {}
+        """Path to digest."""
+        self._changed = threading.Condition()
+
+    def __call__(self, batch: Batch) -> None:
+        with self._changed:
+            self.batches.append(batch)
+            for observation in batch.observations:
+                self.observations.append(observation)
+                if isinstance(observation, Seen):
+                    self.present[observation.path] = observation.digest
+                elif isinstance(observation, Gone | Unreadable):
+                    self.present.pop(observation.path, None)
+            self._changed.notify_all()
+
+    @property
+    def mode(self) -> str:
+        return self.batches[-1].health.mode if self.batches else ""
+
+    @property
+    def detail(self) -> str:
+        return self.batches[-1].health.detail if self.batches else ""
+
+    def until(self, condition: Callable[[Receiver], object]) -> None:
+        with self._changed:
+            reached = self._changed.wait_for(lambda: condition(self), PATIENCE)
+        assert reached, f"never reached; last health {self.batches[-1].health if self.batches else None}"
+
+    def until_present(self, *paths: str) -> None:
+        self.until(lambda receiver: set(receiver.present) == set(paths))
+
+    def kinds(self, path: str) -> list[str]:
+        return [type(item).__name__ for item in self.observations if getattr(item, "path", None) == path]
+
+
+def descriptors() -> int:
+    """How many file descriptors this process has open."""
+    return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
+def on_disk(root: Path) -> dict[str, str]:
+    """What a receiver must have in the end: path to digest of every `.json`, links not followed."""
+    found = {}
+    for directory, _, names in os.walk(root):
+        for name in names:
+            path = Path(directory) / name
+            if name.endswith(".json") and not path.is_symlink():
+                found[str(path.relative_to(root))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+@contextmanager
+def watching(
+    root: Path,
+    settings: FilesSettings = QUICK,
+    open_backend: Callable[[str, FilesSettings], Backend] | None = None,
+) -> Iterator[Receiver]:
+    """A source at work. It is live, or polls, when the block begins."""
+    receiver = Receiver()
+    source = (
+        FilesSource(root, settings, read_document=read_document)
+        if open_backend is None
+        else FilesSource(root, settings, read_document=read_document, open_backend=open_backend)
+    )
+    source.start(receiver)
+    try:
+        receiver.until(lambda it: it.mode in ("live", "polling"))
+        yield receiver
+    finally:
+        source.stop()

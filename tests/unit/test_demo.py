@@ -1,0 +1,427 @@
+"""The demo: its session holds every ingredient it promises, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity, TodoList, TodoStatus
+from agentwatch.delegation.observation import Seen, Tick
+from agentwatch.delegation.task import Basis, State
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.demo import DemoSession, demo_script, session
+from agentwatch.demo.screenplay import parse
+from agentwatch.errors import UsageError, WorkspaceError
+from agentwatch.sources.replay import Append, Delete, MakeDirectory, Player, Rename, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NON_COMPLIANT = "verify/prices.return.md"
+LOW_CONFIDENCE = "verify/load.return.json"
+FALSE_CLAIM = "docs/runbooks/payment-failures.md"
+DEADLINE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """A document that the session shows: when, where, and what the contracts read in it."""
+
+    at: float
+    path: str
+    reading: Reading
+
+
+def session_documents() -> list[Told]:
+    """Every document of the session in the order in which it is complete."""
+    texts: dict[str, str] = {}
+    told = []
+    for step in demo_script().steps:
+        action = step.action
+        if not isinstance(action, Write | Append):
+            continue
+        before = texts.get(action.path, "") if isinstance(action, Append) else ""
+        texts[action.path] = before + action.text
+        half = isinstance(action, Write) and not action.atomic
+        reading = None if half else read_document(texts[action.path], action.path)
+        if reading is not None:
+            told.append(Told(step.at_seconds, action.path, reading))
+    return told
+
+
+def delegation(until: float = float("inf")) -> DelegationTree:
+    """The tree of the session after `until` seconds, its silences judged as the demo asks for."""
+    tree = DelegationTree(stale_after=session.STALE_SECONDS)
+    end = min(until, demo_script().duration)
+    for seq, told in enumerate(told for told in session_documents() if told.at <= until):
+        digest = sha256(repr(told.reading).encode()).hexdigest()
+        tree.apply(Seen(seq, told.at, told.path, digest, told.reading.document, told.reading.findings))
+    tree.apply(Tick(1_000, end))
+    return tree
+
+
+def returned(contract: Contract) -> list[tuple[Told, Return]]:
+    return [
+        (told, told.reading.document)
+        for told in session_documents()
+        if isinstance(told.reading.document, Return) and told.reading.contract is contract
+    ]
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+@pytest.fixture
+def final(tmp_path: Path) -> Path:
+    """A workspace that holds the last state of the session."""
+    Player(demo_script(), tmp_path).play_all()
+    return tmp_path
+
+
+# The documents
+
+
+def test_every_document_keeps_its_contract_but_the_one_that_is_meant_to_break_it() -> None:
+    broken = {}
+    for told in session_documents():
+        assert told.reading.complete, told.path
+        if told.reading.findings:
+            broken[told.path] = {finding.severity for finding in told.reading.findings}
+    assert broken == {NON_COMPLIANT: {Severity.ERROR}, LOW_CONFIDENCE: {Severity.WARNING}}
+
+
+def test_every_handoff_return_and_checklist_is_recognised(final: Path) -> None:
+    known = {told.path for told in session_documents()}
+    named = {
+        path.relative_to(final).as_posix()
+        for pattern in ("handoffs/*", "returns/*", "**/*handoff*", "**/*return*", "**/*.todos.md")
+        for path in final.glob(pattern)
+        if path.is_file()
+    }
+    assert named <= known
+
+
+def test_nothing_else_in_the_workspace_is_taken_for_a_document(final: Path) -> None:
+    for path in final.rglob("*"):
+        relative = path.relative_to(final).as_posix()
+        if path.is_file() and relative.startswith(("docs/", "src/", "db/")):
+            assert read_document(path.read_text(encoding="utf-8"), relative) is None, relative
+
+
+def test_all_contracts_and_both_kinds_of_handoff_are_there() -> None:
+    documents = session_documents()
+    assert {told.reading.contract for told in documents} == set(Contract)
+    handoffs = {told.path for told in documents if isinstance(told.reading.document, Handoff)}
+    assert {Path(path).suffix for path in handoffs} == {".json", ".md"}
+    assert any(isinstance(told.reading.document, TodoList) for told in documents)
+    for path in handoffs:
+        packets = [told.reading.document for told in documents if told.path == path]
+        assert all(isinstance(packet, Handoff) and packet.task_id and packet.objective for packet in packets)
+
+
+def test_the_three_layouts_are_there(final: Path) -> None:
+    assert (final / "handoffs/checkout.plan.json").exists()
+    assert (final / "returns/checkout.plan.md").exists()
+    assert (final / "implement/api.handoff.json").exists()
+    assert (final / "implement/api.return.md").exists()
+    assert (final / "specs/042_vat_rules/.return-meta.json").exists()
+
+
+def test_todos_move_from_pending_over_in_progress_to_done() -> None:
+    seen: dict[str, list[TodoStatus]] = {}
+    for told in session_documents():
+        document = told.reading.document
+        todos = document.items if isinstance(document, TodoList) else getattr(document, "todos", None)
+        for todo in todos or ():
+            states = seen.setdefault(f"{told.path} {todo.text}", [])
+            if states[-1:] != [todo.status]:
+                states.append(todo.status)
+    assert sum(states == [TodoStatus.PENDING, TodoStatus.IN_PROGRESS, TodoStatus.DONE] for states in seen.values()) > 10
+
+
+def test_a_failure_is_retried_with_an_amended_handoff_and_succeeds() -> None:
+    story = [
+        told.reading.document
+        for told in session_documents()
+        if told.path in ("implement/api.handoff.json", "implement/api.return.md")
+    ]
+    first, failure, amended, success = story
+    assert isinstance(first, Handoff)
+    assert isinstance(amended, Handoff)
+    assert isinstance(failure, Return)
+    assert isinstance(success, Return)
+    assert (failure.reported_state, failure.error_code, failure.retry_recommended) == ("ERROR", "E_TOOL_FAILURE", True)
+    assert failure.retry_hint
+    assert (first.task_id, first.attempt) == (amended.task_id, None)
+    assert amended.attempt == 2
+    assert (success.reported_state, success.outcome) == ("SUCCESS", Outcome.COMPLETED)
+
+
+def test_one_report_is_blocked_and_one_doubts_itself() -> None:
+    (_, blocked), (_, doubtful) = returned(Contract.REPORT_CONTRACT)
+    assert blocked.outcome is Outcome.BLOCKED
+    assert blocked.blockers
+    assert doubtful.outcome is Outcome.COMPLETED
+    assert doubtful.confidence is not None
+    assert doubtful.confidence < 0.5
+
+
+def test_the_subagent_return_names_artifacts_that_exist(final: Path) -> None:
+    ((_, document),) = returned(Contract.SUBAGENT_RETURN)
+    assert document.artifacts
+    assert all((final / path).is_file() for path in document.artifacts)
+
+
+def test_the_return_meta_is_early_first_and_then_says_its_stage() -> None:
+    documents = [document for _, document in returned(Contract.RETURN_META)]
+    assert [document.reported_state for document in documents] == ["in_progress", "in_progress", "researched"]
+    assert [document.outcome for document in documents][-1] is Outcome.COMPLETED
+    assert {document.delegation_path for document in documents} == {("orchestrator", "research", "vat-researcher")}
+
+
+def test_every_claimed_file_exists_but_the_one_that_was_never_written(final: Path) -> None:
+    claimed = {
+        path
+        for told in session_documents()
+        if isinstance(told.reading.document, Return)
+        for path in (*told.reading.document.files_created, *told.reading.document.artifacts)
+    }
+    assert {path for path in claimed if not (final / path).is_file()} == {FALSE_CLAIM}
+
+
+# The tree
+
+
+def test_the_session_ends_in_states_that_stay_interesting() -> None:
+    tree = delegation()
+    assert {task_id: task.state for task_id, task in tree.tasks.items() if not task.inferred} == {
+        "checkout": State.WORKING,
+        "checkout.plan": State.COMPLETED,
+        "checkout.docs": State.COMPLETED,
+        "checkout.implement": State.WORKING,
+        "checkout.implement.schema": State.COMPLETED,
+        "checkout.implement.api": State.COMPLETED,
+        "checkout.implement.ui": State.PARTIAL,
+        "checkout.implement.ui.form": State.COMPLETED,
+        "checkout.implement.ui.summary": State.COMPLETED,
+        "checkout.implement.payments": State.BLOCKED,
+        "checkout.implement.receipts": State.COMPLETED,
+        "checkout.verify": State.WORKING,
+        "checkout.verify.e2e": State.WORKING,
+        "checkout.verify.prices": State.INVALID,
+        "checkout.verify.load": State.COMPLETED,
+        "specs/042_vat_rules/vat-researcher": State.COMPLETED,
+    }
+    assert {task.task_id for task in tree.asking()} >= {"checkout.implement.payments", "checkout.verify.prices"}
+
+
+def test_there_are_three_levels_below_the_orchestrator() -> None:
+    tree = delegation()
+    assert tree.ancestors("checkout.implement.ui.form") == ["checkout.implement.ui", "checkout.implement", "checkout"]
+    assert {task.parent_basis for task in tree.tasks.values()} >= {
+        Basis.PACKET,
+        Basis.DOTTED_PREFIX,
+        Basis.DELEGATION_PATH,
+        Basis.NONE,
+    }
+
+
+def test_only_the_delegation_path_of_the_task_directory_is_inferred() -> None:
+    assert {task_id for task_id, task in delegation().tasks.items() if task.inferred} == {
+        "specs/042_vat_rules/orchestrator",
+        "specs/042_vat_rules/research",
+    }
+
+
+def test_children_run_in_parallel() -> None:
+    tree = delegation(until=31.0)
+    working = {task_id for task_id, task in tree.tasks.items() if task.state is State.WORKING and not task.children}
+    assert working >= {"checkout.implement.api", "checkout.implement.ui.summary"}
+
+
+def test_one_task_falls_silent_and_no_other_does() -> None:
+    stale = {
+        task.task_id
+        for at in range(5, int(demo_script().duration) + 1, 5)
+        for task in delegation(float(at)).tasks.values()
+        if task.stale
+    }
+    assert stale == {"checkout.verify.e2e"}
+
+
+def test_the_retried_task_has_two_attempts() -> None:
+    attempts = delegation().tasks["checkout.implement.api"].attempts
+    assert [(attempt.number, attempt.state) for attempt in attempts] == [(1, State.FAILED), (2, State.COMPLETED)]
+
+
+# The pace
+
+
+def test_the_first_three_seconds_move_and_no_pause_is_longer_than_three() -> None:
+    times = [step.at_seconds for step in demo_script().steps]
+    assert len({at for at in times if at <= 3.0}) >= 4
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 3.0
+    assert 100.0 <= times[-1] <= 140.0
+
+
+def test_files_are_shown_half_written_renamed_and_deleted() -> None:
+    kinds = {type(step.action) for step in demo_script().steps}
+    assert kinds == {Write, Append, Rename, Delete, MakeDirectory}
+
+
+# The screenplay
+
+
+def test_a_screenplay_gives_its_steps_in_time() -> None:
+    script = parse(
+        "@@ a remark\n@ +0.5 write a.md\n# Title\n\n- [ ] one\n- [ ] two\n\n"
+        "@ +1 todo a.md\n- [x] two\n@ +0.2 rename a.md -> b.md\n@ +0 delete b.md\n@ +0.3 inplace c\nc\n@ +1 mkdir d\n"
+    )
+    assert [(step.at_seconds, step.action) for step in script.steps] == [
+        (0.5, Write("a.md", "# Title\n\n- [ ] one\n- [ ] two\n")),
+        (1.5, Write("a.md", "# Title\n\n- [ ] one\n- [x] two\n")),
+        (1.7, Rename("a.md", "b.md")),
+        (1.7, Delete("b.md")),
+        (2.0, Write("c", "c\n", atomic=False)),
+        (3.0, MakeDirectory("d")),
+    ]
+
+
+def test_the_second_half_of_a_file_may_come_after_the_next_file() -> None:
+    script = parse("@ +1 halves slow\n1234567\n@ +0.1 write quick\nq\n")
+    assert [step.action for step in script.steps] == [
+        Write("slow", "1234", atomic=False),
+        Write("quick", "q\n"),
+        Append("slow", "567\n"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("@ 1 write a\n", "line 1: write a stage direction as"),
+        ("x\n@ +1 sing a\n", "line 2: 'sing' is no stage direction"),
+        ("@ +1 rename a\n", "line 1: 'rename' is no stage direction"),
+        ("@ +1 todo a\n- [x] b\n", "line 1: the file has no todo 'b'"),
+        ("@ +1 todo a\n* b\n", r"line 1: '\* b' is no line of a checklist"),
+        ("@ +1 write ../a\n", "no path inside the workspace"),
+    ],
+)
+def test_a_screenplay_that_cannot_be_played_says_where(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse(text)
+
+
+# The session
+
+
+def test_the_demo_plays_into_a_workspace_of_its_own_and_removes_it() -> None:
+    with DemoSession(speed=2_000.0, once=True) as workspace:
+        assert workspace.name == "shop"
+        assert eventually(lambda: "Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
+        kept = workspace
+    assert not kept.parent.exists()
+
+
+def test_once_leaves_the_last_state_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "PAUSE_SECONDS", 0.0)
+    Player(demo_script(), tmp_path).play_all()
+    with DemoSession(speed=5_000.0, once=True) as workspace:
+        assert eventually(lambda: not _is_playing())
+        assert _files(workspace) == _files(tmp_path)
+
+
+def test_without_once_it_starts_over_in_an_empty_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    rewound = threading.Event()
+    left: list[dict[str, bytes]] = []
+    rewind = Player.rewind
+
+    def spy(player: Player) -> None:
+        rewind(player)
+        left.append(_files(player._workspace))
+        rewound.set()
+
+    monkeypatch.setattr(session, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(session, "EMPTY_SECONDS", 0.001)
+    monkeypatch.setattr(Player, "rewind", spy)
+    with DemoSession(speed=5_000.0) as workspace:
+        assert rewound.wait(DEADLINE_SECONDS)
+        assert eventually((workspace / "handoffs/checkout.md").exists)
+    assert left[0] == {}
+
+
+def test_the_workspace_is_removed_when_the_block_fails() -> None:
+    kept = None
+
+    def fail() -> None:
+        nonlocal kept
+        with DemoSession() as workspace:
+            kept = workspace
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert kept is not None
+    assert not kept.parent.exists()
+    assert not _is_playing()
+
+
+def test_the_player_has_ended_before_the_workspace_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    there_at_the_end: list[bool] = []
+
+    def slow(player: Player, stop: threading.Event) -> None:
+        stop.wait()
+        time.sleep(0.05)
+        there_at_the_end.append(player._workspace.exists())
+
+    monkeypatch.setattr(Player, "run", slow)
+    with DemoSession(once=True):
+        pass
+    assert there_at_the_end == [True]
+
+
+def test_a_demo_that_cannot_write_says_so_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(player: Player, stop: threading.Event) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Player, "run", full)
+    with pytest.raises(WorkspaceError, match=r"No space left on device.*free space"), DemoSession():
+        assert eventually(lambda: not _is_playing())
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_demo_speed_that_cannot_be_played_is_a_usage_error(speed: float) -> None:
+    with pytest.raises(UsageError, match="above 0"):
+        DemoSession(speed=speed)
+
+
+def test_the_silence_that_counts_as_stale_goes_with_the_speed() -> None:
+    assert DemoSession(speed=4.0).stale_after == session.STALE_SECONDS / 4.0
+
+
+def _is_playing() -> bool:
+    return any(thread.name == "agentwatch-demo" for thread in threading.enumerate())
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _files(workspace: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(workspace).as_posix(): path.read_bytes() for path in workspace.rglob("*") if path.is_file()
+    }

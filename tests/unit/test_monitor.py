@@ -1,0 +1,115 @@
+"""The monitor joins a source and the tree, and tells the faces what changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Observation
+from agentwatch.monitor import Monitor, Update
+from agentwatch.sources.health import Batch, Health
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned
+
+LIVE = Health("live", "")
+
+
+class ScriptedSource:
+    """Emits what the test tells it to, at the latest when it is started."""
+
+    def __init__(self) -> None:
+        self.early: list[Batch] = []
+        self.emit: Callable[[Batch], None] = self.early.append
+        self.stopped = False
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        self.emit = emit
+        for batch in self.early:
+            emit(batch)
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def content(self, digest: str) -> str | None:
+        return f"text of {digest}"
+
+
+def watched(settings: Settings | None = None, now: float = 0.0) -> tuple[Monitor, ScriptedSource]:
+    source = ScriptedSource()
+    return Monitor(Path("/w"), settings or Settings(), source, clock=lambda: now), source
+
+
+async def next_update(updates: AsyncIterator[Update]) -> Update:
+    return await asyncio.wait_for(anext(updates), 10)
+
+
+def batch(*observations: Observation, health: Health = LIVE) -> Batch:
+    return Batch(observations, health)
+
+
+async def test_what_the_source_emits_is_in_the_tree_with_the_update() -> None:
+    monitor, source = watched()
+    updates = monitor.updates()
+    see = Recorder().seen
+    source.emit(batch(see("a.json", handoff("a")), see("b.json", handoff("a.b"))))
+    update = await next_update(updates)
+    assert (update.changed, update.structure) == ({"a", "a.b"}, True)
+    assert monitor.health == LIVE
+    source.emit(batch(see("b.md", returned("completed", task_id="a.b"))))
+    update = await next_update(updates)
+    assert (update.changed, update.structure) == ({"a", "a.b"}, False)
+    await updates.aclose()  # type: ignore[attr-defined]
+    assert source.stopped
+
+
+async def test_a_change_of_health_alone_is_an_update() -> None:
+    monitor, source = watched()
+    updates = monitor.updates()
+    source.emit(batch(health=Health("degraded", "the workspace was removed")))
+    assert (await next_update(updates)).changed == frozenset()
+    assert monitor.health.mode == "degraded"
+    await updates.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_flood_is_applied_whole_in_several_updates() -> None:
+    monitor, source = watched()
+    updates = monitor.updates()
+    see = Recorder().seen
+    source.emit(batch(*(see(f"{n}.json", handoff(f"t{n}")) for n in range(3_000))))
+    changed = set((await next_update(updates)).changed)
+    while len(changed) < 3_000:
+        changed |= (await next_update(updates)).changed
+    assert len(monitor.tree.tasks) == 3_000
+    await updates.aclose()  # type: ignore[attr-defined]
+
+
+async def test_time_alone_turns_a_silent_task_stale() -> None:
+    monitor, source = watched(Settings(stale_after=60), now=1_000.0)
+    updates = monitor.updates()
+    source.emit(batch(Recorder().seen("a.json", meta("working", agent="coder"))))
+    await next_update(updates)
+    assert not monitor.tree.tasks["coder"].stale
+    monitor._clock = lambda: 2_000.0
+    assert (await next_update(updates)).changed == {"coder"}
+    assert monitor.tree.tasks["coder"].stale
+    await updates.aclose()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("enforcement", "state"), [("strict", "invalid"), ("lenient", "completed")])
+def test_the_settings_rule_the_tree(enforcement: str, state: str) -> None:
+    monitor, _ = watched(Settings(enforcement=enforcement))
+    monitor.load(batch(Recorder().seen("a.md", returned("completed", task_id="a"), BROKEN)))
+    assert monitor.tree.tasks["a"].state == state
+
+
+def test_the_text_of_a_version_comes_from_the_source() -> None:
+    monitor, _ = watched()
+    monitor.load(batch(Recorder().seen("a.md", returned("completed", task_id="a"))))
+    attempt = monitor.tree.tasks["a"].latest
+    assert attempt is not None
+    assert attempt.returned is not None
+    assert monitor.content(attempt.returned) == f"text of {attempt.returned.digest}"
+    assert monitor.absolute(attempt.returned.path) == Path("/w/a.md")

@@ -1,0 +1,245 @@
+"""The app: one monitor on screen. It carries the monitor's updates to the screens and runs the program's commands."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on
+from textual.app import App, SuspendNotSupported, SystemCommand
+from textual.binding import BindingType
+from textual.filter import LineFilter
+from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
+from textual.timer import Timer
+from textual.worker import Worker, WorkerState
+
+from agentwatch.app import theming
+from agentwatch.app.commands import COMMANDS, Command, Home, bindings
+from agentwatch.app.editor import edit, editor_command
+from agentwatch.app.guard import TerminalGuard
+from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.screens.help import HelpScreen
+from agentwatch.app.screens.main import MainScreen
+from agentwatch.config import config_directory
+from agentwatch.text import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentwatch.monitor import Monitor
+
+_REFRESH: Final = 1 / 30
+"""Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
+
+_SETTLED: Final = 0.3
+"""Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
+
+
+class AgentwatchApp(App[None]):
+    """Shows a monitor. `clock` gives seconds since the epoch."""
+
+    TITLE = "agentwatch"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.APP)
+
+    CSS = """
+    Toast { background: $panel; color: $foreground; }
+    Tooltip { background: $panel; color: $foreground; }
+    CommandPalette SearchIcon { display: none; }
+    CommandPalette > Vertical { background: $background; }
+    """
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], float] = time.time) -> None:
+        self._guard = TerminalGuard()
+        super().__init__()
+        self.monitor = monitor
+        self.clock = clock
+        self._changed: set[str] = set()
+        self._refreshed_at = 0.0
+        self._refresh_timer: Timer | None = None
+        self._settle_timer: Timer | None = None
+        self._first_update_at: float | None = None
+        self._settled = False
+        self._theme_failures: list[str] = []
+        self._load_themes()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the first scan is over: from now on nothing folds by itself."""
+        return self._settled
+
+    # Themes
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return theming.VARIABLE_DEFAULTS
+
+    def _load_themes(self) -> None:
+        own, self._theme_failures = theming.user_themes(config_directory() / "themes")
+        themes = {theme.name: theme for theme in (*theming.shipped_themes(), *own)}
+        for theme in themes.values():
+            self.register_theme(theme)
+        wanted = self.monitor.settings.theme or theming.DEFAULT_THEME
+        if wanted not in themes:
+            self._theme_failures.append(
+                f"There is no theme {clean(wanted, 40)}; there are {', '.join(sorted(themes))}."
+            )
+            wanted = theming.DEFAULT_THEME
+        self.theme = wanted
+        # Textual's own know nothing of our states.
+        for name in BUILTIN_THEMES:
+            if name not in themes:
+                self.unregister_theme(name)
+
+    def _use_theme(self, name: str) -> None:
+        self.theme = name
+
+    # Start and end
+
+    def get_default_screen(self) -> Screen[None]:
+        return MainScreen(self.monitor, self.clock)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), self._guard]
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit)
+        if self._theme_failures:
+            self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
+        self.run_worker(self._watch(), name="watch", exit_on_error=False)
+
+    def on_unmount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+    # Updates
+
+    async def _watch(self) -> None:
+        async for update in self.monitor.updates():
+            self._changed |= update.changed
+            if self._refresh_timer is None:
+                pause = self._refreshed_at + _REFRESH - time.monotonic()
+                if pause <= 0:
+                    self._refresh_screens()
+                else:
+                    self._refresh_timer = self.set_timer(pause, self._refresh_screens)
+            self._wait_for_settling()
+
+    def _refresh_screens(self) -> None:
+        """Tell the screens what has changed since they were told last."""
+        self._refresh_timer = None
+        self._refreshed_at = time.monotonic()
+        changed = frozenset(self._changed)
+        self._changed.clear()
+        for screen in self.screen_stack:
+            screen.post_message(TreeUpdated(changed, settled=self._settled))
+
+    def _wait_for_settling(self) -> None:
+        if self._settled or self.monitor.health.mode == "starting":
+            return
+        now = time.monotonic()
+        self._first_update_at = self._first_update_at or now
+        if self._settle_timer is not None:
+            self._settle_timer.stop()
+        pause = max(min(_SETTLED, self._first_update_at + 10 * _SETTLED - now), 0.001)
+        self._settle_timer = self.set_timer(pause, self._settle)
+
+    def _settle(self) -> None:
+        self._settled = True
+        self._refresh_screens()
+
+    @on(Worker.StateChanged)
+    def _watch_ended(self, event: Worker.StateChanged) -> None:
+        if event.worker.name != "watch" or event.state is not WorkerState.ERROR:
+            return
+        error = event.worker.error
+        reason = clean(f"{type(error).__name__}: {error}", 200)
+        for screen in self.screen_stack:
+            if isinstance(screen, MainScreen):
+                screen.header.failure = f"watching has ended ({reason}); start agentwatch again"
+                screen.header.redraw()
+
+    # Commands
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        for command in COMMANDS:
+            if command.title:
+                run = partial(self._run_command, screen, command)
+                # The palette reads both as markup, so no brackets here.
+                yield SystemCommand(command.title, f"{command.tooltip} Key: {command.key_label}", run)
+        for name in sorted(self.available_themes):
+            yield SystemCommand(f"Theme: {name}", "Use this theme until you leave.", partial(self._use_theme, name))
+
+    async def _run_command(self, screen: Screen[object], command: Command) -> None:
+        if Home.APP in command.homes:
+            await self.run_action(command.action)
+        elif Home.TREE in command.homes and isinstance(screen, MainScreen):
+            await screen.task_tree.run_action(command.action)
+        else:
+            await screen.run_action(command.action)
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+    def action_edit(self) -> None:
+        """Open the selected task's file in the operator's editor; the screen waits."""
+        path = self._file()
+        if path is None:
+            return
+        try:
+            command = editor_command(self.monitor.settings.editor)
+        except ValueError as error:
+            self._complain(f"The editor's command cannot be understood ({error}): set $VISUAL or $EDITOR right.")
+            return
+        if not command:
+            self._complain("No editor is set: set $VISUAL or $EDITOR, or `editor` in agentwatch's config.toml.")
+            return
+        try:
+            with self.suspend():
+                code = edit(command, path)
+        except SuspendNotSupported:
+            self._complain("An editor cannot be started from here: the terminal cannot be handed over.")
+        except OSError as error:
+            self._complain(f"{clean(command[0], 80)} could not be started: {error.strerror}. Set $VISUAL or $EDITOR.")
+        else:
+            if code:
+                self._complain(f"{clean(command[0], 80)} ended with exit code {code}.")
+
+    def action_copy_path(self) -> None:
+        """Put the path of the selected task's file on the clipboard."""
+        path = self._file()
+        if path is not None:
+            # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file.
+            words = clean(str(path))
+            self.copy_to_clipboard(words)
+            self.notify(words, title="Copied", markup=False, timeout=3)
+
+    def _file(self) -> Path | None:
+        """The return of the selected task's latest attempt that has a file, else the handoff."""
+        task_id = getattr(self.screen, "task_id", None)
+        task = self.monitor.tree.tasks.get(task_id) if isinstance(task_id, str) else None
+        for attempt in reversed(task.attempts if task else []):
+            version = attempt.returned or attempt.handoff
+            if version is not None:
+                path = self.monitor.absolute(version.path)
+                if path.is_file():
+                    return path
+                self._complain(f"{clean(version.path, 200)} is no longer there; the Raw tab has its last content.")
+                return None
+        self._complain(
+            "No file speaks of this task: it is only named in another's delegation path."
+            if task
+            else "No task is selected."
+        )
+        return None
+
+    def _complain(self, words: str) -> None:
+        self.notify(words, severity="warning", markup=False, timeout=6)

@@ -1,0 +1,66 @@
+"""The help: all keys by what they are for, made from the command definitions, and what the glyphs mean."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import Final
+
+from textual.content import Content
+
+from agentwatch.app.commands import COMMANDS, Group
+from agentwatch.app.present import CONTRADICTED, LOOKS, STALE
+from agentwatch.app.screens.page import PageScreen
+
+_KEYS: Final = 15
+"""Cells of the column with the keys and the states."""
+
+
+class HelpScreen(PageScreen):
+    """The keys and the glyphs."""
+
+    def __init__(self) -> None:
+        super().__init__("Keys", help_text)
+
+
+def help_text(width: int) -> Content:
+    """What the help shows, in lines of at most `width` cells."""
+    lines: list[Content] = []
+    for group in Group:
+        commands = [command for command in COMMANDS if command.group is group]
+        _section(lines, width, group.value, [(command.keys_label, command.tooltip) for command in commands])
+    _section(lines, width, "Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
+    lines += [Content(""), Content.styled("States", "bold $accent")]
+    for face in (*LOOKS.values(), STALE, CONTRADICTED):
+        entry = [(f"{face.glyph} {face.word}", _MEANINGS[face.word])]
+        _entries(lines, width, entry, f"${face.color}")
+    return Content("\n").join(lines)
+
+
+def _section(lines: list[Content], width: int, title: str, entries: list[tuple[str, str]]) -> None:
+    if lines:
+        lines.append(Content(""))
+    lines.append(Content.styled(title, "bold $accent"))
+    _entries(lines, width, entries, "bold")
+
+
+def _entries(lines: list[Content], width: int, entries: list[tuple[str, str]], style: str) -> None:
+    for name, words in entries:
+        first, *rest = wrap(words, max(width - _KEYS - 2, 16))
+        lines.append(Content.assemble("  ", (f"{name:<{_KEYS}}", style), (first, "$text-muted")))
+        lines += [Content.styled(" " * (_KEYS + 2) + line, "$text-muted") for line in rest]
+
+
+_MEANINGS: Final = {
+    "submitted": "handed off, no sign of life yet",
+    "working": "a sign of life was seen",
+    "completed": "the return says that it is done",
+    "partial": "the return says that a part is done",
+    "blocked": "the return asks for something",
+    "failed": "the return says that it failed",
+    "invalid": "the return breaks its contract; counts as failed",
+    "retrying": "a retry is decided, not seen yet",
+    "escalated": "given to another mode, not seen yet",
+    "canceled": "aborted by the operator",
+    "stale": "working, and silent for too long",
+    "contradicted": "something that it claims is false",
+}

@@ -1,0 +1,276 @@
+"""The main screen: tree and details, who needs the operator, and what the keys do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from agentwatch.app.commands import Home, Place, bindings
+from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.screens.notices import NoticesScreen
+from agentwatch.app.screens.task import TaskScreen, next_asking
+from agentwatch.app.widgets.details import TABS, DetailsPane
+from agentwatch.app.widgets.empty import Empty
+from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
+from agentwatch.app.widgets.footer import Footer
+from agentwatch.app.widgets.header import Header
+from agentwatch.app.widgets.needs_you import NeedsYou
+from agentwatch.app.widgets.outline import Filter
+from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.delegation.task import State
+
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
+_WIDE: Final = 100
+"""Columns from which the details stand beside the tree."""
+
+
+class MainScreen(Screen[None]):
+    """The screen of one monitor. `clock` gives seconds since the epoch."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.MAIN)
+
+    DEFAULT_CSS = """
+    MainScreen { layout: vertical; background: $background; }
+    MainScreen #body { height: 1fr; }
+    MainScreen #left { width: 1fr; height: 1fr; }
+    MainScreen DetailsPane { display: none; }
+    MainScreen.-wide #left { width: 9fr; padding-top: 1; }
+    MainScreen.-wide DetailsPane {
+        display: block; width: 10fr; height: 1fr; padding: 1 1 0 1;
+        border-left: solid $line;
+    }
+    MainScreen.-wide DetailsPane:focus-within { border-left: solid $text-muted; }
+    MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
+    MainScreen Empty { display: none; }
+    MainScreen.-empty Empty { display: block; }
+    """
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._monitor = monitor
+        self._clock = clock
+        self.header = Header(monitor)
+        self.task_tree = TaskTree(monitor.tree, clock)
+        self.filter_bar = FilterBar()
+        self.details = DetailsPane()
+        self.needs_you = NeedsYou(monitor.tree, clock)
+        self.footer = Footer(Place.TREE, self._is_on, self._is_useless)
+        self._empty = Empty(monitor)
+
+    @property
+    def task_id(self) -> str | None:
+        """The task that commands are about."""
+        return self.task_tree.cursor_id
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        with Horizontal(id="body"):
+            with Vertical(id="left"):
+                yield self.task_tree
+                yield self._empty
+                yield self.filter_bar
+            yield self.details
+        yield self.needs_you
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.set_focus(self.task_tree)
+        self._show_emptiness()
+        self.needs_you.refresh_tasks(self._monitor.tree.tasks)
+        self.set_interval(1.0, self.tick)
+
+    def tick(self) -> None:
+        """A second has passed: waiting and elapsed times go on."""
+        self.header.redraw()
+        self.task_tree.tick()
+        self.needs_you.redraw()
+        self._show_emptiness()
+
+    # What comes from the tree
+
+    @on(TreeUpdated)
+    def _take_update(self, event: TreeUpdated) -> None:
+        self.task_tree.refresh_tasks(event.changed, settled=event.settled)
+        self.header.redraw()
+        self.footer.redraw()
+        self.needs_you.refresh_tasks(event.changed)
+        self._show_emptiness()
+        if self.task_id in event.changed:
+            self._show_details()
+
+    def _show_emptiness(self) -> None:
+        empty = not self._monitor.tree.tasks
+        if empty:
+            self._empty.refresh_text()
+        if empty != self.has_class("-empty"):
+            self.set_class(empty, "-empty")
+            if empty:
+                self.set_focus(None)
+            elif self.focused is None:
+                self.set_focus(self.task_tree)
+            self._show_place()
+
+    @on(TaskTree.Selected)
+    def _take_selection(self, event: TaskTree.Selected) -> None:
+        self.needs_you.cursor_id = event.task_id
+        self.needs_you.redraw()
+        self._show_details()
+
+    def _show_details(self) -> None:
+        if self.details.display:
+            self.details.show(self.task_tree.cursor_task, self._monitor.tree, self._monitor.content, self._clock())
+
+    # Layout
+
+    def on_resize(self, event: events.Resize) -> None:
+        wide = event.size.width >= _WIDE
+        if wide != self.has_class("-wide"):
+            self.set_class(wide, "-wide")
+            if not wide and self.details.has_focus_within:
+                self.set_focus(self.task_tree)
+            self.call_after_refresh(self._show_details)
+        self.needs_you.fit()
+        self._show_emptiness()
+
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def _show_place(self) -> None:
+        """The footer says what the keys do where the focus is."""
+        if self.has_class("-empty"):
+            place = Place.EMPTY
+        elif isinstance(self.focused, FilterInput):
+            place = Place.FILTER
+        elif self.details.has_focus_within:
+            place = Place.DETAILS
+        else:
+            place = Place.TREE
+        self.footer.show_place(place)
+
+    def _is_on(self, command_id: str) -> bool:
+        sought = self.filter_bar.sought
+        return (
+            (command_id == "follow" and self.task_tree.follows)
+            or (command_id == "filter" and bool(sought.text))
+            or (command_id == "filter.state" and (sought.needs_operator or sought.state is not None))
+        )
+
+    def _is_useless(self, command_id: str) -> bool:
+        return (command_id == "focus.next" and not self.has_class("-wide")) or (
+            (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
+            or (command_id == "notices" and not self._monitor.tree.notices)
+            or (command_id == "back" and not self.filter_bar.sought and not self.details.has_focus_within)
+        )
+
+    # Commands
+
+    @on(TaskTree.Opened)
+    def action_open(self) -> None:
+        """Beside the tree where the details are there, else as a screen of its own."""
+        if self.task_id is None:
+            return
+        if self.has_class("-wide"):
+            self._show_details()
+            self.details.focus()
+        else:
+            self._open_page(TABS[0][0])
+
+    def _open_page(self, tab: str) -> None:
+        if self.task_id is not None:
+            page = TaskScreen(self._monitor, self._clock, self.task_id, tab)
+            self.app.push_screen(page, self._return_from_page)
+
+    def _return_from_page(self, task_id: str | None) -> None:
+        """The cursor is where the page was."""
+        if task_id is not None:
+            self.task_tree.select(task_id)
+
+    def action_back(self) -> None:
+        if self.details.has_focus_within:
+            self.set_focus(self.task_tree)
+        elif self.filter_bar.sought:
+            self.filter_bar.seek(Filter())
+
+    def action_switch(self) -> None:
+        """From the tree to the details beside it, from anywhere else to the tree."""
+        if self.task_tree.has_focus and self.has_class("-wide"):
+            self.details.focus()
+        elif not self.has_class("-empty"):
+            self.set_focus(self.task_tree)
+
+    def action_tab(self, number: int) -> None:
+        """Bring a tab to the front, opening the details where they are not in sight."""
+        if self.task_id is None:
+            return
+        if self.has_class("-wide"):
+            self.details.activate(TABS[number][0])
+        else:
+            self._open_page(TABS[number][0])
+
+    def action_next_asking(self) -> None:
+        self._go_asking(1)
+
+    def action_previous_asking(self) -> None:
+        self._go_asking(-1)
+
+    def _go_asking(self, step: int) -> None:
+        task_id = next_asking(self._monitor.tree, self.task_id, step)
+        if task_id is None:
+            self.notify("Nobody needs you now.", markup=False, timeout=2)
+        else:
+            self.task_tree.select(task_id)
+
+    @on(NeedsYou.Picked)
+    def _pick(self, event: NeedsYou.Picked) -> None:
+        self.task_tree.select(event.task_id)
+        self.set_focus(self.task_tree)
+
+    def action_follow(self) -> None:
+        self.task_tree.follows = not self.task_tree.follows
+        self.footer.redraw()
+
+    @on(TaskTree.FollowEnded)
+    def _follow_ended(self) -> None:
+        self.footer.redraw()
+
+    def action_filter(self) -> None:
+        if self._monitor.tree.tasks:
+            self.filter_bar.write()
+
+    def action_filter_state(self, step: int) -> None:
+        """The next of: everything, what needs the operator, each state there is, the most urgent first."""
+        totals = self._monitor.tree.totals
+        states: list[State] = sorted(totals.states, key=lambda state: -state.urgency)
+        text = self.filter_bar.sought.text
+        choices = [Filter(text), *([Filter(text, needs_operator=True)] if totals.needs_operator else [])]
+        choices += [Filter(text, state) for state in states]
+        sought = self.filter_bar.sought
+        position = choices.index(sought) if sought in choices else 0
+        self.filter_bar.seek(choices[(position + step) % len(choices)])
+
+    @on(FilterBar.Changed)
+    def _take_filter(self, event: FilterBar.Changed) -> None:
+        self.task_tree.set_filter(event.sought)
+        self.footer.redraw()
+
+    @on(TaskTree.Filtered)
+    def _take_count(self, event: TaskTree.Filtered) -> None:
+        self.filter_bar.show_count(event.found)
+
+    @on(FilterInput.Left)
+    def _leave_filter(self, event: FilterInput.Left) -> None:
+        self.set_focus(self.task_tree)
+        if event.drop:
+            self.filter_bar.seek(Filter())
+        else:
+            self.filter_bar.display = bool(self.filter_bar.sought)
+
+    def action_notices(self) -> None:
+        self.app.push_screen(NoticesScreen(self._monitor.tree.notices))

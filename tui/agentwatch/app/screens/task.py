@@ -1,0 +1,93 @@
+"""One task on the whole screen: its details, where the terminal has no room for them beside the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from agentwatch.app.commands import Home, Place, bindings
+from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.widgets.details import TABS, DetailsPane
+from agentwatch.app.widgets.footer import Footer
+from agentwatch.app.widgets.header import Header
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.monitor import Monitor
+
+
+def next_asking(tree: DelegationTree, task_id: str | None, step: int) -> str | None:
+    """The task that needs the operator after (`step` 1) or before (-1) this one; None where none does."""
+    ids = [task.task_id for task in tree.asking()]
+    if not ids:
+        return None
+    if task_id in ids:
+        return ids[(ids.index(task_id) + step) % len(ids)]
+    return ids[0 if step > 0 else -1]
+
+
+class TaskScreen(Screen[str]):
+    """Shows one task and ends with the id of the task that it shows last. `clock` gives seconds since the epoch."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.PAGE)
+
+    DEFAULT_CSS = """
+    TaskScreen { layout: vertical; background: $background; }
+    TaskScreen DetailsPane { height: 1fr; padding: 0 1; }
+    """
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: str) -> None:
+        super().__init__()
+        self._monitor = monitor
+        self._clock = clock
+        self._tab = tab
+        self.task_id = task_id
+        self.header = Header(monitor)
+        self.details = DetailsPane()
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.details
+        yield Footer(Place.PAGE)
+
+    def on_mount(self) -> None:
+        self.details.activate(self._tab)
+        self.details.focus()
+        self._show()
+        self.set_interval(1.0, self.header.redraw)
+
+    def _show(self) -> None:
+        task = self._monitor.tree.tasks.get(self.task_id)
+        self.details.show(task, self._monitor.tree, self._monitor.content, self._clock())
+
+    @on(TreeUpdated)
+    def _take_update(self, event: TreeUpdated) -> None:
+        self.header.redraw()
+        if self.task_id in event.changed:
+            self._show()
+
+    def action_back(self) -> None:
+        self.dismiss(self.task_id)
+
+    def action_tab(self, number: int) -> None:
+        """Bring a tab to the front."""
+        self.details.activate(TABS[number][0])
+
+    def action_next_asking(self) -> None:
+        self._go_asking(1)
+
+    def action_previous_asking(self) -> None:
+        self._go_asking(-1)
+
+    def _go_asking(self, step: int) -> None:
+        task_id = next_asking(self._monitor.tree, self.task_id, step)
+        if task_id is None:
+            self.notify("Nobody needs you now.", markup=False, timeout=2)
+        else:
+            self.task_id = task_id
+            self._show()

@@ -1,0 +1,169 @@
+"""Themes from TOML files, and the palette of ready styles that the line widgets draw with.
+
+A shipped theme is package data (`agentwatch/themes`), in a checkout the folder `themes/` at its top. The operator's own
+lie in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml` and have the same keys; one with a shipped name takes its place.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final
+
+from rich.style import Style
+from textual.color import Color
+from textual.theme import Theme
+
+from agentwatch.text import clean
+
+DEFAULT_THEME: Final = "agentwatch-dark"
+
+# What an undefined variable falls back to: it must exist before the first theme is read. Textual's own styles for
+# themes of sixteen colours use the two ansi variables without declaring them.
+VARIABLE_DEFAULTS: Final[dict[str, str]] = {
+    "ansi-background": "ansi_default",
+    "ansi-foreground": "ansi_default",
+    "line": "#5a6472",
+    "cursor-row": "#303a48",
+    "state-submitted": "#8792a3",
+    "state-working": "#6cb4f4",
+    "state-completed": "#86b87f",
+    "state-partial": "#d8bd68",
+    "state-blocked": "#c79bf2",
+    "state-failed": "#f47c74",
+    "state-invalid": "#f58bb4",
+    "state-retrying": "#62c8cf",
+    "state-escalated": "#b3a1ff",
+    "state-canceled": "#8792a3",
+    "state-stale": "#b5a684",
+    "state-contradicted": "#ff9966",
+}
+
+
+def themes_folder() -> Traversable:
+    """The folder of the shipped themes."""
+    packaged = resources.files("agentwatch") / "themes"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "themes"
+
+
+def shipped_themes() -> Iterator[Theme]:
+    """The themes of the package. The test suite holds them to the schema, so no time is spent on it here."""
+    for file in sorted(themes_folder().iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".toml"):
+            yield make_theme(tomllib.loads(file.read_text("utf-8")))
+
+
+def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:
+    """The operator's own themes, and one sentence for each file that cannot be used."""
+    files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
+    if not files:
+        return [], []
+    from agentwatch.app.theme_schema import check_theme  # noqa: PLC0415 - pydantic costs 60 ms, only own themes need it
+
+    themes: list[Theme] = []
+    failures: list[str] = []
+    for file in files:
+        try:
+            themes.append(make_theme(check_theme(file.read_text("utf-8"))))
+        except (OSError, ValueError) as error:
+            failures.append(f"{clean(file.name, 60)}: {clean(str(error), 300)}")
+    return themes, failures
+
+
+def make_theme(data: Mapping[str, Any]) -> Theme:
+    """The theme that a valid theme file describes."""
+    colors: dict[str, str] = data["colors"]
+    ansi = bool(data.get("ansi", False))
+    variables = {f"state-{state}": color for state, color in data["states"].items()}
+    variables |= {
+        "line": colors["line"],
+        "cursor-row": colors["cursor"],
+        "text": colors["foreground"],
+        "text-muted": colors["muted"],
+        "text-disabled": colors["muted"],
+        "foreground-muted": colors["muted"],
+        "border": colors["muted"],
+        "border-blurred": colors["line"],
+        "footer-background": colors["background"],
+        "scrollbar": colors["line"],
+        "scrollbar-hover": colors["muted"],
+        "scrollbar-active": colors["muted"],
+        "scrollbar-background": colors["background"],
+        "scrollbar-background-hover": colors["background"],
+        "scrollbar-background-active": colors["background"],
+        "scrollbar-corner-color": colors["background"],
+        "block-cursor-background": colors["cursor"],
+        "block-cursor-foreground": colors["foreground"],
+        "block-cursor-blurred-background": colors["cursor"],
+        "block-cursor-blurred-foreground": colors["foreground"],
+        "block-hover-background": colors["cursor"],
+        "input-cursor-background": colors["foreground"],
+        "input-cursor-foreground": colors["background"],
+        "input-cursor-text-style": "reverse" if ansi else "none",
+    }
+    for name in ("primary", "secondary", "accent", "success", "warning", "error"):
+        variables[f"text-{name}"] = colors[name]
+    if ansi:
+        variables |= {"block-cursor-text-style": "reverse", "block-cursor-blurred-text-style": "reverse"}
+    return Theme(
+        name=data["name"],
+        dark=bool(data["dark"]),
+        ansi=ansi,
+        primary=colors["primary"],
+        secondary=colors["secondary"],
+        accent=colors["accent"],
+        success=colors["success"],
+        warning=colors["warning"],
+        error=colors["error"],
+        foreground=colors["foreground"],
+        background=colors["background"],
+        surface=colors["background"],
+        panel=colors["panel"],
+        variables=variables,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """Ready styles of one theme. Each has a foreground, or attributes where a theme has no colour for it.
+
+    `base` has the background as well: a line is drawn as `base + style`.
+    """
+
+    base: Style
+    cursor: Style
+    muted: Style
+    line: Style
+    accent: Style
+    needs: Style
+    strong: Style
+    states: Mapping[str, Style]
+    ansi: bool
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str], *, ansi: bool) -> Palette:
+        """Resolve the theme's variables once. `ansi`: sixteen colours, of which nobody knows how they look."""
+        foreground = Color.parse(variables["foreground"]).rich_color
+        background = Color.parse(variables["background"]).rich_color
+        base = Style(color=foreground, bgcolor=background)
+        cursor = Style(reverse=True) if ansi else Style(bgcolor=_ink(variables["cursor-row"]).color)
+        accent = _ink(variables["accent"])
+        return cls(
+            base=base,
+            cursor=cursor,
+            muted=Style(dim=True) if ansi else _ink(variables["text-muted"]),
+            line=_ink(variables["line"]),
+            accent=accent,
+            needs=Style(bold=True, reverse=True) if ansi else accent + Style(bold=True),
+            strong=Style(bold=True),
+            states={name: _ink(value) for name, value in variables.items() if name.startswith("state-")},
+            ansi=ansi,
+        )
+
+
+def _ink(value: str) -> Style:
+    return Style(color=Color.parse(value).rich_color)

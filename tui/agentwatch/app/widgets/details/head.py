@@ -1,0 +1,141 @@
+"""The head of the details: which task, its state, its one sentence, and what it needs from the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from agentwatch.app import present
+from agentwatch.app.markdown_safe import FAINT
+from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.app.widgets.details import wording
+from agentwatch.app.widgets.details.blocks import LABEL_WIDTH, WIDE, faint, plain
+from agentwatch.delegation.task import Task
+
+SUMMARY_LINES: Final = 3
+ASK_LINES: Final = 3
+HINT_LINES: Final = 2
+AGENT_CELLS: Final = 24
+ROOMY: Final = 20
+"""Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
+
+
+class Head(Widget):
+    """Always visible above the tabs. Its height is that of its lines."""
+
+    DEFAULT_CSS = """
+    Head {
+        height: auto;
+        padding: 0 1;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown_task: Task | None = None
+        self._now = 0.0
+        self._roomy = True
+        self._drawn = Content("")
+
+    def show(self, task: Task | None, now: float, *, roomy: bool) -> None:
+        """Show the head of a task; nothing is drawn where it has not changed."""
+        self._shown_task, self._now, self._roomy = task, now, roomy
+        content = self._content(self.content_size.width)
+        if not content.is_same(self._drawn):
+            # The height may be another one, and with it the place of the tabs.
+            self.refresh(layout=content.plain.count("\n") != self._drawn.plain.count("\n"))
+
+    def render(self) -> Content:
+        self._drawn = self._content(self.content_size.width)
+        return self._drawn
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
+        return self._content(width).plain.count("\n") + 1
+
+    def _content(self, width: int) -> Content:
+        if self._shown_task is None or width <= 0:
+            return Content("")
+        return Content("\n").join(head_lines(self._shown_task, self._now, width, roomy=self._roomy))
+
+
+def head_lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[Content]:
+    """The lines of the head at a width in cells."""
+    yield _identity(task, width)
+    yield from islice(_packed(_standing(task, now, wide=width >= WIDE), width), 2 if roomy else 1)
+    summary = task.result.summary if task.result else None
+    if summary:
+        yield from _limited(plain(summary), width, SUMMARY_LINES if roomy else 1)
+    hint = task.retry.hint
+    if roomy and (task.ask or hint):
+        yield Content("")
+    if task.ask:
+        yield from _labelled("NEEDS YOU", wording.ACCENT, plain(task.ask), width, ASK_LINES if roomy else 1)
+    if hint and (roomy or not task.ask):
+        yield from _labelled("hint", FAINT, plain(hint), width, HINT_LINES if roomy else 1)
+    if roomy:
+        yield Content("")
+
+
+def _identity(task: Task, width: int) -> Content:
+    """The id, cut at its beginning where it is too long, and the agent at the right edge where it fits."""
+    agent = clip(shown(task.agent), AGENT_CELLS) if task.agent and width >= WIDE else ""
+    room = width - cell_len(agent) - 2 if agent else width
+    name = shown(task.task_id)
+    while cell_len(name) > max(room, 1):
+        name = "…" + name[max(cell_len(name) - room, 1) + 1 :]
+    return Content.assemble((name, "bold"), " " * (width - cell_len(name) - cell_len(agent)), (agent, FAINT)).rstrip()
+
+
+def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:
+    yield wording.state(task)
+    said = wording.reported(task)
+    if said and wide:
+        yield said
+    if task.attempts:
+        yield Content.assemble(("attempt ", FAINT), f"{task.attempt} of {1 + task.retry.max_retries}")
+    if task.result and task.result.error_code:
+        yield plain(task.result.error_code, 40).stylize("$text-error")
+    if task.updated_at:
+        yield faint(present.ago(task.updated_at, now))
+
+
+def _packed(parts: Iterable[Content], width: int) -> Iterator[Content]:
+    """The parts in as few lines as they fit in, none of them broken in two."""
+    gap = "   " if width >= WIDE else "  "
+    line = Content("")
+    for part in parts:
+        if line and line.cell_length + len(gap) + part.cell_length > width:
+            yield line.truncate(width, ellipsis=True)
+            line = Content("")
+        line = Content.assemble(line, gap, part) if line else part
+    yield line.truncate(width, ellipsis=True)
+
+
+def _labelled(label: str, style: str, content: Content, width: int, lines: int) -> Iterator[Content]:
+    """A label and its text, which hangs behind it where there is room, else by two cells."""
+    title = Content.styled(label, style)
+    if width >= WIDE:
+        title = title.pad_right(LABEL_WIDTH - len(label))
+        for number, line in enumerate(_limited(content, width - LABEL_WIDTH, lines)):
+            yield (Content(" " * LABEL_WIDTH) if number else title) + line
+    else:
+        yield from _limited(Content.assemble(title, "  ", content), width, lines)
+
+
+def _limited(content: Content, width: int, lines: int) -> Iterator[Content]:
+    """The content in at most so many lines; what does not fit is cut off with an ellipsis."""
+    wrapped = content.wrap(max(width, 8))
+    yield from wrapped[: lines - 1]
+    if len(wrapped) > lines:
+        rest = wrapped[lines - 1]
+        yield rest.truncate(width - 1) + "…"
+    elif len(wrapped) == lines:
+        yield wrapped[-1]

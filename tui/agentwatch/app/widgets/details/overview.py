@@ -1,0 +1,187 @@
+"""The overview tab: what was asked, what came back, why the task stands where it does, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from textual.content import Content
+
+from agentwatch.app import present
+from agentwatch.app.markdown_safe import FAINT
+from agentwatch.app.widgets.details import wording
+from agentwatch.app.widgets.details.blocks import (
+    Block,
+    Column,
+    Field,
+    Gap,
+    Heading,
+    Rich,
+    Table,
+    faint,
+    field,
+    plain,
+    rich_field,
+    text,
+)
+from agentwatch.app.widgets.details.view import View
+from agentwatch.contracts.shapes import Contract, Return
+from agentwatch.delegation.task import Attempt, Basis, Task
+
+ITEMS: Final = 20
+"""Blockers or limitations shown here; the rest is in the return."""
+
+
+def write(view: View) -> Iterator[Block]:
+    """The blocks of the tab."""
+    yield from _asked_and_returned(view)
+    yield Gap()
+    yield from _standing(view)
+    yield Gap()
+    yield from _provenance(view)
+    if len(view.task.attempts) > 1:
+        yield Heading("Attempts", len(view.task.attempts))
+        yield _attempts(view)
+
+
+def _asked_and_returned(view: View) -> Iterator[Block]:
+    task = view.task
+    packet = task.packet
+    if packet and packet.objective:
+        yield rich_field("asked", packet.objective)
+    elif packet:
+        yield field("asked", faint("the handoff states no objective"))
+    else:
+        yield field("asked", faint("no handoff was seen"))
+    result = task.result
+    if result is None:
+        waiting = "nothing: no file speaks of it" if task.inferred else "nothing yet"
+        yield field("returned", faint(waiting))
+        return
+    yield Field("returned", tuple(_returned(result)))
+    if result.error_code:
+        yield field("error", plain(result.error_code).stylize("$text-error"))
+    if result.error_message:
+        yield rich_field("message", result.error_message)
+    if result.blockers:
+        yield Field("blockers", tuple(_items(result.blockers, "■", "$state-blocked")))
+    if result.retry_hint:
+        yield rich_field("hint", result.retry_hint)
+    if result.next_steps:
+        yield rich_field("next", result.next_steps)
+    if result.review_reason:
+        yield rich_field("review", result.review_reason)
+    if result.limitations:
+        yield Field("limits", tuple(_items(result.limitations, "•", FAINT)))
+
+
+def _items(items: tuple[str, ...], marker: str, style: str) -> Iterator[Block]:
+    for item in items[:ITEMS]:
+        yield Rich(item, Content.styled(f"{marker} ", style), "  ")
+    if len(items) > ITEMS:
+        yield text(faint(f"… and {len(items) - ITEMS:,} more, see Return"))
+
+
+def _returned(result: Return) -> Iterator[Block]:
+    if result.summary:
+        yield Rich(result.summary)
+    elif result.contract is Contract.REPORT_CONTRACT:
+        yield text(faint("a report carries no summary: its findings are in the Return tab"))
+    else:
+        yield text(faint("the return has no summary"))
+    counted = [
+        f"{len(items):,} {one if len(items) == 1 else several}"
+        for items, one, several in (
+            (result.artifacts, "artifact", "artifacts"),
+            (result.files_created, "file created", "files created"),
+            (result.files_modified, "file modified", "files modified"),
+        )
+        if items
+    ]
+    if counted:
+        yield text(faint(", ".join(counted)))
+
+
+def _standing(view: View) -> Iterator[Block]:
+    task = view.task
+    if task.why:
+        yield field("why", plain(task.why))
+    result = task.result
+    if result and (result.model or result.mode):
+        model = plain(result.model) if result.model else faint("not reported")
+        mode = Content.assemble(("   mode  ", FAINT), plain(result.mode)) if result.mode else Content("")
+        yield field("model", Content.assemble(model, mode, ("   (attested)", FAINT)))
+    if result and result.confidence is not None:
+        yield field("confidence", Content(f"{result.confidence:.2f}"))
+    yield field("retries", _retries(task))
+    if task.below and task.below.tasks:
+        yield field("below", _below(task))
+    if holds := view.tree.holds(task):
+        waits = "waits" if holds == 1 else "wait"
+        yield field("holds", Content(f"{present.plural(holds, 'task')} {waits} on it"))
+
+
+def _retries(task: Task) -> Content:
+    retry = task.retry
+    said = {True: "the child recommends one", False: "the child advises against one", None: ""}[retry.recommended]
+    return Content.assemble(f"{retry.remaining} of {retry.max_retries} left", (f"   {said}" if said else "", FAINT))
+
+
+def _below(task: Task) -> Content:
+    states = task.below.states if task.below else {}
+    parts = [Content(f"{present.plural(sum(states.values()), 'task')}")]
+    for state in sorted(states, key=lambda one: -one.urgency):
+        if states[state]:
+            look = present.LOOKS[state]
+            parts.append(Content.styled(f"{look.glyph} {states[state]:,} {look.word}", f"${look.color}"))
+    return Content("   ").join(parts)
+
+
+def _provenance(view: View) -> Iterator[Block]:
+    task = view.task
+    yield field("task", plain(task.task_id))
+    if task.title not in task.task_id:
+        yield field("title", plain(task.title))
+    if task.agent:
+        yield field("agent", plain(task.agent))
+    if task.contract:
+        yield field("contract", Content(wording.CONTRACT_WORDS[task.contract]))
+    words = wording.BASIS_WORDS[task.parent_basis]
+    if task.parent_id is None or task.parent_basis is Basis.NONE:
+        yield field("linked", Content(wording.BASIS_WORDS[Basis.NONE]))
+    else:
+        yield field("linked", Content.assemble("below ", plain(task.parent_id), (f"   {words}", FAINT)))
+    latest = task.latest
+    if latest and latest.session_id:
+        yield field("session", plain(latest.session_id))
+    if latest and latest.started_at is not None:
+        yield field("took", _took(latest, view.now))
+    if handed := view.handed:
+        yield field("handoff", plain(handed.handoff.path if handed.handoff else ""))
+    if returned := view.returned:
+        yield field("return", plain(returned.returned.path if returned.returned else ""))
+
+
+def _took(attempt: Attempt, now: float) -> Content:
+    return Content.assemble(wording.duration_of(attempt, now), ("" if attempt.returned else "   so far", FAINT))
+
+
+def _attempts(view: View) -> Table:
+    columns = (
+        Column("no", right=True),
+        Column("state"),
+        Column("took", right=True),
+        Column("session", flexible=True),
+        Column("return", flexible=True),
+    )
+    rows = [
+        (
+            Content(str(attempt.number)),
+            wording.state_word(attempt.state),
+            Content(wording.duration_of(attempt, view.now)),
+            plain(attempt.session_id or "-"),
+            plain(attempt.returned.path) if attempt.returned else faint("not yet" if attempt.state.is_open else "-"),
+        )
+        for attempt in reversed(view.task.attempts)
+    ]
+    return Table(columns, rows)

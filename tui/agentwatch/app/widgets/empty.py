@@ -1,0 +1,58 @@
+"""What an empty workspace shows: what is looked for, where, and how to see the demo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.widgets import Static
+
+from agentwatch.app.widgets.cells import shown
+
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
+_LOOKS_FOR = (
+    ("handoff packet", "Markdown that begins with the fenced packet, and its todos", "*.handoff.md, *.todos.md"),
+    ("return-format", "Markdown whose first section is “## Status”", "*.return.md"),
+    ("subagent-return", "JSON with status, summary, artifacts, metadata", "*.return.json"),
+    ("return-meta", "its dialect in a task's directory", ".return-meta.json"),
+    ("report-contract", "JSON reports with findings", "*.report.json"),
+)
+
+
+class Empty(Static):
+    """Shown in place of the tree while there is no task."""
+
+    DEFAULT_CSS = """
+    Empty { height: 1fr; width: 1fr; padding: 1 2; background: $background; color: $foreground; }
+    """
+
+    def __init__(self, monitor: Monitor) -> None:
+        super().__init__(markup=False)
+        self._monitor = monitor
+
+    def refresh_text(self) -> None:
+        """Say it for the present state of the monitor and the present width."""
+        workspace = shown(str(self._monitor.workspace), 500)
+        if str(self._monitor.health.mode) == "starting":
+            self.update(Content.assemble(("Looking through ", "bold"), (workspace, "bold"), " …"))
+            return
+        lines = [
+            Content.styled("No delegation here yet.", "bold"),
+            Content(""),
+            Content.assemble(("Watched  ", "$text-muted"), workspace, (" and everything below", "$text-muted")),
+            Content.assemble(("Demo     ", "$text-muted"), ("agentwatch demo", "bold $accent")),
+            Content(""),
+            Content("A task appears as soon as an agent writes one of these, under any name in .md or .json:"),
+            Content(""),
+        ]
+        wide = self.size.width >= 96
+        for name, words, examples in _LOOKS_FOR:
+            if wide:
+                lines.append(
+                    Content.assemble(f"  {name:<17}", (f"{words:<58}", "$text-muted"), (examples, "$text-muted"))
+                )
+            else:
+                lines.append(Content.assemble(f"  {name:<17}", (examples, "$text-muted")))
+        self.update(Content("\n").join(lines))

@@ -1,0 +1,66 @@
+"""The line at the bottom: what the keys do where the operator is, made from the command definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from agentwatch.app.commands import COMMANDS, Command, Home, Place, footer_commands
+from agentwatch.app.theming import Palette
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
+
+_NAMESPACES: Final = {Home.APP: "app.", Home.MAIN: "screen.", Home.PAGE: "screen."}
+_PALETTE: Final = next(command for command in COMMANDS if command.id == "palette")
+_HELP: Final = next(command for command in COMMANDS if command.id == "help")
+
+
+class Footer(LineWidget):
+    """The keys of a place. By command id, `is_on` says what is on now, `is_useless` what would do nothing now."""
+
+    DEFAULT_CSS = """
+    Footer { height: 1; width: 1fr; background: $background; color: $foreground; }
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        is_on: Callable[[str], bool] = lambda _command_id: False,
+        is_useless: Callable[[str], bool] = lambda _command_id: False,
+    ) -> None:
+        super().__init__()
+        self._place = place
+        self._is_on = is_on
+        self._is_useless = is_useless
+
+    def show_place(self, place: Place) -> None:
+        """Say what the keys do there."""
+        self._place = place
+        self.redraw()
+
+    def make_lines(self, width: int, palette: Palette) -> list[Parts]:
+        commands = [command for command in footer_commands(self._place) if not self._is_useless(command.id)]
+        tail: Parts = []
+        if _HELP in commands:
+            commands.remove(_HELP)
+            tail = self._hint(_HELP, palette)
+            if width >= 70:
+                tail += self._hint(_PALETTE, palette)
+        room = width - width_of(tail) - 1
+        parts: Parts = []
+        for command in commands:
+            hint = self._hint(command, palette)
+            if width_of(parts) + width_of(hint) > room:
+                break
+            parts += hint
+        return [[*parts, Part(" " * max(room - width_of(parts), 0)), *tail]]
+
+    def _hint(self, command: Command, palette: Palette) -> Parts:
+        namespace = next((_NAMESPACES[home] for home in command.homes if home in _NAMESPACES), "focused.")
+        action = namespace + command.action
+        if command.is_numbered:
+            action = ""
+        on = self._is_on(command.id)
+        return [
+            Part(f" {command.key_label}", palette.accent if on else palette.strong, action, command.tooltip),
+            Part(f" {command.words} ", palette.accent if on else palette.muted, action, command.tooltip),
+        ]

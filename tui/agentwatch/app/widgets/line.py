@@ -1,0 +1,101 @@
+"""A few lines of styled parts: the base of header, footer and the like. What does not change is not painted again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agentwatch.app.theming import Palette
+
+_PLAIN: Final = Style.null()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Safe text in one style. A click on it runs `action`; `tooltip` says so."""
+
+    text: str
+    style: Style = _PLAIN
+    action: str = ""
+    tooltip: str = ""
+
+    @property
+    def width(self) -> int:
+        """Cells."""
+        return cell_len(self.text)
+
+
+Parts = list[Part]
+
+
+def width_of(parts: Iterable[Part]) -> int:
+    """Cells of all parts."""
+    return sum(part.width for part in parts)
+
+
+class LineWidget(Widget):
+    """Shows `make_lines`. Call `redraw` when something that it shows may have changed."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - the word that Textual uses
+        super().__init__(id=id)
+        self._parts: list[Parts] = []
+        self._strips: list[Strip] = []
+        self._palette: Palette | None = None
+
+    def make_lines(self, width: int, palette: Palette) -> list[Parts]:
+        """The lines at this width; what is longer is cut."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Repaint the lines that read differently now."""
+        if self._palette is None or not self.size.width:
+            return
+        self._parts = self.make_lines(self.size.width, self._palette)
+        base = self._palette.base
+        strips = [
+            Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(self.size.width, base)
+            for parts in self._parts
+        ]
+        if strips != self._strips:
+            self._strips = strips
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+
+    def part_at(self, x: int, y: int) -> Part | None:
+        """The part under a cell of this widget."""
+        if 0 <= y < len(self._parts):
+            for part in self._parts[y]:
+                if x < part.width:
+                    return part
+                x -= part.width
+        return None
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._new_colors())
+        self._new_colors()
+
+    def _new_colors(self) -> None:
+        self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.redraw()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        part = self.part_at(event.x, event.y)
+        self.tooltip = part.tooltip or None if part else None
+
+    async def on_click(self, event: events.Click) -> None:
+        part = self.part_at(event.x, event.y)
+        if part is not None and part.action:
+            await self.run_action(part.action)

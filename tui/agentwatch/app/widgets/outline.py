@@ -1,0 +1,312 @@
+"""Which tasks have a row, in which order: folding, filtering and the tree's changes. Pure, without a widget."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentwatch.app.widgets.rows import Row, Rows
+from agentwatch.delegation.task import State, Task
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.tree import DelegationTree
+
+_MANY: Final = 256
+"""Structural changes at once from which building all rows again is cheaper than placing each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is shown: tasks that hold `text` (any letter case) and are in `state` or need the operator."""
+
+    text: str = ""
+    state: State | None = None
+    needs_operator: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.text) or self.state is not None or self.needs_operator
+
+    def matches(self, task: Task) -> bool:
+        """Whether the task itself is looked for. The text is sought in id, title, agent and objective."""
+        if self.state is not None and task.state is not self.state:
+            return False
+        if self.needs_operator and not task.needs_operator:
+            return False
+        sought = self.text.casefold()
+        if not sought or sought in task.task_id.casefold() or sought in task.title.casefold():
+            return True
+        if task.agent is not None and sought in task.agent.casefold():
+            return True
+        packet = task.packet
+        return packet is not None and packet.objective is not None and sought in packet.objective.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """At `position`, `removed` rows made way for `added` others."""
+
+    position: int
+    removed: int
+    added: int
+
+
+class Outline:
+    """The rows of a delegation tree. Every change of them is told by the splices it returns, in order.
+
+    The tree may already be further than `apply` has heard: until it has, a task that is gone keeps its row, and one
+    that has moved keeps its old one.
+
+    Until the first scan has settled, subtrees that are finished and wait for nobody are folded as they come; a fold
+    the operator has touched is left alone. After `settle`, nothing folds or unfolds by itself.
+    """
+
+    def __init__(self, tree: DelegationTree) -> None:
+        self.rows = Rows()
+        self._tree = tree
+        self._folded: set[str] = set()
+        self._folded_in_filter: set[str] = set()
+        self._shown: set[str] | None = None
+        self._touched: set[str] | None = set()
+
+    @property
+    def is_filtered(self) -> bool:
+        return self._shown is not None
+
+    def is_folded(self, task_id: str) -> bool:
+        return task_id in self._folds
+
+    def has_children(self, task_id: str) -> bool:
+        """Whether the task's row has rows below it, or would have if it were not folded."""
+        return next(self._children(task_id), None) is not None
+
+    def apply(self, changed: Collection[str]) -> list[Splice]:
+        """Take in the tasks that the tree says were added, changed or removed."""
+        misplaced = [task_id for task_id in changed if self._is_misplaced(task_id)]
+        refolded = self._refold(changed) if self._touched is not None else []
+        if not misplaced and not refolded:
+            return []
+        if len(misplaced) + len(refolded) > max(_MANY, len(self.rows) // 8):
+            return self._rebuild()
+        splices: list[Splice] = []
+        for task_id in misplaced:
+            splices += self._take_out(task_id)
+        for task_id in misplaced:
+            splices += self._put_in(task_id)
+        for task_id in refolded:
+            splices += self._take_below(task_id) if task_id in self._folded else self._put_below(task_id)
+        return splices
+
+    def settle(self) -> list[Splice]:
+        """End the folding of what comes: the first scan is over. A lone root shows at least its first levels."""
+        if self._touched is None:
+            return []
+        touched, self._touched = self._touched, None
+        splices: list[Splice] = []
+        level: list[str] = self._tree.roots
+        while len(level) == 1 and level[0] not in touched:
+            splices += self.unfold(level[0])
+            level = self._tree.tasks[level[0]].children
+        return splices
+
+    def fold(self, task_id: str) -> list[Splice]:
+        """Hide what is below a task."""
+        self._touch(task_id)
+        if task_id in self._folds or not self.has_children(task_id):
+            return []
+        self._folds.add(task_id)
+        return self._take_below(task_id)
+
+    def unfold(self, task_id: str) -> list[Splice]:
+        """Show what is below a task."""
+        self._touch(task_id)
+        if task_id not in self._folds:
+            return []
+        self._folds.discard(task_id)
+        return self._put_below(task_id)
+
+    def reveal(self, task_id: str) -> list[Splice]:
+        """Unfold whatever hides a task; nothing where the filter hides it."""
+        splices: list[Splice] = []
+        for ancestor in reversed(self._tree.ancestors(task_id)):
+            splices += self.unfold(ancestor)
+        return splices
+
+    def fold_all(self) -> list[Splice]:
+        """Hide everything but the roots."""
+        folds = {task_id for task_id, task in self._tree.tasks.items() if task.children}
+        return self._set_all_folds(folds)
+
+    def unfold_all(self) -> list[Splice]:
+        """Show everything."""
+        return self._set_all_folds(set())
+
+    def show_only(self, shown: set[str] | None) -> list[Splice]:
+        """Show these tasks only (each with its ancestors); None shows all again, folded as before."""
+        if shown is None or self._shown is None:
+            self._folded_in_filter = set()
+        self._shown = shown
+        return self._rebuild()
+
+    @property
+    def _folds(self) -> set[str]:
+        return self._folded if self._shown is None else self._folded_in_filter
+
+    def _touch(self, task_id: str) -> None:
+        if self._touched is not None:
+            self._touched.add(task_id)
+
+    def _set_all_folds(self, folds: set[str]) -> list[Splice]:
+        if self._touched is not None:
+            self._touched.update(self._tree.tasks)
+        if self._shown is None:
+            self._folded = folds
+        else:
+            self._folded_in_filter = folds
+        return self._rebuild()
+
+    def _children(self, task_id: str) -> Iterator[str]:
+        task = self._tree.tasks.get(task_id)
+        children: Iterable[str] = task.children if task else ()
+        if self._shown is None:
+            return iter(children)
+        return filter(self._shown.__contains__, children)
+
+    def _is_misplaced(self, task_id: str) -> bool:
+        task = self._tree.tasks.get(task_id)
+        row = self.rows.get(task_id)
+        if task is None:
+            return row is not None
+        if row is None:
+            return self._has_place(task)
+        return row.parent_id != task.parent_id or row.order != task.first_seq
+
+    def _has_place(self, task: Task) -> bool:
+        """Whether the rows, as they are, should show the task."""
+        if self._shown is not None and task.task_id not in self._shown:
+            return False
+        return task.parent_id is None or (task.parent_id in self.rows and task.parent_id not in self._folds)
+
+    def _refold(self, changed: Collection[str]) -> list[str]:
+        """Fold what is finished and unfold what is not; the visible rows whose fold changed."""
+        turned: list[str] = []
+        for task_id in changed:
+            task = self._tree.tasks.get(task_id)
+            if task is None or self._touched is None or task_id in self._touched:
+                continue
+            finished = _is_finished(task)
+            if finished != (task_id in self._folded):
+                (self._folded.add if finished else self._folded.discard)(task_id)
+                if self._shown is None and task_id in self.rows:
+                    turned.append(task_id)
+        return turned
+
+    def _block(self, task_id: str, depth: int, *, present: Rows | None = None) -> list[Row]:
+        """New rows for a task and everything visible below it, without what has a row in `present`."""
+        folds = self._folds
+        rows: list[Row] = []
+        pending = [(task_id, depth)]
+        while pending:
+            task_id, depth = pending.pop()
+            if present is not None and task_id in present:
+                continue
+            task = self._tree.tasks[task_id]
+            rows.append(Row(task_id, task.parent_id, depth, task.first_seq))
+            if task.children and task_id not in folds:
+                below = [(child, depth + 1) for child in self._children(task_id)]
+                below.reverse()
+                pending += below
+        return rows
+
+    def _rebuild(self) -> list[Splice]:
+        before = len(self.rows)
+        rows: list[Row] = []
+        for root in self._tree.roots:
+            if self._shown is None or root in self._shown:
+                rows += self._block(root, 0)
+        self.rows.replace(rows)
+        return [Splice(0, before, len(rows))]
+
+    def _block_end(self, position: int) -> int:
+        """The position behind the row and everything visible below it."""
+        depth = self.rows[position].depth
+        end = position + 1
+        while True:
+            step = self.rows.slice(end, end + 64)
+            for row in step:
+                if row.depth <= depth:
+                    return end
+                end += 1
+            if not step:
+                return end
+
+    def _take_out(self, task_id: str) -> list[Splice]:
+        if task_id not in self.rows:
+            return []
+        position = self.rows.index(task_id)
+        count = self._block_end(position) - position
+        self.rows.delete(position, count)
+        return [Splice(position, count, 0)]
+
+    def _take_below(self, task_id: str) -> list[Splice]:
+        if task_id not in self.rows:
+            return []
+        position = self.rows.index(task_id)
+        count = self._block_end(position) - position - 1
+        if not count:
+            return []
+        self.rows.delete(position + 1, count)
+        return [Splice(position + 1, count, 0)]
+
+    def _put_below(self, task_id: str) -> list[Splice]:
+        row = self.rows.get(task_id)
+        if row is None:
+            return []
+        position = self.rows.index(task_id)
+        splices = self._take_below(task_id)
+        rows = [
+            new for child in self._children(task_id) for new in self._block(child, row.depth + 1, present=self.rows)
+        ]
+        self.rows.insert(position + 1, rows)
+        if rows:
+            splices.append(Splice(position + 1, 0, len(rows)))
+        return splices
+
+    def _put_in(self, task_id: str) -> list[Splice]:
+        """Give a task and what is visible below it their rows, where its parent's row shows its children."""
+        task = self._tree.tasks.get(task_id)
+        if task is None or task_id in self.rows or not self._has_place(task):
+            return []
+        parent = None if task.parent_id is None else self.rows.get(task.parent_id)
+        position = self._place(task)
+        rows = self._block(task_id, 0 if parent is None else parent.depth + 1, present=self.rows)
+        self.rows.insert(position, rows)
+        return [Splice(position, 0, len(rows))]
+
+    def _place(self, task: Task) -> int:
+        """Behind the nearest sibling before it that has a row, else right below its parent."""
+        siblings = self._tree.roots if task.parent_id is None else self._tree.tasks[task.parent_id].children
+        at = len(siblings) - 1 if siblings[-1] == task.task_id else siblings.index(task.task_id)
+        for number in range(at - 1, -1, -1):
+            sibling = self.rows.get(siblings[number])
+            if sibling is not None and sibling.parent_id == task.parent_id:
+                return self._below_last(siblings[number])
+        return 0 if task.parent_id is None else self.rows.index(task.parent_id) + 1
+
+    def _below_last(self, task_id: str) -> int:
+        """The position behind everything visible below a task, found by going down its last rows."""
+        last = task_id
+        while last not in self._folds:
+            below = next((child for child in reversed(self._tree.tasks[last].children) if child in self.rows), None)
+            if below is None:
+                break
+            last = below
+        return self.rows.index(last) + 1
+
+
+def _is_finished(task: Task) -> bool:
+    """Everything below has ended, and nothing here waits for the operator."""
+    below = task.below
+    if below is None or task.state.is_open or task.needs_operator:
+        return False
+    return below.ended == below.tasks and not below.needs_operator

@@ -1,0 +1,193 @@
+"""One row of the tree as segments: indent, fold arrow, glyph, title and the columns that the width has room for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from agentwatch.app.present import LOOKS, Look, duration, elapsed, look
+from agentwatch.app.theming import Palette
+from agentwatch.app.widgets.cells import clip, left, right, shown
+from agentwatch.delegation.task import State, Task
+
+_NEEDS: Final = "NEEDS YOU"
+_STEP: Final = 2
+"""Cells of indent a level."""
+_BAR: Final = 6
+"""Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Cells of each column; 0 where the width has no room for it. The title takes what is left."""
+
+    width: int
+    note: int
+    state: int
+    agent: int
+    elapsed: int
+
+    @classmethod
+    def of(cls, width: int) -> Columns:
+        """The columns of a tree that is `width` cells wide."""
+        if width < 46:
+            return cls(width, note=9, state=0, agent=0, elapsed=0)
+        if width < 56:
+            return cls(width, note=12, state=0, agent=0, elapsed=4)
+        if width < 76:
+            return cls(width, note=12, state=0, agent=12, elapsed=4)
+        if width < 110:
+            return cls(width, note=12, state=12, agent=13, elapsed=4)
+        return cls(width, note=14, state=12, agent=20, elapsed=4)
+
+    @property
+    def levels(self) -> int:
+        """Levels that are indented; deeper ones say their depth instead."""
+        return max(self.width // 6, 2)
+
+    def indent(self, depth: int) -> int:
+        """Cells in front of the fold arrow, the cursor's mark included."""
+        return 1 + _STEP * min(depth, self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """How a row stands in the tree, and what of it changes with the clock: all that decides its line besides the task.
+
+    `folded` is None for a row without rows below. `guide` is the level whose guide is lit, -1 for none.
+    """
+
+    depth: int
+    folded: bool | None
+    guide: int
+    selected: bool
+    focused: bool
+    elapsed: str
+    waiting: str
+
+
+def pose(task: Task, depth: int, now: float, *, folded: bool | None, guide: int, selected: bool, focused: bool) -> Pose:
+    """The pose of a task's row at `now` (seconds since the epoch)."""
+    waiting = ""
+    if task.needs_operator or task.stale:
+        waiting = duration(now - (task.updated_at if task.ended_at is None else task.ended_at))
+    return Pose(depth, folded, guide, selected, selected and focused, duration(elapsed(task, now)), waiting)
+
+
+def is_quiet(task: Task) -> bool:
+    """Finished work that asks for nothing recedes."""
+    return task.state in (State.COMPLETED, State.CANCELED) and not task.needs_operator and not task.contradicted
+
+
+def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Strip:
+    """The line of a task, exactly `columns.width` cells wide."""
+    face = look(task)
+    color = palette.states.get(face.color, palette.strong)
+    quiet = is_quiet(task)
+    words = palette.muted if quiet else Style.null()
+    mark = ("▌", palette.accent if stand.focused else palette.muted) if stand.selected else (" ", Style.null())
+    parts: list[tuple[str, Style]] = [
+        mark,
+        *_guides(stand, columns, palette),
+        ("  " if stand.folded is None else "▸ " if stand.folded else "▾ ", palette.muted),
+        (face.glyph + " ", color),
+    ]
+    room = (
+        columns.width
+        - columns.indent(stand.depth)
+        - 4
+        - sum(column + 1 for column in (columns.note, columns.state, columns.agent, columns.elapsed) if column)
+    )
+    title_style = words
+    if task.needs_operator:
+        title_style = palette.strong
+    elif task.inferred:
+        title_style = words + Style(italic=True)
+    parts += _title(task, room, title_style, palette)
+    parts += _note(task, stand, columns.note, palette)
+    if columns.state:
+        parts.append((" " + left(face.word, columns.state), palette.muted if quiet else color))
+    if columns.agent:
+        parts.append((" " + left(shown(task.agent, 60) if task.agent else "", columns.agent), palette.muted))
+    if columns.elapsed:
+        style = Style.null() if task.state.is_open and task.started_at is not None else palette.muted
+        parts.append((" " + right(stand.elapsed, columns.elapsed), style))
+    return _strip(parts, stand, columns.width, palette)
+
+
+def _strip(parts: list[tuple[str, Style]], stand: Pose, width: int, palette: Palette) -> Strip:
+    base = palette.base + palette.cursor if stand.selected else palette.base
+    if stand.selected and palette.ansi:
+        # Reversed colours differ from part to part: the whole row in the terminal's own two.
+        segments = [Segment(text, base + Style(bold=style.bold)) for text, style in parts]
+    else:
+        segments = [Segment(text, base + style) for text, style in parts]
+    return Strip(segments).adjust_cell_length(width, base)
+
+
+def _guides(stand: Pose, columns: Columns, palette: Palette) -> list[tuple[str, Style]]:
+    if stand.depth > columns.levels:
+        return [(left(f"›{stand.depth}", _STEP * columns.levels), palette.muted)]
+    if not 0 <= stand.guide < stand.depth:
+        return [("│ " * stand.depth, palette.line)]
+    return [
+        ("│ " * stand.guide, palette.line),
+        ("│ ", palette.muted),
+        ("│ " * (stand.depth - stand.guide - 1), palette.line),
+    ]
+
+
+def _title(task: Task, room: int, style: Style, palette: Palette) -> list[tuple[str, Style]]:
+    attempts = ""
+    if task.attempt > 1:
+        attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}"
+    if room < 12 + len(attempts):
+        attempts = ""
+    title = clip(shown(task.title), max(room - len(attempts), 1))
+    rest = room - cell_len(title)
+    return [(title, style), (left(attempts, rest), palette.muted)]
+
+
+def _note(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[str, Style]]:
+    """What stands beside the title: what the operator has to know first, else how far the work is."""
+    if task.needs_operator:
+        note = [(_NEEDS, palette.needs)]
+        if stand.waiting and len(_NEEDS) + 1 + len(stand.waiting) <= width:
+            note.append((" " + stand.waiting, palette.accent))
+        return _column(note, width)
+    if task.contradicted:
+        return _column([("⚑ false", palette.states.get("state-contradicted", palette.strong))], width)
+    below = task.below
+    if stand.folded and below is not None and (worst := below.worst_waiting) is not None:
+        words = f"{LOOKS[worst].glyph} {below.needs_operator:,}"
+        if width >= 12:
+            words += " need you" if below.needs_operator > 1 else " needs you"
+        return _column([(clip(words, width), palette.needs)], width)
+    if task.stale:
+        return _column([(clip(f"silent {stand.waiting}", width), palette.muted)], width)
+    if task.state.is_open and task.progress is not None and not task.children:
+        done, total = task.progress
+        count = f"{done}/{total}"
+        if width > _BAR + len(count):
+            filled = round(_BAR * done / total) if total else 0
+            bar = [("━" * filled, _color(LOOKS[task.state], palette)), ("─" * (_BAR - filled), palette.muted)]
+            return _column([*bar, (right(count, width - _BAR), Style.null())], width)
+        return _column([(right(count, width), Style.null())], width)
+    if below is not None and (stand.folded or task.state.is_open):
+        style = palette.muted if is_quiet(task) else Style.null()
+        return _column([(right(f"{below.ended:,}/{below.tasks:,}", width), style)], width)
+    return _column([], width)
+
+
+def _color(face: Look, palette: Palette) -> Style:
+    return palette.states.get(face.color, palette.strong)
+
+
+def _column(parts: list[tuple[str, Style]], width: int) -> list[tuple[str, Style]]:
+    used = sum(cell_len(text) for text, _ in parts)
+    return [(" ", Style.null()), *parts, (" " * (width - used), Style.null())]

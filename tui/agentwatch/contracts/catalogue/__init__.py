@@ -1,0 +1,1 @@
+"""What the rules are and why: text only, one module a contract."""

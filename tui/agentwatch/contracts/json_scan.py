@@ -1,0 +1,216 @@
+"""A JSON scanner written as a loop: the place of every value, and everything that stands before a break.
+
+The C parser says neither where a key stands nor what came before an error, and it recurses. This one is some fifty
+times slower, so it runs only where a finding needs a line or a text is broken.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from json import JSONDecodeError
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any, Final
+
+Location = tuple[str | int, ...]
+"""A place inside a document: keys and list indices from the top, `("metadata", "delegation_path", 2)`."""
+
+MAX_DEPTH: Final = 100
+"""Arrays and objects inside each other; the contracts need five. Far below any recursion limit."""
+
+MAX_TOKENS: Final = 40_000
+"""Tokens that are looked at, about 30 ms. A return has a few hundred; what stands behind them has no line."""
+
+PLACE_DEPTH: Final = 5
+"""Places are kept down to this depth: no rule speaks of anything deeper."""
+
+TEXT_BEHIND: Final = "text behind the object"
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_WORD: Final = re.compile(r"[-+.0-9A-Za-z_]+")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
+_CUT_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?)?\Z")
+_WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
+_NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+_MAX_DIGITS: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Where a text stops being JSON. `at_end`: it only ends too early, nothing in it is wrong."""
+
+    offset: int
+    reason: str
+    at_end: bool = False
+
+
+@dataclass(slots=True)
+class Scan:
+    """What the scanner found. `value` holds all that stands before a break; offsets are characters of the text."""
+
+    value: Any = None
+    broken: Break | None = None
+    places: dict[Location, int] = field(default_factory=dict)
+    duplicates: list[tuple[Location, int]] = field(default_factory=list)
+    not_finite: list[int] = field(default_factory=list)
+    too_deep: int | None = None
+    gave_up: bool = False
+    """The text has more than MAX_TOKENS tokens; the rest was not looked at."""
+
+
+class _BrokenError(Exception):
+    """Carries a Break out of the loop."""
+
+    def __init__(self, offset: int, reason: str, *, at_end: bool = False) -> None:
+        self.found = Break(offset, reason, at_end)
+
+
+def scan(text: str) -> Scan:
+    """Scan one JSON text. Never raises; a text without any value has the value None and is broken."""
+    found = Scan()
+    try:
+        _run(text, found)
+    except _BrokenError as broken:
+        found.broken = broken.found
+    return found
+
+
+def _run(text: str, found: Scan) -> None:  # noqa: PLR0915 - one loop over one state reads best in one piece
+    end = len(text.rstrip(" \t\n\r"))
+    places = found.places
+    stack: list[tuple[Any, Location]] = []
+    container: Any = None
+    location: Location = ()
+    key: str | None = None
+    wants_value = True
+    may_close = False
+    position = 0
+    for _ in range(MAX_TOKENS):
+        position = _skip(text, position)
+        if position >= end:
+            raise _BrokenError(end, "the text ends", at_end=True)
+        character = text[position]
+        if isinstance(container, dict) and key is None and wants_value:
+            if character == "}" and may_close:
+                wants_value = False
+            else:
+                here = position
+                key, position = _key(text, position, end)
+                if key in container:
+                    found.duplicates.append(((*location, key), here))
+                if len(location) < PLACE_DEPTH:
+                    places[(*location, key)] = here
+                may_close = False
+                continue
+        elif wants_value and not (character == "]" and may_close):
+            step: Location = (*location, key if key is not None else len(container)) if stack else ()
+            if key is None and len(step) <= PLACE_DEPTH:
+                places[step] = position
+            if character in "{[":
+                made: Any = {} if character == "{" else []
+                _put(found, container, key, made)
+                stack.append((container, location))
+                if len(stack) > MAX_DEPTH:
+                    found.too_deep = position
+                    return
+                container, location, key, may_close = made, step, None, True
+                position += 1
+                continue
+            value, position = _scalar(text, position, end, found)
+            _put(found, container, key, value)
+            key, wants_value, may_close = None, False, False
+            if not stack:
+                _expect_end(text, position, end)
+                return
+            continue
+        # Behind a value, or at the end of an empty array or object.
+        if character == "," and not may_close:
+            wants_value = True
+        elif character == ("}" if isinstance(container, dict) else "]"):
+            container, location = stack.pop()
+            key, wants_value = None, False
+            if not stack:
+                _expect_end(text, position + 1, end)
+                return
+        else:
+            raise _BrokenError(position, "a comma or a closing bracket is missing")
+        position += 1
+        may_close = False
+    found.gave_up = True
+
+
+def _skip(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _put(found: Scan, container: Any, key: str | None, value: Any) -> None:
+    if container is None:
+        found.value = value
+    elif key is None:
+        container.append(value)
+    else:
+        container[key] = value
+
+
+def _expect_end(text: str, position: int, end: int) -> None:
+    position = _skip(text, position)
+    if position < end:
+        raise _BrokenError(position, TEXT_BEHIND)
+
+
+def _key(text: str, position: int, end: int) -> tuple[str, int]:
+    """A key and its colon: (key, offset behind the colon)."""
+    if text[position] != '"':
+        raise _BrokenError(position, "a key in double quotes is missing")
+    key, position = _string(text, position, end)
+    position = _skip(text, position)
+    if position >= end:
+        raise _BrokenError(end, "the text ends", at_end=True)
+    if text[position] != ":":
+        raise _BrokenError(position, "a colon is missing behind a key")
+    return key, position + 1
+
+
+def _string(text: str, position: int, end: int) -> tuple[str, int]:
+    try:
+        value, behind = scanstring(text, position + 1, True)
+    except JSONDecodeError as error:
+        # An escape cut in the middle looks invalid, and is only short.
+        cut = error.msg.startswith("Unterminated") or ("escape" in error.msg and end - error.pos <= 6)
+        if cut:
+            raise _BrokenError(end, "the text ends inside a string", at_end=True) from None
+        raise _BrokenError(error.pos, "a string holds a line break, a control character or a bad escape") from None
+    return value, behind
+
+
+def _scalar(text: str, position: int, end: int, found: Scan) -> tuple[Any, int]:
+    if text[position] == '"':
+        return _string(text, position, end)
+    match = _WORD.match(text, position)
+    if match is None:
+        raise _BrokenError(position, "a value is missing")
+    word = match[0]
+    behind = match.end()
+    if word in _WORDS:
+        return _WORDS[word], behind
+    if word in _NOT_FINITE:
+        found.not_finite.append(position)
+        return None, behind
+    number = _NUMBER.match(word)
+    if number is not None:
+        return _number(word, number, position, found), behind
+    if behind >= end and (_CUT_NUMBER.match(word) or any(whole.startswith(word) for whole in (*_WORDS, "NaN"))):
+        raise _BrokenError(end, "the text ends inside a value", at_end=True)
+    raise _BrokenError(position, "a value is missing or is no JSON value")
+
+
+def _number(word: str, match: re.Match[str], position: int, found: Scan) -> float | int | None:
+    if len(word) > _MAX_DIGITS or (match[1] or match[2]):
+        value = float(word)
+        if math.isinf(value):
+            found.not_finite.append(position)
+            return None
+        return value
+    return int(word)

@@ -1,0 +1,32 @@
+"""Whether a claimed path stays inside the repository, judged by its letters alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SCHEME_OR_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://")
+_SEPARATORS: Final = re.compile(r"[\\/]")
+
+
+def why_not_relative(path: str) -> str | None:
+    """Why a path is not repo-relative, as half a sentence for a message; None where it is."""
+    if not path.strip():
+        return "it is empty"
+    if path[0] in "/\\":
+        return "it is absolute"
+    if path[0] == "~":
+        return "it starts in a home directory"
+    if _SCHEME_OR_DRIVE.match(path):
+        return "it names a drive or a scheme"
+    if "\0" in path:
+        return "it holds a NUL character"
+    depth = 0
+    for part in _SEPARATORS.split(path):
+        if part == "..":
+            depth -= 1
+        elif part not in ("", "."):
+            depth += 1
+        if depth < 0:
+            return "it leaves the repository by `..`"
+    return None

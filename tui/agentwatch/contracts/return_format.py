@@ -1,0 +1,301 @@
+"""The return-format: four Markdown sections with `key: value` lines and bullet lists, and its error keys."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from agentwatch.contracts import wording
+from agentwatch.contracts.findings import Judgement, shown
+from agentwatch.contracts.return_lines import (
+    Attested,
+    Keys,
+    read_attestation,
+    read_deliverables,
+    read_evidence,
+    read_status,
+)
+from agentwatch.contracts.return_sections import (
+    ATTESTATION,
+    DELIVERABLES,
+    EVIDENCE,
+    FILE_KEYS,
+    HEADERS,
+    STATES,
+    STATUS,
+    Section,
+    Sections,
+    is_attestation_key,
+)
+from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.json_scan import Location
+
+_MISSING: Final = {STATUS: "RET001", DELIVERABLES: "RET002", EVIDENCE: "RET003", ATTESTATION: "RET004"}
+_OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
+_ANSWERS: Final = ("yes", "no")
+_INTEGER: Final = re.compile(r"[1-9][0-9]{0,5}\Z")
+_LEVEL: Final = 2
+
+
+class StatusSection(Contracted):
+    """`## Status`, with the keys of error-propagation."""
+
+    state: Literal["SUCCESS", "ERROR", "PARTIAL"] | None = None
+    summary: str | None = None
+    error_code: str | None = None
+    retry_recommended: Literal["yes", "no"] | None = None
+    retry_hint: str | None = None
+    task_id: str | None = None
+    attempt: Annotated[int, Field(ge=1)] | None = None
+
+
+class Deliverable(Contracted):
+    """A file and what it is."""
+
+    path: str
+    description: str | None = None
+
+
+class AttestationSection(Contracted):
+    """`## Runtime Attestation`. None: the key is not there; an empty list: `- (none)`."""
+
+    runtime_model_reported: str | None = None
+    runtime_mode_reported: str | None = None
+    files_created: list[str] | None = None
+    files_modified: list[str] | None = None
+    limitations: list[str] | None = None
+
+
+class ReturnFormat(Contracted):
+    """The whole return. None: the section is not there."""
+
+    status: StatusSection | None = None
+    deliverables: list[Deliverable] | None = None
+    evidence: list[str] | None = None
+    attestation: AttestationSection | None = None
+
+
+_FAULTS: Final[Faults] = {
+    (("status", "state"), "missing"): "RET010",
+    (("status", "state"), "value"): "RET011",
+    (("status", "state"), "case"): "RET012",
+    (("status", "summary"), "missing"): "RET013",
+    (("status", "summary"), "empty"): "RET014",
+    (("status", "retry_recommended"), "value"): "ERR002",
+    (("status", "retry_recommended"), "case"): "ERR003",
+    (("attestation", "runtime_model_reported"), "missing"): "RET050",
+    (("attestation", "runtime_model_reported"), "empty"): "RET051",
+    (("attestation", "runtime_mode_reported"), "missing"): "RET052",
+    (("attestation", "runtime_mode_reported"), "empty"): "RET053",
+    (("attestation", "files_created"), "missing"): "RET054",
+    (("attestation", "files_modified"), "missing"): "RET055",
+}
+_SCHEMA: Final = Schema(_FAULTS, {("status", "state"): STATES, ("status", "retry_recommended"): _ANSWERS})
+
+
+@dataclass(slots=True)
+class Judged:
+    """A return that was read: model, summary, whether it is whole, and the line of each place."""
+
+    model: ReturnFormat
+    document: Return
+    complete: bool
+    places: dict[Location, int]
+
+    def line_of(self, location: Location) -> int | None:
+        """The 1-based line of a place, else of what encloses it."""
+        for length in range(len(location), -1, -1):
+            line = self.places.get(location[:length])
+            if line is not None:
+                return line
+        return None
+
+
+def judge(
+    lines: list[str], sections: Sections, judgement: Judgement, *, embedded: bool = False, first_line: int = 1
+) -> Judged:
+    """Read the sections; every rule they break is noted. `first_line` is the number of `lines[0]` in its file."""
+    found = sections.by_header
+    start_line = first_line + sections.start
+    places: dict[Location, int] = {(): start_line}
+    _judge_headers(sections, judgement, embedded=embedded, first_line=first_line)
+
+    raw: dict[str, Any] = {}
+    keys = _status(lines, sections, judgement, first_line)
+    attested = _attestation(lines, sections, judgement, first_line)
+    unjudged: dict[str, Any] = {}
+    for header, name, values in (
+        (STATUS, "status", _status_values(keys, judgement)),
+        (ATTESTATION, "attestation", _attestation_values(attested)),
+    ):
+        # What was found without its header is read, and not judged: the missing header says it all.
+        (raw if header in found else unjudged)[name] = values
+        if header in found:
+            places[name,] = first_line + found[header].heading.line
+    for name, lines_of_keys in (("status", keys.lines), ("attestation", attested.keys.lines)):
+        for key, line in lines_of_keys.items():
+            places[name, key] = line
+
+    if (section := found.get(DELIVERABLES)) is not None:
+        raw["deliverables"], some = read_deliverables(
+            lines, section.first, section.behind, judgement, first_line=first_line, swallowed=EVIDENCE not in found
+        )
+        if not some:
+            judgement.add_at("RET030", first_line + section.heading.line)
+    if (section := found.get(EVIDENCE)) is not None:
+        behind = _evidence_end(lines, section, attestation_is_there=ATTESTATION in found)
+        raw["evidence"], some = read_evidence(lines, section.first, behind, judgement, first_line=first_line)
+        if not some:
+            judgement.add_at("RET040", first_line + section.heading.line)
+
+    model = validated(ReturnFormat, raw, _SCHEMA, judgement)
+    if STATUS in found:
+        _judge_status(keys, attested, model, judgement, whole=ATTESTATION in found)
+    if unjudged:
+        model = validated(ReturnFormat, {**raw, **unjudged}, _SCHEMA, Judgement())
+    return Judged(model, _summary_of(model, keys), not _is_cut(sections, attested), places)
+
+
+def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool, first_line: int) -> None:
+    found = sections.by_header
+    for header in HEADERS:
+        if header not in found:
+            judgement.add(_MISSING[header], ())
+    for section in (*found.values(), *sections.repeated):
+        line = first_line + section.heading.line
+        header, text = section.header, section.heading.text
+        if section in sections.repeated:
+            judgement.add_at("RET008", line, header=f"## {header}")
+            continue
+        if section.heading.level != _LEVEL:
+            judgement.add_at("RET005", line, header=header, level=section.heading.level)
+        if text != header:
+            rule = "RET006" if text.casefold() == header.casefold() else "RET007"
+            judgement.add_at(rule, line, value=shown("#" * section.heading.level + " " + text), header=f"## {header}")
+    if sections.preamble and not embedded and STATUS in found:
+        judgement.add_at("RET009", first_line + sections.start)
+
+
+def _status(lines: list[str], sections: Sections, judgement: Judgement, first_line: int) -> Keys:
+    found = sections.by_header
+    section = found.get(STATUS)
+    if section is not None:
+        return read_status(
+            lines,
+            section.first,
+            section.behind,
+            judgement,
+            first_line=first_line,
+            swallowed=DELIVERABLES not in found,
+        )
+    first = min(section.heading.line for section in found.values())
+    return read_status(lines, sections.start, first, Judgement(), first_line=first_line)
+
+
+def _attestation(lines: list[str], sections: Sections, judgement: Judgement, first_line: int) -> Attested:
+    found = sections.by_header
+    section = found.get(ATTESTATION)
+    if section is not None:
+        return read_attestation(lines, section.first, section.behind, judgement, first_line=first_line)
+    evidence = found.get(EVIDENCE)
+    if evidence is None:
+        return Attested()
+    start = _evidence_end(lines, evidence, attestation_is_there=False)
+    return read_attestation(lines, start, evidence.behind, Judgement(), first_line=first_line)
+
+
+def _evidence_end(lines: list[str], section: Section, *, attestation_is_there: bool) -> int:
+    """Where the evidence ends: before the keys of an attestation whose header is missing."""
+    if not attestation_is_there:
+        for index in range(section.first, section.behind):
+            if is_attestation_key(lines[index]):
+                return index
+    return section.behind
+
+
+def _status_values(keys: Keys, judgement: Judgement) -> dict[str, Any]:
+    values: dict[str, Any] = dict(keys.values)
+    attempt = values.pop("attempt", None)
+    if attempt is not None:
+        if _INTEGER.match(attempt):
+            values["attempt"] = int(attempt)
+        else:
+            judgement.add_at("RET022", keys.lines["attempt"], value=shown(attempt))
+    return values
+
+
+def _attestation_values(attested: Attested) -> dict[str, Any]:
+    values: dict[str, Any] = {key: value for key, value in attested.keys.values.items() if key not in attested.lists}
+    for key, entries in attested.lists.items():
+        values[key] = [text for text, _ in entries]
+    return values
+
+
+def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement: Judgement, *, whole: bool) -> None:
+    status = model.status or StatusSection()
+    values = keys.values
+    summary = values.get("summary")
+    if summary and (count := wording.sentences(summary)) > 1:
+        judgement.add("RET015", ("status", "summary"), count=count)
+    code = values.get("error_code")
+    if code and any(character.isspace() for character in code):
+        judgement.add("ERR006", ("status", "error_code"), value=shown(code))
+    if status.state == "ERROR":
+        if "retry_recommended" not in values:
+            judgement.add("ERR001", ("status", "state"))
+        if not code:
+            judgement.add("ERR005", ("status", "state"))
+    elif status.state == "SUCCESS":
+        speaking = [key for key in ("error_code", "retry_hint") if values.get(key)]
+        if status.retry_recommended == "yes":
+            speaking.append("retry_recommended")
+        if speaking:
+            first = min(speaking, key=lambda key: keys.lines[key])
+            judgement.add("ERR007", ("status", first), key=first)
+    elif status.state == "PARTIAL" and whole and not attested.lists.get("limitations"):
+        judgement.add("RET063", ("attestation",))
+    if status.retry_recommended == "yes" and status.state != "SUCCESS" and not values.get("retry_hint"):
+        judgement.add("ERR004", ("status", "retry_recommended"))
+
+
+def _is_cut(sections: Sections, attested: Attested) -> bool:
+    """Whether the text ends in the middle: what is missing is exactly what would have come last."""
+    present = [header in sections.by_header for header in HEADERS]
+    if not all(present):
+        return not any(present[present.index(False) :])
+    last = max(section.heading.line for section in sections.by_header.values())
+    is_last = sections.by_header[ATTESTATION].heading.line == last
+    required = [key in attested.keys.values for key in ("runtime_model_reported", "runtime_mode_reported", *FILE_KEYS)]
+    return is_last and not all(required) and not any(required[required.index(False) :])
+
+
+def _summary_of(model: ReturnFormat, keys: Keys) -> Return:
+    status = model.status or StatusSection()
+    attestation = model.attestation or AttestationSection()
+    recommended = {"yes": True, "no": False}.get(status.retry_recommended or "")
+    outcome = _OUTCOMES.get(status.state or "")
+    return Return(
+        contract=Contract.RETURN_FORMAT,
+        reported_state=wording.brief(keys.values.get("state")),
+        outcome=outcome,
+        task_id=status.task_id or None,
+        attempt=status.attempt,
+        agent=attestation.runtime_mode_reported or None,
+        summary=wording.brief(status.summary),
+        error_code=wording.brief(status.error_code),
+        error_message=wording.brief(status.summary) if outcome is Outcome.FAILED else None,
+        retry_recommended=recommended,
+        retry_hint=wording.brief(status.retry_hint),
+        model=attestation.runtime_model_reported or None,
+        mode=attestation.runtime_mode_reported or None,
+        files_created=wording.briefs(attestation.files_created or ()),
+        files_modified=wording.briefs(attestation.files_modified or ()),
+        limitations=wording.briefs(attestation.limitations or ()),
+        artifacts=wording.briefs(deliverable.path for deliverable in model.deliverables or ()),
+    )

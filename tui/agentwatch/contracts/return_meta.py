@@ -1,0 +1,465 @@
+"""return-meta: the dialect of subagent-return that real workspaces hold, read for what it means."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from agentwatch.contracts import wording
+from agentwatch.contracts.findings import shown
+from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.subagent_return import (
+    ARTIFACT_TYPES,
+    ENDS_OF_PATH,
+    ReturnError,
+    has_signature,
+    recommends_retry,
+)
+from agentwatch.contracts.validation import MAX_ENTRIES, Contracted
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.findings import Judgement
+    from agentwatch.contracts.json_scan import Location
+
+STAGE_WORDS: Final = frozenset(
+    {
+        "in_progress",
+        "researched",
+        "planned",
+        "implemented",
+        "tasks_created",
+        "report_written",
+        "assembled",
+        "plan_created",
+        "plan_written",
+        "summary_written",
+        "files_created",
+        "revised",
+        "reviewed",
+        "analyzed",
+        "documented",
+        "verified",
+        "validated",
+        "tested",
+        "debugged",
+        "drafted",
+        "designed",
+        "synthesized",
+    }
+)
+"""Words that only this dialect uses as a status: one of them tells it from a subagent-return."""
+
+_MEANS: Final[dict[str, Outcome]] = {
+    **dict.fromkeys(STAGE_WORDS, Outcome.COMPLETED),
+    **dict.fromkeys(("done", "completed", "complete", "success", "succeeded", "finished", "ok"), Outcome.COMPLETED),
+    **dict.fromkeys(("in_progress", "running", "started", "working", "pending"), Outcome.WORKING),
+    **dict.fromkeys(("researching", "planning", "implementing", "reviewing", "revising", "testing"), Outcome.WORKING),
+    **dict.fromkeys(("partial", "partially_completed", "partially_done", "partially_implemented"), Outcome.PARTIAL),
+    "blocked": Outcome.BLOCKED,
+    **dict.fromkeys(("failed", "failure", "error"), Outcome.FAILED),
+}
+# Past participles that do not mean that anything succeeded.
+_NOT_A_SUCCESS: Final = re.compile(
+    r"(?:^|_)(?:un\w+|not_\w+|fail\w*|err\w*|block\w*|abort\w*|cancel\w*|interrupt\w*|timed_?out|time_?out|crash\w*"
+    r"|stopped|skipped|reject\w*|abandon\w*|paused|deferred|halted|killed|terminated|denied|refused|expired|queued"
+    r"|scheduled|delayed|suspended|stalled|exhausted|limited|dropped|lost|need\w*"
+    r"|partial\w*|part|partly|mostly|nearly|almost|half|incomplet\w*|no|nothing|never|to_be)(?:_|\Z)"
+)
+_PARTICIPLE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:ed|_written|_created|_built|_done|_made|_sent|_found)\Z")
+_DRIFT_KEYS: Final = ("started_at", "partial_progress", "completion_data", "verification")
+_OWN_FILE: Final = re.compile(
+    r"(?:^|/)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
+    r"|\.?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
+    re.IGNORECASE,
+)
+_HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE)
+_FAMILY_KEYS: Final = (
+    "status",
+    "metadata",
+    "artifacts",
+    "session_id",
+    "agent_type",
+    "delegation_path",
+    "delegation_depth",
+    "summary",
+    "errors",
+    *_DRIFT_KEYS,
+)
+# A stage word alone is an everyday word: something else of a return must be there.
+_TELLING: Final = ("delegation_path", "partial_progress", "completion_data")
+_SUPPORTING: Final = ("artifacts", "session_id", "agent_type")
+_EVERYDAY: Final = ("in_progress", "planned", "implemented", "reviewed", "verified", "tested")
+_NO_REASON: Final = "The return asks for a review without saying why."
+_BLOCKER_TEXTS: Final = ("description", "message", "issue", "reason", "summary", "blocker", "title", "text")
+
+
+class MetaArtifact(Contracted):
+    """A file the agent created; any word may be its type."""
+
+    type: str | None = None
+    path: str | None = None
+    summary: str | None = None
+
+
+class MetaMetadata(Contracted):
+    """Who returns; taken from `metadata`, else from the top level."""
+
+    session_id: str | None = None
+    agent_type: str | None = None
+    delegation_depth: int | None = None
+    delegation_path: list[str] | None = None
+
+
+class ReturnMeta(Contracted):
+    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
+
+    status: str | None = None
+    summary: str | None = None
+    artifacts: list[MetaArtifact] | None = None
+    metadata: MetaMetadata | None = None
+    errors: list[ReturnError] | None = None
+    blockers: list[str] | None = None
+    next_steps: str | None = None
+    requires_user_review: bool | None = None
+    review_reason: str | None = None
+    phases_completed: int | None = None
+    phases_total: int | None = None
+    files_created: list[str] | None = None
+    files_modified: list[str] | None = None
+    more: dict[str, Any] | None = None
+
+
+def recognises(top: dict[str, Any], name: str) -> bool:
+    """Whether a JSON object is a return of this dialect."""
+    if is_own_file(name):
+        return any(key in top for key in _FAMILY_KEYS)
+    status = top.get("status")
+    word = status.casefold() if isinstance(status, str) else ""
+    if has_signature(top):
+        return word in STAGE_WORDS or any(key in top for key in _DRIFT_KEYS)
+    if word not in STAGE_WORDS:
+        return False
+    supporting = sum(key in top for key in _SUPPORTING)
+    needed = 2 if word in _EVERYDAY else 1
+    return any(key in top for key in _TELLING) or supporting >= needed
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a file of this name is of the return-meta family."""
+    return _OWN_FILE.search(name) is not None and "schema" not in name.rpartition("/")[2].lower()
+
+
+def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[ReturnMeta, Return]:
+    """The typed return and its summary; every rule it breaks is noted."""
+    outcome = _judge_status(top, judgement)
+    metadata = _metadata(top, judgement, name)
+    errors = _errors(top, judgement)
+    blockers = _blockers(top, judgement)
+    artifacts = _artifacts(top, outcome, judgement)
+    if outcome is Outcome.BLOCKED and not blockers and not errors and not _holds_something(top):
+        judgement.add("MET035", ("status",))
+    review = top.get("requires_user_review")
+    reason = top.get("review_reason")
+    if review is True and not (isinstance(reason, str) and reason.strip()):
+        judgement.add("MET036", ("requires_user_review",))
+    done, total = (_phases(top, key, judgement) for key in ("phases_completed", "phases_total"))
+    status = top.get("status")
+    returned = ReturnMeta(
+        status=status if isinstance(status, str) else None,
+        summary=_summary(top, judgement),
+        artifacts=artifacts,
+        metadata=metadata,
+        errors=errors,
+        blockers=blockers,
+        next_steps=_next_steps(top, judgement),
+        requires_user_review=review if isinstance(review, bool) else None,
+        review_reason=reason if isinstance(reason, str) else None,
+        phases_completed=done,
+        phases_total=total,
+        files_created=_strings(top.get("files_created")),
+        files_modified=_strings(top.get("files_modified")),
+        more={key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None,
+    )
+    return returned, _summary_of(returned, outcome)
+
+
+def _judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:
+    if "status" not in top:
+        judgement.add("MET001", ())
+        return None
+    status = top["status"]
+    if not isinstance(status, str):
+        judgement.add("MET002", ("status",), value=shown(status))
+        return None
+    meant = status.strip().casefold().replace(" ", "_").replace("-", "_")
+    outcome = _MEANS.get(meant)
+    if outcome is not None:
+        if meant != status:
+            judgement.add("MET005", ("status",), value=shown(status), meant=meant)
+        return outcome
+    if _PARTICIPLE.match(meant) and not _NOT_A_SUCCESS.search(meant):
+        judgement.add("MET004", ("status",), value=shown(status))
+        return Outcome.COMPLETED
+    judgement.add("MET003", ("status",), value=shown(status))
+    return None
+
+
+def _summary(top: dict[str, Any], judgement: Judgement) -> str | None:
+    summary = top.get("summary")
+    if summary is None:
+        return None
+    if not isinstance(summary, str):
+        judgement.add("MET010", ("summary",), value=shown(summary))
+        return None
+    count = wording.tokens(summary)
+    if count >= wording.MAX_TOKENS:
+        judgement.add("MET011", ("summary",), tokens=int(count), characters=len(summary))
+    return summary
+
+
+def _metadata(top: dict[str, Any], judgement: Judgement, name: str) -> MetaMetadata:
+    raw = top.get("metadata")
+    inside: dict[str, Any] = {}
+    at: Location = ()
+    told = True
+    if raw is None:
+        # An orchestrator's handoff never has metadata: its directory says whose it is.
+        if not _HANDOFF_LIKE.search(name):
+            judgement.add("MET020", ())
+        told = False
+    elif isinstance(raw, dict):
+        inside, at = raw, ("metadata",)
+    else:
+        judgement.add("MET021", ("metadata",), value=shown(raw))
+        told = False
+
+    def value(key: str, kind: type, words: str) -> Any:
+        container, place = (inside, (*at, key)) if key in inside else (top, (key,))
+        found = container.get(key)
+        if found is None:
+            return None
+        if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+            judgement.add("MET026", place, key=key, value=shown(found), kind=words)
+            return None
+        return found
+
+    session = value("session_id", str, "a string")
+    agent = value("agent_type", str, "a string")
+    depth = value("delegation_depth", int, "an integer")
+    path = _path(top, inside, at, judgement)
+    if told:
+        if inside.get("session_id") is None and top.get("session_id") is None:
+            judgement.add("MET022", at)
+        if "agent_type" not in inside and "agent_type" not in top and path is None and "delegation_path" not in inside:
+            judgement.add("MET023", at)
+    written = (inside if "delegation_path" in inside else top).get("delegation_path")
+    if isinstance(written, list) and written and depth is not None:
+        _judge_depth(depth, len(written), inside, at, judgement)
+    return MetaMetadata(session_id=session, agent_type=agent, delegation_depth=depth, delegation_path=path)
+
+
+def _judge_depth(depth: int, length: int, inside: dict[str, Any], at: Location, judgement: Judgement) -> None:
+    """Compare the depth with the path as it was written: an entry of another type is a level all the same."""
+    expected = max(length - ENDS_OF_PATH, 0)
+    if depth != expected:
+        place = (*at, "delegation_depth") if "delegation_depth" in inside else ("delegation_depth",)
+        judgement.add("MET024", place, depth=shown(depth), length=length, expected=expected)
+
+
+def _path(top: dict[str, Any], inside: dict[str, Any], at: Location, judgement: Judgement) -> list[str] | None:
+    container, place = (inside, at) if "delegation_path" in inside else (top, ())
+    found = container.get("delegation_path")
+    if found is None:
+        return None
+    texts = _strings(found)
+    if texts is None or len(texts) != len(found[:MAX_ENTRIES]):
+        judgement.add("MET025", (*place, "delegation_path"), value=shown(found))
+    return texts
+
+
+def _artifacts(top: dict[str, Any], outcome: Outcome | None, judgement: Judgement) -> list[MetaArtifact] | None:
+    raw = top.get("artifacts")
+    if raw is None:
+        single = top.get("artifact_path", top.get("artifact"))
+        if isinstance(single, str) and single:
+            return [MetaArtifact(path=single)]
+        if outcome in (Outcome.COMPLETED, Outcome.PARTIAL) and not any(key.endswith("_path") for key in top):
+            judgement.add("MET012", (), status=wording.brief(str(top.get("status"))))
+        return None
+    if not isinstance(raw, list):
+        judgement.add("MET013", ("artifacts",), value=shown(raw))
+        return [MetaArtifact(path=path) for path in _paths_in(raw)] or None
+    if len(raw) > MAX_ENTRIES:
+        judgement.add("DOC009", ("artifacts",), key="artifacts", limit=MAX_ENTRIES)
+    made: list[MetaArtifact] = []
+    for index, entry in enumerate(raw[:MAX_ENTRIES]):
+        here: Location = ("artifacts", index)
+        if isinstance(entry, str):
+            judgement.add("MET014", here, value=shown(entry))
+            entry = {"path": entry}  # noqa: PLW2901 - the shape that the string stands for
+        elif not isinstance(entry, dict):
+            judgement.add("MET015", here, value=shown(entry))
+            continue
+        elif entry.get("path") is None:
+            judgement.add("MET016", here)
+        made.append(_artifact(entry, here, judgement))
+    return made
+
+
+def _artifact(entry: dict[str, Any], here: Location, judgement: Judgement) -> MetaArtifact:
+    texts: dict[str, str] = {}
+    for key in ("type", "path", "summary"):
+        found = entry.get(key)
+        if isinstance(found, str):
+            texts[key] = found
+        elif found is not None:
+            judgement.add("MET019", (*here, key), value=shown(found))
+    kind = texts.get("type")
+    if kind is not None and kind not in ARTIFACT_TYPES:
+        judgement.add("MET017", (*here, "type"), value=shown(kind))
+    path = texts.get("path")
+    if path is not None and (reason := why_not_relative(path)):
+        judgement.add("MET018", (*here, "path"), value=shown(path), reason=reason)
+    return MetaArtifact(**texts)
+
+
+def _paths_in(raw: object) -> list[str]:
+    """The paths of artifacts that were written as one string, or as an object of paths by kind."""
+    values = list(raw.values())[:MAX_ENTRIES] if isinstance(raw, dict) else [raw]
+    found: list[str] = []
+    for value in values:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [text for text in value[:MAX_ENTRIES] if isinstance(text, str)]
+    return found[:MAX_ENTRIES]
+
+
+def _errors(top: dict[str, Any], judgement: Judgement) -> list[ReturnError] | None:
+    raw = top.get("errors")
+    if raw is None:
+        return None
+    if not isinstance(raw, list):
+        judgement.add("MET030", ("errors",), value=shown(raw))
+        return None
+    made: list[ReturnError] = []
+    for index, entry in enumerate(raw[:MAX_ENTRIES]):
+        if isinstance(entry, str):
+            judgement.add("MET030", ("errors", index), value=shown(entry))
+            made.append(ReturnError(message=entry))
+        elif isinstance(entry, dict):
+            made.append(_error(entry, ("errors", index), judgement))
+        else:
+            judgement.add("MET030", ("errors", index), value=shown(entry))
+    return made
+
+
+def _error(entry: dict[str, Any], here: Location, judgement: Judgement) -> ReturnError:
+    kept: dict[str, Any] = {}
+    for key, kind, words in (
+        ("type", str, "a string"),
+        ("message", str, "a string"),
+        ("recoverable", bool, "a boolean"),
+        ("recommendation", str, "a string"),
+    ):
+        found = entry.get(key)
+        if isinstance(found, kind):
+            kept[key] = found
+        elif found is not None:
+            judgement.add("MET031", (*here, key), key=key, value=shown(found), kind=words)
+    return ReturnError(**kept)
+
+
+def _blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
+    found: list[str] = []
+    there = False
+    for key in ("blockers", "blocking_issues"):
+        raw = top.get(key)
+        if raw is None:
+            continue
+        there = True
+        if isinstance(raw, str):
+            raw = [raw] if raw.strip() else []
+        if not isinstance(raw, list):
+            judgement.add("MET034", (key,), key=key, value=shown(raw))
+            continue
+        for index, entry in enumerate(raw[:MAX_ENTRIES]):
+            text = _blocker_text(entry)
+            if text is None:
+                judgement.add("MET034", (key, index), key=key, value=shown(entry))
+            else:
+                found.append(text)
+    return found if there else None
+
+
+def _blocker_text(entry: object) -> str | None:
+    if isinstance(entry, str):
+        return entry if entry.strip() else None
+    if not isinstance(entry, dict):
+        return None
+    return next(
+        (text for key in _BLOCKER_TEXTS if isinstance(text := entry.get(key), str) and text.strip()),
+        next((text for text in entry.values() if isinstance(text, str) and text.strip()), None),
+    )
+
+
+def _holds_something(top: dict[str, Any]) -> bool:
+    """Whether blockers or errors are there at all: what is wrong with them is said already."""
+    return any(top.get(key) for key in ("blockers", "blocking_issues", "errors"))
+
+
+def _next_steps(top: dict[str, Any], judgement: Judgement) -> str | None:
+    raw = top.get("next_steps")
+    if raw is None or isinstance(raw, str):
+        return raw
+    judgement.add("MET032", ("next_steps",), value=shown(raw))
+    return "\n".join(_strings(raw) or ()) or None
+
+
+def _phases(top: dict[str, Any], key: str, judgement: Judgement) -> int | None:
+    metadata = top.get("metadata")
+    inside = isinstance(metadata, dict) and key not in top and key in metadata
+    raw = metadata[key] if inside and isinstance(metadata, dict) else top.get(key)
+    if raw is None:
+        return None
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= 1_000_000:
+        return raw
+    judgement.add("MET033", ("metadata", key) if inside else (key,), key=key, value=shown(raw))
+    return len(raw) if isinstance(raw, list) else None
+
+
+def _strings(raw: object) -> list[str] | None:
+    """The strings of a list, None where it is no list."""
+    return [text for text in raw[:MAX_ENTRIES] if isinstance(text, str)] if isinstance(raw, list) else None
+
+
+def _summary_of(returned: ReturnMeta, outcome: Outcome | None) -> Return:
+    metadata = returned.metadata or MetaMetadata()
+    errors = returned.errors or []
+    first = errors[0] if errors else ReturnError()
+    path = tuple(metadata.delegation_path or ())
+    blockers = wording.briefs(returned.blockers or ())
+    if not blockers and outcome is Outcome.BLOCKED:
+        blockers = wording.briefs(error.message for error in errors if error.message)
+    done, total = returned.phases_completed, returned.phases_total
+    return Return(
+        contract=Contract.RETURN_META,
+        reported_state=wording.brief(returned.status),
+        outcome=outcome,
+        session_id=metadata.session_id or None,
+        agent=metadata.agent_type or (path[-1] if path else None),
+        delegation_path=path,
+        summary=wording.brief(returned.summary),
+        error_code=wording.brief(first.type),
+        error_message=wording.brief(first.message),
+        retry_recommended=recommends_retry(errors),
+        retry_hint=wording.brief(first.recommendation),
+        blockers=blockers,
+        review_reason=(wording.brief(returned.review_reason) or _NO_REASON) if returned.requires_user_review else None,
+        next_steps=wording.brief(returned.next_steps),
+        progress=(min(done, total), total) if done is not None and total else None,
+        files_created=wording.briefs(returned.files_created or ()),
+        files_modified=wording.briefs(returned.files_modified or ()),
+        artifacts=wording.briefs(artifact.path for artifact in returned.artifacts or () if artifact.path),
+    )

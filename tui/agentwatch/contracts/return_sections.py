@@ -1,0 +1,234 @@
+"""The four sections of a return-format text: where they are, and whether a text is such a return at all."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from agentwatch.contracts.markdown_source import (
+    Heading,
+    after_fence,
+    after_front_matter,
+    bullet,
+    entry,
+    heading,
+    headings,
+)
+
+STATUS: Final = "Status"
+DELIVERABLES: Final = "Deliverables"
+EVIDENCE: Final = "Evidence"
+ATTESTATION: Final = "Runtime Attestation"
+HEADERS: Final = (STATUS, DELIVERABLES, EVIDENCE, ATTESTATION)
+
+STATES: Final = ("SUCCESS", "ERROR", "PARTIAL")
+STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
+TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
+FILE_KEYS: Final = ("files_created", "files_modified")
+LIST_KEYS: Final = (*FILE_KEYS, "limitations")
+
+_LETTERS: Final = {re.sub(r"[^a-z]", "", header.lower()): header for header in HEADERS}
+# Spelled so that a person knows what was meant; a text is never recognised by these alone.
+_NEARLY: Final = {
+    "deliverable": DELIVERABLES,
+    "evidences": EVIDENCE,
+    "attestation": ATTESTATION,
+    "attestations": ATTESTATION,
+    "runtimeattestations": ATTESTATION,
+    "runtimeattestion": ATTESTATION,
+}
+_MARKED_LINE: Final = re.compile(r"[\n\r]( {0,3}(?:#|```|~~~)[^\n\r]*)")
+_TAG: Final = re.compile(r"\s*</?[A-Za-z][\w-]*(?:\s[^<>]*)?>")
+_TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
+_NOT_LETTERS: Final = re.compile(r"[^a-z]")
+_MAX_HEADING: Final = 60
+
+
+class Section(NamedTuple):
+    """One of the four sections: its body is the lines `first` up to, not including, `behind` (indices from 0)."""
+
+    header: str
+    heading: Heading
+    first: int
+    behind: int
+
+
+class Sections(NamedTuple):
+    """The sections of a text. `start` is the index of the first line of the return; `repeated` are further ones."""
+
+    start: int
+    by_header: dict[str, Section]
+    repeated: tuple[Section, ...]
+    preamble: bool
+    """Text or other headings stand before the first section."""
+
+
+def header_of(text: str) -> str | None:
+    """Which of the four headers a heading means, however it is spelled; None for any other heading."""
+    if len(text) > _MAX_HEADING or "`" in text:
+        return None
+    letters = _NOT_LETTERS.sub("", text.casefold())
+    return _LETTERS.get(letters) or _NEARLY.get(letters)
+
+
+def may_be_return(text: str) -> bool:
+    """A cheap look that turns away nearly every other Markdown text: its first heading is none of the four.
+
+    It lets through what `find_sections` has to decide.
+    """
+    if "#" not in text:
+        return False
+    if "runtime_" in text or "RUNTIME_" in text:
+        return True
+    fenced = ""
+    for match in _MARKED_LINE.finditer("\n" + text):
+        line = match[1]
+        mark = line.lstrip(" ")[0]
+        if mark != "#":
+            fenced = after_fence(line, fenced)
+        elif not fenced:
+            found = heading(line, 0)
+            if found is not None and (found.level > 1 or header_of(found.text) is not None):
+                return header_of(found.text) is not None
+    return False
+
+
+def find_sections(lines: list[str], *, embedded: bool = False) -> Sections | None:
+    """The sections of a return, None where the text is none.
+
+    A file must begin with them; in the text that a subagent returned (`embedded`) anything may stand before.
+    """
+    start = after_front_matter(lines)
+    found = headings(lines, start)
+    named = [(header_of(each.text), each) for each in found]
+    if not any(header for header, _ in named):
+        return None
+    sections = _arranged(lines, named, start)
+    if embedded:
+        sections = _without_frame(lines, sections)
+    if _is_return(lines, named, sections, embedded=embedded):
+        return sections
+    return None
+
+
+def _arranged(lines: list[str], named: list[tuple[str | None, Heading]], start: int) -> Sections:
+    by_header: dict[str, Section] = {}
+    repeated: list[Section] = []
+    for index, (header, marked) in enumerate(named):
+        if header is None:
+            continue
+        behind = len(lines)
+        for later_header, later in named[index + 1 :]:
+            if later_header is not None or later.level <= marked.level:
+                behind = later.line
+                break
+        section = Section(header, marked, marked.line + 1, behind)
+        if header in by_header:
+            repeated.append(section)
+        else:
+            by_header[header] = section
+    while start < len(lines) - 1 and not lines[start].strip():
+        start += 1
+    first = min(section.heading.line for section in by_header.values())
+    titles = 0
+    preamble = False
+    for index in range(start, first):
+        line = lines[index]
+        if line.strip():
+            titles += line.startswith("# ")
+            preamble = preamble or not line.startswith("# ")
+    return Sections(start, by_header, tuple(repeated), preamble or titles > 1)
+
+
+def _without_frame(lines: list[str], sections: Sections) -> Sections:
+    """The sections without what an agent's program wrote behind them: closing tags, and a remark after a gap."""
+    last = max(sections.by_header.values(), key=lambda section: section.first)
+    behind = last.behind
+    if last.header == ATTESTATION:
+        after_blank = False
+        for index in range(last.first, last.behind):
+            line = lines[index]
+            remark = after_blank and bullet(line) is None and entry(line) is None
+            if _TAG.match(line) or (line.strip() and remark):
+                behind = index
+                break
+            after_blank = not line.strip()
+    else:
+        while behind > last.first and (not lines[behind - 1].strip() or _TAG.match(lines[behind - 1])):
+            behind -= 1
+    return sections._replace(by_header={**sections.by_header, last.header: last._replace(behind=behind)})
+
+
+def unframed(lines: list[str]) -> list[str]:
+    """The lines without what a program puts around a return: tags before a header, and an indentation of all of it.
+
+    Behind an indented return nothing is left. Line numbers stay.
+    """
+    lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
+    for index, line in enumerate(lines):
+        if line[:1] == "#":
+            break
+        found = heading(line, index) if line[:1] == " " and "#" in line else None
+        if found is not None and header_of(found.text) is not None:
+            indent = line[: len(line) - len(line.lstrip(" "))]
+            behind = index
+            while behind < len(lines) and (lines[behind].startswith(indent) or not lines[behind].strip()):
+                behind += 1
+            return lines[:index] + [each.removeprefix(indent) for each in lines[index:behind]]
+    return lines
+
+
+def _is_return(
+    lines: list[str], named: list[tuple[str | None, Heading]], sections: Sections, *, embedded: bool
+) -> bool:
+    by_header = sections.by_header
+    others = [other for header, other in named if header is None and other.level > 1]
+    first_named = min(section.heading.line for section in by_header.values())
+    before = [other for other in others if other.line < first_named]
+    status = by_header.get(STATUS)
+    attestation = by_header.get(ATTESTATION)
+    begins_with_sections = embedded or not before
+    if begins_with_sections and status is not None and (embedded or status.heading.line == first_named):
+        state = _state(lines, status.first, status.behind)
+        if state is not None and (len(by_header) > 1 or _tells_a_state(state, lines, status)):
+            return True
+    attested = attestation is not None and _has_attestation_key(lines, attestation.first, attestation.behind)
+    if begins_with_sections and len(by_header) >= 3:
+        stated = status is not None and _state(lines, status.first, status.behind) is not None
+        return stated or attested or _has_attestation_key(lines, first_named, len(lines))
+    if attested and len(by_header) >= 2:
+        # Without `## Status`, or with one whose name nobody would recognise, the state stands before the others.
+        return begins_with_sections or _state(lines, sections.start, first_named) is not None
+    return False
+
+
+def _state(lines: list[str], first: int, behind: int) -> str | None:
+    """The value of a `state` key among these lines, None where there is none."""
+    for index in range(first, behind):
+        line = lines[index]
+        if "state" in line.lower():
+            found = entry(line)
+            if found is not None and found.key.lower() == "state":
+                return found.value
+    return None
+
+
+def _tells_a_state(state: str, lines: list[str], status: Section) -> bool:
+    """With no other section there, `state` must be one of ours, or cut off in one, or have a summary beside it."""
+    word = state.upper()
+    if any(known.startswith(word) for known in STATES) and (word or status.behind == len(lines)):
+        return True
+    entries = (entry(lines[index]) for index in range(status.first, status.behind))
+    return any(found is not None and found.key.lower() == "summary" for found in entries)
+
+
+def _has_attestation_key(lines: list[str], first: int, behind: int) -> bool:
+    return any(is_attestation_key(lines[index]) for index in range(first, behind))
+
+
+def is_attestation_key(line: str) -> bool:
+    """Whether a line holds one of the attestation's required keys."""
+    if "_" not in line:
+        return False
+    found = entry(line)
+    return found is not None and found.key.lower() in (*TEXT_KEYS, *FILE_KEYS)

@@ -1,0 +1,96 @@
+"""The checklist that a child is given: `- [ ]` pending, `- [-]` in progress, `- [x]` done, in execution order."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.contracts.validation import MAX_ENTRIES
+from agentwatch.contracts.wording import brief
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.findings import Judgement
+
+_ITEM: Final = re.compile(
+    r"(?P<indent>[ \t]*)(?P<marker>[-*+]|\d{1,3}[.)])[ \t]+\[(?P<mark>[^\]\[]{0,2})\](?!\()[ \t]*(?P<text>.*)\Z",
+    re.DOTALL,
+)
+_SECOND: Final = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
+_BULLET: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
+_PHASE: Final = re.compile(r"([A-Z][A-Z0-9]*(?:[ _/-][A-Z0-9]+)*):[ \t]+(?=\S)")
+_STATUSES: Final = {
+    " ": TodoStatus.PENDING,
+    "-": TodoStatus.IN_PROGRESS,
+    "x": TodoStatus.DONE,
+    "X": TodoStatus.DONE,
+}
+
+
+def first_item(lines: list[str], start: int = 0) -> int | None:
+    """Index of the first line that is a checklist item, None where there is none."""
+    for index in range(start, len(lines)):
+        if "[" in lines[index] and _ITEM.match(lines[index]):
+            return index
+    return None
+
+
+def read_checklist(
+    lines: list[str], start: int, judgement: Judgement, *, alone: bool, first_line: int = 1
+) -> tuple[Todo, ...]:
+    """The items from line index `start` on.
+
+    `alone`: the file is nothing but the checklist, so that every line is judged; headings structure it and are left
+    aside. Otherwise the list ends at a heading, or at text behind an empty line.
+    """
+    found: list[Todo] = []
+    out_of_order = False
+    in_list = alone
+    after_blank = False
+    for index in range(start, len(lines)):
+        text = lines[index]
+        if not text.strip():
+            after_blank = True
+            continue
+        line = first_line + index
+        match = _ITEM.match(text) if "[" in text else None
+        if match is not None:
+            if len(found) == MAX_ENTRIES:
+                judgement.add_at("DOC009", line, key="The checklist", limit=MAX_ENTRIES)
+                break
+            item = _item(match, line, judgement)
+            pending_before = any(todo.status is TodoStatus.PENDING for todo in found) if not out_of_order else False
+            if item.status is TodoStatus.DONE and pending_before:
+                out_of_order = True
+                judgement.add_at("TOD006", line)
+            found.append(item)
+            in_list = True
+        elif _HEADING.match(text):
+            in_list = alone
+        elif in_list and (alone or not after_blank or _BULLET.match(text)):
+            judgement.add_at("TOD001", line)
+        else:
+            in_list = False
+        after_blank = False
+    return tuple(found)
+
+
+def _item(match: re.Match[str], line: int, judgement: Judgement) -> Todo:
+    mark, text = match["mark"], match["text"].strip()
+    if mark not in _STATUSES:
+        judgement.add_at("TOD002", line, mark=mark if mark.isprintable() else "?")
+    elif mark == "X":
+        judgement.add_at("TOD003", line)
+    if not text:
+        judgement.add_at("TOD004", line)
+    elif _SECOND.search(text):
+        judgement.add_at("TOD005", line)
+    if match["indent"]:
+        judgement.add_at("TOD007", line)
+    if match["marker"] != "-":
+        judgement.add_at("TOD008", line, marker=match["marker"])
+    phase = _PHASE.match(text)
+    if phase is not None:
+        text = text[phase.end() :]
+    return Todo(brief(text) or "", _STATUSES.get(mark, TodoStatus.PENDING), phase[1] if phase else None, line)

@@ -1,0 +1,181 @@
+"""Tolerant reading, strict judging: a strict pydantic model always results, and each of its errors is one rule.
+
+A contract declares, beside its model, which rule each fault breaks: a fault is a place with list indices written `*`
+and a kind. What the model refuses is pruned, leaf by leaf, until the rest validates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agentwatch.contracts.findings import Judgement
+    from agentwatch.contracts.json_scan import Location
+
+from agentwatch.contracts.findings import shown
+
+Kind = Literal["missing", "type", "value", "case", "range", "empty"]
+"""missing: a required key is not there. type: another JSON type. value: not one of the allowed words. case: an
+allowed word in other letters. range: a number outside its range. empty: an empty string where text is required."""
+
+Pattern = tuple[str, ...]
+Faults = dict[tuple[Pattern, Kind], str]
+
+MAX_ENTRIES: Final = 1_000
+"""Entries of one list that are read and judged."""
+
+_DROP: Final = object()
+
+
+class Contracted(BaseModel):
+    """Base of all models: strict, immutable, no NaN, every field optional, unknown keys left aside."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False, extra="ignore")
+
+
+AnyModel = TypeVar("AnyModel", bound=Contracted)
+
+
+class Schema:
+    """A contract's faults, arranged for looking up. `choices` are the allowed words by place."""
+
+    __slots__ = ("choices", "faults", "not_empty", "required")
+
+    def __init__(self, faults: Faults, choices: Mapping[Pattern, tuple[str, ...]] | None = None) -> None:
+        self.faults: Final = faults
+        self.choices: Final = dict(choices or {})
+        self.required: Final[dict[Pattern, list[tuple[str, str]]]] = {}
+        self.not_empty: Final[dict[Pattern, list[tuple[str, str]]]] = {}
+        for (pattern, kind), rule in faults.items():
+            if kind == "missing":
+                self.required.setdefault(pattern[:-1], []).append((pattern[-1], rule))
+            elif kind == "empty":
+                self.not_empty.setdefault(pattern[:-1], []).append((pattern[-1], rule))
+
+
+def validated(model: type[AnyModel], raw: dict[str, Any], schema: Schema, judgement: Judgement) -> AnyModel:
+    """The model of `raw`, without whatever broke a rule; every rule broken is noted in `judgement`."""
+    raw = _bounded(raw, judgement)
+    judge_required(raw, schema, judgement)
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        pruned = _pruned(raw, _edits(error, schema, judgement))
+    return model.model_validate(pruned)
+
+
+def judge_required(raw: dict[str, Any], schema: Schema, judgement: Judgement) -> None:
+    """Note required keys that are missing, null (a wrong type) or, where that counts, empty."""
+    for pattern, keys in schema.required.items():
+        for location, container in _matching(raw, pattern):
+            for key, rule in keys:
+                if key not in container:
+                    judgement.add(rule, location)
+                elif container[key] is None:
+                    wrong = schema.faults.get(((*pattern, key), "type"))
+                    if wrong is not None:
+                        judgement.add(wrong, (*location, key), value="null")
+    for pattern, keys in schema.not_empty.items():
+        for location, container in _matching(raw, pattern):
+            for key, rule in keys:
+                value = container.get(key)
+                if isinstance(value, str) and not value.strip():
+                    judgement.add(rule, (*location, key))
+
+
+def _matching(raw: Any, pattern: Pattern) -> Iterator[tuple[Location, dict[str, Any]]]:
+    """The objects at a pattern, with their locations."""
+    found: list[tuple[Location, Any]] = [((), raw)]
+    for step in pattern:
+        if step == "*":
+            found = [
+                ((*location, index), entry)
+                for location, value in found
+                if isinstance(value, list)
+                for index, entry in enumerate(value)
+            ]
+        else:
+            found = [
+                ((*location, step), value[step])
+                for location, value in found
+                if isinstance(value, dict) and step in value
+            ]
+    for location, value in found:
+        if isinstance(value, dict):
+            yield location, value
+
+
+def _bounded(raw: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
+    """`raw` with its lists cut to MAX_ENTRIES: a million wrong entries are not worth a second of anybody's time."""
+    for key, value in raw.items():
+        if isinstance(value, list) and len(value) > MAX_ENTRIES:
+            judgement.add("DOC009", (key,), key=shown(key), limit=MAX_ENTRIES)
+            raw = {**raw, key: value[:MAX_ENTRIES]}
+        elif isinstance(value, dict):
+            for inner_key, inner in value.items():
+                if isinstance(inner, list) and len(inner) > MAX_ENTRIES:
+                    judgement.add("DOC009", (key, inner_key), key=shown(inner_key), limit=MAX_ENTRIES)
+                    raw = {**raw, key: {**raw[key], inner_key: inner[:MAX_ENTRIES]}}
+    return raw
+
+
+def _edits(error: ValidationError, schema: Schema, judgement: Judgement) -> dict[Location, Any]:
+    """What to do at each place that the model refused: drop it, or put the word that was meant."""
+    edits: dict[Location, Any] = {}
+    for item in error.errors(include_url=False, include_context=False):
+        location: Location = item["loc"]
+        value = item["input"]
+        pattern: Pattern = tuple("*" if isinstance(step, int) else step for step in location)
+        edits[location] = _DROP
+        kind = _kind(item["type"], value)
+        if kind == "value":
+            meant = next((word for word in schema.choices[pattern] if word.casefold() == value.casefold()), None)
+            if meant is not None and (pattern, "case") in schema.faults:
+                kind = "case"
+                edits[location] = meant
+                judgement.add(schema.faults[pattern, kind], location, value=shown(value), meant=meant)
+                continue
+        judgement.add(schema.faults[pattern, kind], location, key=pattern[-1], value=shown(value))
+    return edits
+
+
+def _kind(error: str, value: object) -> Kind:
+    if error == "literal_error":
+        return "value" if isinstance(value, str) else "type"
+    if error in ("greater_than_equal", "less_than_equal", "finite_number"):
+        return "range"
+    return "type"
+
+
+def _pruned(raw: dict[str, Any], edits: Mapping[Location, Any]) -> Any:
+    """A copy of `raw` with the edits made; only what is changed is copied."""
+    tree: dict[Any, Any] = {}
+    for location, edit in edits.items():
+        node = tree
+        for step in location[:-1]:
+            node = node.setdefault(step, {})
+        node[location[-1]] = edit
+    return _edited(raw, tree)
+
+
+def _edited(value: Any, tree: dict[Any, Any]) -> Any:
+    # As deep as the models are, four levels at most: recursion is safe here.
+    if isinstance(value, list):
+        entries = [_step(entry, tree[index]) if index in tree else entry for index, entry in enumerate(value)]
+        return [entry for entry in entries if entry is not _DROP]
+    copy = dict(value)
+    for key, edit in tree.items():
+        made = _step(copy[key], edit)
+        if made is _DROP:
+            del copy[key]
+        else:
+            copy[key] = made
+    return copy
+
+
+def _step(value: Any, edit: Any) -> Any:
+    return _edited(value, edit) if isinstance(edit, dict) else edit

@@ -1,0 +1,251 @@
+"""The linter face: findings of files printed for people, for programs and for GitHub, and the rules behind them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentwatch.contracts.catalogue.rule import Rule
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.rules import RULES as CONTRACT_RULES
+from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
+from agentwatch.errors import UsageError
+from agentwatch.sources.files.names import looks_like_ours, to_path
+from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
+from agentwatch.sources.files.rules import RULES as FILE_RULES
+from agentwatch.sources.files.scan import scan_candidates
+from agentwatch.text import clean, complain, say
+
+RULES: Final[dict[str, Rule]] = {**CONTRACT_RULES, **{rule.id: rule for rule in FILE_RULES}}
+"""Every rule that `check` can report, by id."""
+
+_EXCERPT: Final = 100
+_WIDTH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file to check: the path to show, where reading it starts, and its name from there."""
+
+    path: str
+    root: str
+    relative: str
+    explicit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What was found in one file. `contract` and `state` are None where it could not be read."""
+
+    path: str
+    contract: Contract | None
+    state: str | None
+    findings: tuple[Finding, ...]
+    lines: tuple[str, ...] = ()
+
+
+def check(paths: Sequence[str], output: str = "text") -> int:
+    """Check files, and what looks like a handoff or return in directories; print the findings.
+
+    `output` is "text", "json" or "github". Returns 1 where there is an error finding, else 0. Raises UsageError for a
+    path that is not there.
+    """
+    checked: list[_Checked] = []
+    for file in _files(paths):
+        found = _check_file(file)
+        if found is not None:
+            checked.append(found)
+        elif file.explicit and output == "text":
+            complain(f"{clean(file.path)}: follows none of the contracts, not checked")
+    if output == "json":
+        _print_json(checked)
+    elif output == "github":
+        _print_github(checked)
+    else:
+        _print_text(checked)
+    errors = any(finding.severity is Severity.ERROR for file in checked for finding in file.findings)
+    return 1 if errors else 0
+
+
+def list_rules(output: str = "text") -> int:
+    """Print all rules: "text" is a table, "json" a list with every field. Returns 0."""
+    if output == "json":
+        say(json.dumps({"rules": [_rule_fields(rule) for rule in RULES.values()]}, indent=2))
+        return 0
+    width = max(len(rule.title) for rule in RULES.values())
+    for rule in RULES.values():
+        contract = rule.contract or "any"
+        say(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}")
+    return 0
+
+
+def explain(rule_id: str) -> int:
+    """Print why a rule is there, with a right and a wrong example. Returns 0; raises UsageError for an unknown id."""
+    rule = RULES.get(rule_id.upper())
+    if rule is None:
+        near = difflib.get_close_matches(rule_id.upper(), RULES, n=3, cutoff=0.6)
+        hint = f"did you mean {', '.join(near)}?" if near else "`agentwatch rules` lists them"
+        raise UsageError(f"there is no rule {clean(rule_id, 40)}; {hint}")
+    say(f"{rule.id} {rule.title} ({rule.severity})")
+    say(f"{rule.contract or 'any contract'}, {rule.section}")
+    say("")
+    say(textwrap.fill(rule.why, _WIDTH))
+    for heading, example in (("Right", rule.right), ("Wrong", rule.wrong)):
+        if example:
+            say("")
+            say(f"{heading}:")
+            say(textwrap.indent(example, "    "))
+    return 0
+
+
+def _files(paths: Sequence[str]) -> Iterator[_File]:
+    """The files to check, each once, those of a directory in the order of their names."""
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError(f"{clean(path)}: no such file or directory")
+    seen: set[str] = set()
+    for path in paths:
+        if Path(path).is_dir() and not Path(path).is_symlink():
+            found = [_below(path, relative) for relative in sorted(scan_candidates(path))]
+        else:
+            found = [_alone(path)]
+        for file in found:
+            place = f"{file.root}/{file.relative}"
+            if place not in seen:
+                seen.add(place)
+                yield file
+
+
+def _below(directory: str, relative: str) -> _File:
+    shown = to_path(relative if directory == "." else str(Path(directory) / relative))
+    return _File(shown, os.path.realpath(directory), relative, explicit=False)
+
+
+def _alone(path: str) -> _File:
+    file = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link, which must not be read
+    return _File(to_path(path), os.path.realpath(file.parent), file.name, explicit=True)
+
+
+def _check_file(file: _File) -> _Checked | None:
+    try:
+        text = read_file(file.root, file.relative)
+    except FileRefusedError as refused:
+        if file.explicit or looks_like_ours(file.relative):
+            return _Checked(file.path, None, None, (refused.finding,))
+        return None
+    except FileNotFoundError:
+        # Deleted since it was listed: there is nothing to check any more.
+        return None
+    reading = read_document(text.text, file.path)
+    if reading is None:
+        return None
+    findings = _findings(text, reading)
+    lines = tuple(text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")) if findings else ()
+    return _Checked(file.path, reading.contract, _state(reading), findings, lines)
+
+
+def _findings(text: FileText, reading: Reading) -> tuple[Finding, ...]:
+    """The findings of the file and of the document; that it is not UTF-8 is said once."""
+    if any(finding.rule == "DOC003" for finding in reading.findings):
+        return reading.findings
+    return (*text.findings, *reading.findings)
+
+
+def _state(reading: Reading) -> str:
+    """The state of a task that has only this document: that of the delegation tree."""
+    if not isinstance(reading.document, Return):
+        return "submitted"
+    if reading.has_error or reading.document.outcome is None:
+        return "invalid"
+    return reading.document.outcome.value
+
+
+def _print_text(checked: list[_Checked]) -> None:
+    counts = {Severity.ERROR: 0, Severity.WARNING: 0}
+    for file in checked:
+        for finding in file.findings:
+            counts[finding.severity] += 1
+            place = clean(file.path) + (f":{finding.line}" if finding.line else "")
+            say(f"{place}: {finding.rule} {finding.severity} {clean(finding.message)}")
+            for line in _excerpt(file.lines, finding.line):
+                say(line)
+    noun = "file" if len(checked) == 1 else "files"
+    if not any(counts.values()):
+        say(f"{len(checked)} {noun} checked, nothing found")
+        return
+    errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
+    say(
+        f"{len(checked)} {noun} checked: {errors} error{'' if errors == 1 else 's'}, "
+        f"{warnings} warning{'' if warnings == 1 else 's'}"
+    )
+
+
+def _excerpt(lines: tuple[str, ...], number: int | None) -> list[str]:
+    """The line of the file, safe to show, and a mark below what stands in it."""
+    if number is None or not 1 <= number <= len(lines):
+        return []
+    shown = clean(lines[number - 1].rstrip(), _EXCERPT)
+    gutter = " " * len(str(number))
+    text = shown.lstrip(" ")
+    indent = len(shown) - len(text)
+    return [f"  {number} | {shown}", f"  {gutter} | {' ' * indent}{'^' * max(len(text), 1)}"]
+
+
+def _print_json(checked: list[_Checked]) -> None:
+    files = [
+        {
+            "path": file.path,
+            "contract": file.contract,
+            "state": file.state,
+            "findings": [
+                {
+                    "rule": finding.rule,
+                    "severity": finding.severity,
+                    "message": finding.message,
+                    "path": file.path,
+                    "line": finding.line,
+                }
+                for finding in file.findings
+            ],
+        }
+        for file in checked
+    ]
+    # ASCII only: foreign characters reach the reader as escapes, the terminal never.
+    say(json.dumps({"files": files}, indent=2))
+
+
+def _print_github(checked: list[_Checked]) -> None:
+    for file in checked:
+        for finding in file.findings:
+            line = f",line={finding.line}" if finding.line else ""
+            path = _property(clean(file.path))
+            title = _property(finding.rule)
+            say(f"::{finding.severity} file={path}{line},title={title}::{_data(clean(finding.message))}")
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _rule_fields(rule: Rule) -> dict[str, str | None]:
+    return {
+        "id": rule.id,
+        "contract": rule.contract,
+        "severity": rule.severity,
+        "section": rule.section,
+        "title": rule.title,
+        "message": rule.message,
+        "why": rule.why,
+        "right": rule.right,
+        "wrong": rule.wrong,
+    }

@@ -1,0 +1,83 @@
+"""Walking a workspace: directories pruned before they are entered, symbolic links never followed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from agentwatch.sources.files.names import is_candidate, pruning
+from agentwatch.sources.files.settings import DEFAULT_PRUNED
+
+_OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Fingerprint = tuple[int, int, int, int, int]
+"""What tells that a file or directory changed without reading it: (mtime_ns, ctime_ns, size, inode, device).
+
+The ctime is in it because nobody can set it: a rewrite of the same size that restores the mtime is noticed.
+"""
+
+
+def fingerprint(status: os.stat_result) -> Fingerprint:
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
+
+
+@dataclass(slots=True)
+class Listing:
+    """One directory as it was listed. `fingerprint` was taken before its entries were read."""
+
+    fingerprint: Fingerprint
+    directories: dict[str, int] = field(default_factory=dict)
+    """Names of the directories to enter, with their inode."""
+    candidates: dict[str, int] = field(default_factory=dict)
+    """Names of the files worth reading (of whatever kind: links, pipes too), with their inode."""
+
+
+def list_directory(path: str, is_pruned: Callable[[str], bool]) -> Listing:
+    """List one directory, given as an absolute path. Raises OSError; a symbolic link is NotADirectoryError."""
+    descriptor = os.open(path, _OPEN_DIRECTORY)
+    try:
+        listing = Listing(fingerprint(os.fstat(descriptor)))
+        directories, candidates = listing.directories, listing.candidates
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                name = entry.name
+                if is_candidate(name):
+                    if not entry.is_dir(follow_symlinks=False):
+                        candidates[name] = entry.inode()
+                        continue
+                elif not entry.is_dir(follow_symlinks=False):
+                    continue
+                if not is_pruned(name):
+                    directories[name] = entry.inode()
+    finally:
+        os.close(descriptor)
+    return listing
+
+
+def walk(root: str, is_pruned: Callable[[str], bool], below: str = "") -> Iterator[tuple[str, Listing | OSError]]:
+    """Every directory of a workspace from `below` on, each path relative to `root` ("" is the root itself).
+
+    A directory is yielded right after it was listed and before those in it are. One that cannot be listed comes with
+    its error.
+    """
+    prefix = root if root.endswith("/") else root + "/"
+    pending = [below]
+    while pending:
+        path = pending.pop()
+        try:
+            listing = list_directory(prefix + path, is_pruned)
+        except OSError as error:
+            yield path, error
+            continue
+        yield path, listing
+        pending.extend([f"{path}/{name}" if path else name for name in listing.directories])
+
+
+def scan_candidates(root: os.PathLike[str] | str, pruned: frozenset[str] = DEFAULT_PRUNED) -> Iterator[str]:
+    """The files worth reading, as paths relative to `root`, in no order; what cannot be listed is left out."""
+    for path, listing in walk(os.path.realpath(root), pruning(pruned)):
+        if isinstance(listing, Listing):
+            for name in listing.candidates:
+                yield f"{path}/{name}" if path else name

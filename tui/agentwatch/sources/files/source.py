@@ -1,0 +1,110 @@
+"""The files source: what is in a workspace now, once or from now on."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from agentwatch.contracts.shapes import Reading
+from agentwatch.delegation.observation import Observation
+from agentwatch.errors import WorkspaceError
+from agentwatch.sources.files.catalogue import Catalogue, Reader
+from agentwatch.sources.files.content import ContentStore
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.watch import open_backend
+from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher
+from agentwatch.sources.health import Batch, Health
+
+_JOIN_SECONDS: Final = 1.0
+_RECHECK_SECONDS: Final = 0.05
+
+
+class FilesSource:
+    """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
+
+    `read_document` recognises a document in a text, given with its path; by default that of the contracts.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        settings: FilesSettings | None = None,
+        *,
+        read_document: Reader | None = None,
+        open_backend: OpenBackend = open_backend,
+    ) -> None:
+        self._root = os.path.realpath(root)
+        self._settings = settings or FilesSettings()
+        self._read_document = read_document
+        self._open_backend = open_backend
+        self._contents = ContentStore()
+        self._watcher: Watcher | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, emit: Emit) -> None:
+        """Begin. `emit` is called in the source's thread with every batch, the first one right away and empty.
+
+        Once `emit` raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends.
+        """
+        self._watcher = Watcher(
+            self._root,
+            self._settings,
+            read_document=self._read_document or _recognise,
+            contents=self._contents,
+            emit=emit,
+            open_backend=self._open_backend,
+        )
+        self._thread = threading.Thread(target=self._watcher.run, name="agentwatch-files", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, within a second."""
+        if self._watcher is not None and self._thread is not None:
+            self._watcher.wake()
+            self._thread.join(_JOIN_SECONDS)
+
+    def content(self, digest: str) -> str | None:
+        """The text of a document that was emitted with this digest, None where it is no longer kept. Any thread."""
+        return self._contents.get(digest)
+
+
+def scan_once(root: Path, settings: FilesSettings | None = None, *, read_document: Reader | None = None) -> Batch:
+    """What a workspace holds now, in the order in which it was written. Raises WorkspaceError where there is none.
+
+    Half-written files are given the time to be completed that watching gives them.
+    """
+    resolved = os.path.realpath(root)
+    if not os.path.isdir(resolved):  # noqa: PTH112  the name may be no text
+        raise WorkspaceError(f"{root} is no directory. Give the directory in which the agents work.")
+    catalogue = Catalogue(
+        resolved,
+        settings or FilesSettings(),
+        read_document or _recognise,
+        watch=_ignore,
+        unwatch=_ignore,
+        contents=ContentStore(),
+    )
+    catalogue.scan()
+    observations: list[Observation] = []
+    while True:
+        while catalogue.waiting:
+            observations += catalogue.drain(time.monotonic() + 1.0)
+        if not catalogue.withheld:
+            break
+        time.sleep(_RECHECK_SECONDS)
+        catalogue.mark_withheld()
+    return Batch(tuple(observations), Health("live", "Looked once", catalogue.directories, catalogue.files))
+
+
+def _ignore(_path: str) -> None:
+    """Nothing watches when everything is looked at once."""
+
+
+def _recognise(text: str, path: str) -> Reading | None:
+    # In the source's thread: the models of the contracts take as long to load as a screen to appear.
+    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+
+    return read_document(text, path)

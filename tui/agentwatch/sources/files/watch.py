@@ -1,0 +1,109 @@
+"""Waiting until something happens in a set of directories: one protocol, and what implements it everywhere.
+
+Events are hints. A backend may miss some without knowing; whoever waits compares with the disk from time to time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from agentwatch.sources.files.settings import FilesSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a backend noticed. `paths` are names relative to the root; `lost`: there was more than they tell."""
+
+    paths: frozenset[str] = frozenset()
+    lost: bool = False
+
+
+NOTHING: Final = Changes()
+
+
+class WatchError(Exception):
+    """The system does not let us watch (any more); the message says why and what to do, for the operator."""
+
+
+class Backend(Protocol):
+    """One way to wait for changes. Paths are relative to the root, "" is the root itself.
+
+    All but `wake` belong to one thread. `watch` and `wait` raise
+    WatchError once this way does not work any more.
+    """
+
+    polls: bool
+    """Nothing is ever reported: whoever waits has to look for himself."""
+
+    def watch(self, path: str) -> None:
+        """Report what happens right in this directory from now on; calling it again renews a watch that died."""
+
+    def unwatch(self, path: str) -> None:
+        """The directory is no longer of interest."""
+
+    def wait(self, timeout: float) -> Changes:
+        """Changes since the last call, at once where there are some, else after at most `timeout` seconds."""
+
+    def wake(self) -> None:
+        """End the present and every later wait at once. Any thread may call it."""
+
+    def close(self) -> None:
+        """Give back what the system gave."""
+
+
+def open_backend(root: str, settings: FilesSettings) -> Backend:
+    """The best backend for this machine and these settings. Raises WatchError with the reason where there is none."""
+    if settings.force_polling:
+        raise WatchError("Polling, as configured")
+    if _polling_is_forced():
+        raise WatchError("Polling, because WATCHFILES_FORCE_POLLING is set")
+    # Loaded here, in the thread that watches: watchfiles takes as long to load as a screen to appear, and inotify is
+    # not everywhere.
+    if sys.platform == "linux":
+        from agentwatch.sources.files.inotify_backend import InotifyBackend  # noqa: PLC0415
+
+        return InotifyBackend(root)
+    from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend  # noqa: PLC0415
+
+    return WatchfilesBackend(root)
+
+
+def _polling_is_forced() -> bool:
+    """The same reading of the variable as watchfiles has."""
+    value = os.environ.get("WATCHFILES_FORCE_POLLING", "")
+    return value != "" and value.lower() not in {"false", "disable", "disabled"}
+
+
+class PollingBackend:
+    """No events at all."""
+
+    polls = True
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+
+    def watch(self, path: str) -> None:
+        """Nothing to set up."""
+
+    def unwatch(self, path: str) -> None:
+        """Nothing to give back."""
+
+    def wait(self, timeout: float) -> Changes:
+        self._woken.wait(timeout)
+        return NOTHING
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def why_polling(error: OSError, limit: str) -> str:
+    """The sentence for the operator when the system gives no more watches; `limit` is the setting to raise."""
+    words = os.strerror(error.errno) if error.errno else str(error)
+    return f"Polling, because the system gives no more file watches ({words}). Raise {limit}, or prune directories"

@@ -1,0 +1,268 @@
+"""The work of the source's thread: events, sweeps, withheld files, and the root that comes and goes."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from agentwatch.delegation.observation import Observation
+from agentwatch.sources.files.catalogue import Catalogue, Reader
+from agentwatch.sources.files.content import ContentStore
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.sweeps import Sweeps
+from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
+from agentwatch.sources.health import Batch, Health, Mode
+
+_SLICE_SECONDS: Final = 0.006
+"""Work between two batches: what was found is on screen before the rest is looked at."""
+
+_FIRST_SLICE_SECONDS: Final = 0.05
+"""The same for the first scan: fewer and larger batches cost the receiver less."""
+
+_TURN_SECONDS: Final = 0.05
+"""Work between two looks at the events, so that they do not pile up behind a backlog."""
+
+_ROOT_SECONDS: Final = 0.5
+"""How often the root is compared with what is watched: no event tells that another was put in its place. Also how
+often mere counts are told."""
+
+_SOON_SECONDS: Final = 0.3
+"""After an event its directory is compared with the disk: in a burst, events get lost."""
+
+_ACTIVE_SECONDS: Final = 1.0
+"""After an event everything is compared with the disk."""
+
+_BURST: Final = 1_000
+"""So many paths at once come from a queue that may have run over."""
+
+_STALL_SECONDS: Final = 1.0
+"""Not to have looked at the events for so long (a stopped process, a slow disk) means the same."""
+
+_RESTART_SECONDS: Final = 2.0
+
+Emit = Callable[[Batch], None]
+OpenBackend = Callable[[str, FilesSettings], Backend]
+
+
+class Watcher:
+    """Watches one workspace while `run` runs. Only `wake` may be called from another thread."""
+
+    def __init__(
+        self,
+        root: str,
+        settings: FilesSettings,
+        *,
+        read_document: Reader,
+        contents: ContentStore,
+        emit: Emit,
+        open_backend: OpenBackend,
+    ) -> None:
+        self._root = root
+        self._settings = settings
+        self._emit = emit
+        self._open_backend = open_backend
+        self._stopping = threading.Event()
+        self._backend: Backend | None = None
+        self._catalogue = Catalogue(
+            root, settings, read_document, watch=self._watch, unwatch=self._unwatch, contents=contents
+        )
+        self._sweeps = Sweeps(self._catalogue)
+        self._touched: set[str] = set()
+        self._touched_at = 0.0
+        self._root_at = 0.0
+        self._events_at = time.monotonic()
+        self._scan_all = True
+        self._starting = True
+        self._polling = ""
+        self._trouble = ""
+        self._told: Health | None = None
+        self._told_at = 0.0
+
+    def wake(self) -> None:
+        """End `run` soon."""
+        self._stopping.set()
+        backend = self._backend
+        if backend is not None:
+            backend.wake()
+
+    def run(self) -> None:
+        """Watch until woken. Whatever fails is told in the health, and watching begins again."""
+        while not self._stopping.is_set():
+            try:
+                self._turn()
+            except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
+                self._recover(error)
+        if self._backend is not None:
+            self._backend.close()
+
+    def _turn(self) -> None:
+        """Wait for events, not longer than until something else is due, and do what there is to do."""
+        backend = self._backend or self._open()
+        now = time.monotonic()
+        if now >= self._root_at:
+            self._check_root(now)
+        timeout = self._timeout(time.monotonic())
+        try:
+            changes = backend.wait(timeout)
+        except WatchError as error:
+            self._poll_because(error)
+            return
+        now = time.monotonic()
+        stalled = now - self._events_at > timeout + _STALL_SECONDS
+        self._events_at = now
+        self._note(changes, now, lost=changes.lost or stalled)
+        self._sweeps.advance(polls=backend.polls)
+        self._catalogue.mark_due(now)
+        self._drain()
+
+    def _timeout(self, now: float) -> float:
+        if self._catalogue.waiting or self._sweeps.running:
+            return 0.0
+        times = [self._root_at, self._sweeps.next_at]
+        if self._touched:
+            times.append(self._touched_at)
+        due = self._catalogue.next_due
+        if due is not None:
+            times.append(due)
+        return max(0.0, min(times) - now)
+
+    def _note(self, changes: Changes, now: float, *, lost: bool) -> None:
+        if changes.paths:
+            self._catalogue.mark_changed(changes.paths)
+            if not self._touched:
+                self._touched_at = now + _SOON_SECONDS
+            self._touched.update(changes.paths)
+            self._sweeps.ask(now + _ACTIVE_SECONDS)
+        if lost or len(changes.paths) >= _BURST:
+            self._sweeps.drop()
+            self._sweeps.ask(now)
+        if self._touched and now >= self._touched_at:
+            self._catalogue.mark_around(self._touched)
+            self._touched = set()
+
+    def _drain(self) -> None:
+        """Look at what is marked, a slice after the other, for one turn at most."""
+        length = _FIRST_SLICE_SECONDS if self._starting else _SLICE_SECONDS
+        turn_ends = time.monotonic() + _TURN_SECONDS
+        while self._catalogue.waiting and not self._stopping.is_set():
+            now = time.monotonic()
+            if now >= turn_ends:
+                break
+            self._tell(self._catalogue.drain(now + length))
+        if self._catalogue.directories == 0:
+            # The root itself is gone: say so now, not with the next look at it.
+            self._check_root(time.monotonic())
+        if not self._catalogue.waiting and not self._trouble:
+            self._starting = False
+        self._tell([])
+
+    # The root
+
+    def _check_root(self, now: float) -> None:
+        self._root_at = now + _ROOT_SECONDS
+        try:
+            status = os.lstat(self._root)
+        except OSError as error:
+            self._lose_root(f"The workspace is gone ({os.strerror(error.errno or 0)}): waiting for it to return")
+            return
+        if not stat.S_ISDIR(status.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "a file"
+            self._lose_root(f"The workspace was replaced by {kind}: waiting for the directory to return")
+            return
+        self._trouble = ""
+        if self._scan_all or not self._catalogue.is_root(status):
+            self._tell([])
+            for _ in self._catalogue.scanning():
+                if self._stopping.is_set():
+                    return
+            self._scan_all = False
+            self._sweeps.ask(now + _ACTIVE_SECONDS)
+
+    def _lose_root(self, trouble: str) -> None:
+        self._trouble = trouble
+        self._scan_all = self._starting = True
+        self._sweeps.drop()
+        self._touched.clear()
+        self._tell(self._catalogue.forget_all())
+
+    # The backend
+
+    def _open(self) -> Backend:
+        try:
+            self._backend = self._open_backend(self._root, self._settings)
+        except WatchError as error:
+            self._poll_because(error)
+        return self._backend or PollingBackend()
+
+    def _poll_because(self, error: WatchError) -> None:
+        if self._backend is not None:
+            self._backend.close()
+        self._polling = str(error)
+        self._backend = PollingBackend()
+        self._sweeps.ask(time.monotonic())
+        if self._stopping.is_set():
+            self._backend.wake()
+
+    def _watch(self, path: str) -> None:
+        if self._backend is not None:
+            try:
+                self._backend.watch(path)
+            except WatchError as error:
+                self._poll_because(error)
+
+    def _unwatch(self, path: str) -> None:
+        if self._backend is not None:
+            self._backend.unwatch(path)
+
+    # What is told
+
+    def _tell(self, observations: list[Observation]) -> None:
+        """Emit a batch, unless it would tell nothing new."""
+        health = self._health()
+        now = time.monotonic()
+        if not observations and self._told is not None:
+            same = (health.mode, health.detail) == (self._told.mode, self._told.detail)
+            if health == self._told or (same and now < self._told_at + _ROOT_SECONDS):
+                return
+        if self._stopping.is_set():
+            return
+        self._told, self._told_at = health, now
+        try:
+            self._emit(Batch(tuple(observations), health))
+        except RuntimeError:
+            # The receiver's event loop is closed: nobody listens any more.
+            self._stopping.set()
+
+    def _health(self) -> Health:
+        unlisted = self._catalogue.unlisted
+        mode: Mode
+        if self._trouble:
+            mode, detail = "degraded", self._trouble
+        elif "" in unlisted:
+            mode, detail = "degraded", f"The workspace cannot be listed ({unlisted['']}): allow its user to read it"
+        elif self._starting:
+            mode, detail = "starting", "Looking through the workspace"
+        elif self._polling:
+            mode, detail = "polling", self._polling
+        else:
+            mode, detail = "live", "Changes are seen as they happen"
+        if unlisted and mode != "degraded":
+            path, reason = next(iter(unlisted.items()))
+            more = f" and {len(unlisted) - 1} more" if len(unlisted) > 1 else ""
+            detail += f"; cannot look into {path}{more} ({reason})"
+        return Health(mode, detail, self._catalogue.directories, self._catalogue.files)
+
+    def _recover(self, error: Exception) -> None:
+        """A file that cannot be handled is set aside. Anything else is told, and everything is scanned again."""
+        self._sweeps.drop()
+        if self._catalogue.set_aside(error):
+            return
+        self._trouble = f"Watching failed and is tried again ({type(error).__name__}: {error})"
+        self._tell([])
+        self._stopping.wait(_RESTART_SECONDS)
+        self._scan_all = True
+        self._root_at = 0.0

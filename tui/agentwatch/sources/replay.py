@@ -1,0 +1,252 @@
+"""Plays a session into a workspace: real files, written, amended, renamed and deleted at their times.
+
+The demo plays it against the clock; tests and pictures play it without waiting. The same script always leaves
+the same bytes under the same names.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Protocol
+
+from agentwatch.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _check(path: str) -> None:
+    parts = PurePosixPath(path).parts
+    if not parts or ".." in parts or PurePosixPath(path).is_absolute() or "\0" in path:
+        raise ValueError(f"{path!r} is no path inside the workspace; give a relative one without '..'")
+    if PureWindowsPath(path).drive or "\\" in path:
+        raise ValueError(f"{path!r} is no portable path; separate its parts with '/'")
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Puts `text` into the file, as UTF-8: by a rename, or in place, where readers can see it half done."""
+
+    path: str
+    text: str
+    atomic: bool = True
+
+    def __post_init__(self) -> None:
+        _check(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Puts `text` at the end of the file, in place."""
+
+    path: str
+    text: str
+
+    def __post_init__(self) -> None:
+        _check(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Removes the file, or the directory with all that is in it; nothing happens where there is none."""
+
+    path: str
+
+    def __post_init__(self) -> None:
+        _check(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Moves a file or a directory; a file that has the new name already is replaced."""
+
+    path: str
+    to: str
+
+    def __post_init__(self) -> None:
+        _check(self.path)
+        _check(self.to)
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory:
+    """Makes the directory and those above it."""
+
+    path: str
+
+    def __post_init__(self) -> None:
+        _check(self.path)
+
+
+Action = Write | Append | Delete | Rename | MakeDirectory
+"""Every path is relative to the workspace, with `/`; any other is refused with ValueError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action, `at_seconds` after the session began."""
+
+    at_seconds: float
+    action: Action
+
+
+def halves(at_seconds: float, path: str, text: str, pause_seconds: float) -> tuple[Step, Step]:
+    """Two steps that write a file as a slow writer does: until the pause is over it holds the first half."""
+    middle = len(text) // 2
+    return (
+        Step(at_seconds, Write(path, text[:middle], atomic=False)),
+        Step(at_seconds + pause_seconds, Append(path, text[middle:])),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The steps of a session in the order of their times; any other order is refused with ValueError."""
+
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        before = 0.0
+        for step in self.steps:
+            if not before <= step.at_seconds < math.inf:
+                raise ValueError(f"a step at {step.at_seconds} s follows one at {before} s; order them")
+            before = step.at_seconds
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the beginning to the last step."""
+        return self.steps[-1].at_seconds if self.steps else 0.0
+
+
+class Stop(Protocol):
+    """What `run` needs of a `threading.Event`."""
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class Player:
+    """Plays one script into one workspace, which is made where it does not exist.
+
+    It remembers how far it has played: a second call goes on from there. `speed` 2.0 plays twice as fast.
+    Playing and rewinding raise OSError where a file cannot be written or removed, and WorkspaceError where a
+    link leads out of the workspace.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        workspace: Path,
+        speed: float = 1.0,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not 0 < speed < math.inf:
+            raise ValueError(f"a speed of {speed} cannot be played; give a number above 0")
+        self._script = script
+        self._workspace = workspace
+        self._speed = speed
+        self._clock = clock
+        self._next = 0
+        self._position = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Every step has been played."""
+        return self._next == len(self._script.steps)
+
+    def run(self, stop: Stop) -> None:
+        """Plays what is left at its times, until the script ends or `stop` is set. Blocks its thread."""
+        began = self._clock() - self._position / self._speed
+        while not self.finished:
+            step = self._script.steps[self._next]
+            due = began + step.at_seconds / self._speed
+            if stop.wait(max(0.0, due - self._clock())):
+                return
+            self._play(step, None)
+
+    def play_all(self, until: float | None = None, started_at: float | None = None) -> None:
+        """Plays what is left without waiting, up to and including the second `until` of the script.
+
+        Files get the modification times they would have had if the session had begun at `started_at` (seconds
+        since the epoch); None lets it begin so that the moment played up to is now.
+        """
+        end = self._script.duration if until is None else until
+        if started_at is None:
+            started_at = time.time() - end
+        while not self.finished and self._script.steps[self._next].at_seconds <= end:
+            step = self._script.steps[self._next]
+            self._play(step, started_at + step.at_seconds)
+        self._position = max(self._position, end)
+
+    def rewind(self) -> None:
+        """Removes what the script puts into the workspace, nothing else; the next call plays from the start."""
+        made: set[PurePosixPath] = set()
+        for step in self._script.steps:
+            name = step.action.to if isinstance(step.action, Rename) else step.action.path
+            made.update((PurePosixPath(name), *PurePosixPath(name).parents[:-1]))
+        # Deepest first. A directory that holds something of somebody else stays.
+        for path in sorted(made, key=lambda path: (-len(path.parts), path)):
+            place = self._place(str(path))
+            if place.is_dir() and not place.is_symlink():
+                with suppress(OSError):
+                    place.rmdir()
+            else:
+                place.unlink(missing_ok=True)
+        self._next = 0
+        self._position = 0.0
+
+    def _place(self, path: str, *, follows: bool = False) -> Path:
+        """Where a path lies. `follows`: the action goes through a link of this name instead of replacing it."""
+        place = self._workspace / path
+        if not (place if follows else place.parent).resolve().is_relative_to(self._workspace.resolve()):
+            raise WorkspaceError(f"{path} leads out of {self._workspace} by a link; remove that link")
+        return place
+
+    def _play(self, step: Step, modified_at: float | None) -> None:
+        action = step.action
+        follows = isinstance(action, Append | MakeDirectory) or (isinstance(action, Write) and not action.atomic)
+        place = self._place(action.path, follows=follows)
+        match action:
+            case Write(text=text, atomic=atomic):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                _write(place, text.encode(), atomic=atomic, modified_at=modified_at)
+            case Append(text=text):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with place.open("ab") as file:
+                    file.write(text.encode())
+                _set_time(place, modified_at)
+            case Delete():
+                if place.is_dir() and not place.is_symlink():
+                    shutil.rmtree(place)
+                else:
+                    place.unlink(missing_ok=True)
+            case Rename(to=to):
+                target = self._place(to)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                # Whoever watches the demo may have deleted the file: then there is nothing to move.
+                with suppress(FileNotFoundError):
+                    place.replace(target)
+            case MakeDirectory():
+                place.mkdir(parents=True, exist_ok=True)
+        self._next += 1
+        self._position = step.at_seconds
+
+
+def _write(place: Path, content: bytes, *, atomic: bool, modified_at: float | None) -> None:
+    # The ending keeps watchers of *.json and *.md from taking the temporary file for a document.
+    file = place.with_name(f".{place.name}.writing") if atomic else place
+    file.write_bytes(content)
+    _set_time(file, modified_at)
+    if atomic:
+        file.replace(place)
+
+
+def _set_time(place: Path, modified_at: float | None) -> None:
+    if modified_at is not None:
+        os.utime(place, (modified_at, modified_at))
