@@ -39,7 +39,7 @@ class Scene:
         return self._seq
 
     def _see(self, path: str, document: Handoff | Return, ago: float, findings: Iterable[Finding] = ()) -> None:
-        digest = sha256(f"{path}{document}".encode()).hexdigest()
+        digest = sha256(f"{path}{document}".encode("utf-8", "surrogatepass")).hexdigest()
         self.observations.append(Seen(self._next(), NOW - ago, path, digest, document, tuple(findings)))
 
     def handoff(

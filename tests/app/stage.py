@@ -12,6 +12,7 @@ from textual.strip import Strip
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation
@@ -44,6 +45,15 @@ class Stage:
     @property
     def cursor(self) -> str | None:
         return self.tree.cursor_id
+
+    @property
+    def details(self) -> DetailsPane:
+        assert self.main.details is not None
+        return self.main.details
+
+    @property
+    def in_details(self) -> bool:
+        return self.details.has_focus_within
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait for a condition."""
@@ -101,6 +111,7 @@ async def stage(
     app = AgentwatchApp(monitor, clock)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot, source, scene)
+        await stage.until(lambda: stage.main.details)
         if first:
             await stage.until(lambda: stage.tree.row_count)
         if settled and health.mode != "starting":

@@ -57,7 +57,7 @@ async def _(s: Stage, key: str) -> None:
 @case("back")
 async def _(s: Stage, key: str) -> None:
     await s.press("enter")
-    assert s.main.details.has_focus_within
+    assert s.in_details
     await s.press(key)
     assert s.app.focused is s.tree
     await s.press("s")
@@ -69,7 +69,7 @@ async def _(s: Stage, key: str) -> None:
 @case("open")
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
-    assert s.main.details.has_focus_within
+    assert s.in_details
 
 
 @case("needs.next")
@@ -142,25 +142,25 @@ async def _(s: Stage, key: str) -> None:
 @case("tabs")
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
-    assert s.main.details.active == TABS[int(key) - 1][0]
+    assert s.details.active == TABS[int(key) - 1][0]
 
 
 @case("tab.next")
 async def _(s: Stage, key: str) -> None:
     await s.press("enter", key)
-    assert s.main.details.active == TABS[1][0]
+    assert s.details.active == TABS[1][0]
 
 
 @case("tab.previous")
 async def _(s: Stage, key: str) -> None:
     await s.press("enter", key)
-    assert s.main.details.active == TABS[-1][0]
+    assert s.details.active == TABS[-1][0]
 
 
 @case("focus.next")
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
-    assert s.main.details.has_focus_within
+    assert s.in_details
     await s.press(key)
     assert s.app.focused is s.tree
 
@@ -168,7 +168,7 @@ async def _(s: Stage, key: str) -> None:
 @case("focus.previous")
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
-    assert s.main.details.has_focus_within
+    assert s.in_details
 
 
 @case("fold.none")
@@ -335,6 +335,7 @@ def test_every_place_has_keys_in_its_footer(place: Place) -> None:
 
 async def test_the_footer_follows_the_operator() -> None:
     async with stage() as s:
+
         def footer() -> str:
             return s.text().splitlines()[-1]
 

@@ -9,6 +9,7 @@ from textual.selection import Selection
 
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.details import pane as pane_module
+from agentwatch.app.widgets.details import view as view_module
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tab_bar import TabBar
 from agentwatch.contracts.shapes import Contract
@@ -61,6 +62,27 @@ async def test_the_head_shows_stale_and_contradicted_in_front_of_the_state() -> 
         pilot.app.show(one)
         await pilot.pause()
         assert "⚑ contradicted  ◐ working" in screen_text(pilot.app)
+
+
+async def test_a_long_id_keeps_its_end_and_the_agent_its_place() -> None:
+    one = case(task_id="a-very-long-directory/" * 9 + "planner")
+    one.task.agent = "宽" * 60
+    async with DetailsApp(one).run_test(size=(80, 30)) as pilot:
+        await pilot.pause()
+        first = screen_text(pilot.app).splitlines()[0]
+        assert first.startswith(" …")
+        assert "directory/planner  宽宽" in first
+        await pilot.resize_terminal(38, 30)
+        await pilot.pause()
+        first = screen_text(pilot.app).splitlines()[0]
+        assert first.endswith("directory/planner")
+
+
+async def test_a_narrow_head_breaks_no_part_in_two() -> None:
+    async with DetailsApp(asking()).run_test(size=(38, 40)) as pilot:
+        await pilot.pause()
+        lines = screen_text(pilot.app).splitlines()
+    assert lines[1:3] == [" ✗ failed  attempt 1 of 2", " E_TOOL_FAILURE  2m ago"]
 
 
 async def test_titles_carry_counts() -> None:
@@ -194,15 +216,21 @@ async def test_a_shorter_text_pulls_the_page_back() -> None:
         assert page.lines[-1] in screen_text(pilot.app)
 
 
-async def test_many_changes_between_two_refreshes_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[str] = []
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids of the tasks whose overview was written."""
+    ids: list[str] = []
     original = pane_module._WRITERS["overview"]
 
     def counted(view):
-        written.append(view.task.task_id)
+        ids.append(view.task.task_id)
         return original(view)
 
     monkeypatch.setitem(pane_module._WRITERS, "overview", counted)
+    return ids
+
+
+async def test_many_changes_between_two_refreshes_are_written_once(written: list[str]) -> None:
     async with DetailsApp(asking()).run_test(size=(80, 30)) as pilot:
         await pilot.pause()
         written.clear()
@@ -210,6 +238,24 @@ async def test_many_changes_between_two_refreshes_are_written_once(monkeypatch: 
             pilot.app.show(case(task_id=f"shop.{number}"))
         await pilot.pause()
     assert written == ["shop.49"]
+
+
+async def test_a_document_is_opened_once_however_often_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    original = view_module.open_document
+
+    def counted(text, name):
+        opened.append(name)
+        return original(text, name)
+
+    monkeypatch.setattr(view_module, "open_document", counted)
+    one, other = case(), case(Contract.REPORT_CONTRACT)
+    async with DetailsApp(one).run_test(size=(80, 30)) as pilot:
+        pilot.app.query_one(DetailsPane).activate("return")
+        for shown in (one, other, one, other, one):
+            pilot.app.show(shown)
+            await pilot.pause()
+    assert sorted(opened) == ["reports/auth.json", "work/api.return.md"]
 
 
 async def test_only_the_visible_tab_opens_the_document() -> None:
@@ -244,14 +290,15 @@ async def test_an_unchanged_task_draws_nothing(monkeypatch: pytest.MonkeyPatch) 
             assert drawn == []
 
 
-async def test_a_hidden_pane_writes_nothing_until_it_is_shown() -> None:
+async def test_a_hidden_pane_writes_nothing_until_it_is_shown(written: list[str]) -> None:
     async with DetailsApp(asking()).run_test(size=(80, 30)) as pilot:
         pane = pilot.app.query_one(DetailsPane)
         pane.display = False
         await pilot.pause()
+        written.clear()
         pilot.app.show(case(task_id="shop.later"))
         await pilot.pause()
-        assert "shop.later" not in screen_text(pilot.app)
+        assert written == []
         pane.display = True
         await pilot.pause()
         await pilot.pause()

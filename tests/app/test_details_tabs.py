@@ -172,7 +172,8 @@ async def test_handoff_shows_the_whole_packet() -> None:
 
 async def test_handoff_of_a_json_file() -> None:
     packet = PACKET.split("```")[1].removeprefix("json")
-    assert_says(await tab(case(packet_text=packet), "handoff"), "● must read docs/schema.md The schema to build against")
+    text = await tab(case(packet_text=packet), "handoff")
+    assert "● must read docs/schema.md The schema to build against" in text
 
 
 async def test_handoff_whose_text_is_gone_falls_back_to_its_summary() -> None:
@@ -331,9 +332,7 @@ async def test_attestation_whose_text_is_gone_is_remembered() -> None:
     assert_says(await tab(one, "attestation"), "model openai/gpt-5.2", "created • src/checkout.py")
 
 
-@pytest.mark.parametrize(
-    "contract", [Contract.SUBAGENT_RETURN, Contract.RETURN_META, Contract.REPORT_CONTRACT]
-)
+@pytest.mark.parametrize("contract", [Contract.SUBAGENT_RETURN, Contract.RETURN_META, Contract.REPORT_CONTRACT])
 async def test_a_contract_without_attestation_says_so(contract: Contract) -> None:
     assert f"There is no attestation in this contract ({contract})" in await tab(case(contract), "attestation")
 

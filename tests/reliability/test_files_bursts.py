@@ -262,12 +262,14 @@ def test_descriptors_and_watches_do_not_grow(root: Path, way: Way) -> None:
 
 
 def test_an_agent_that_writes_hostile_files_all_the_time_does_not_hide_the_others(root: Path) -> None:
-    stop = threading.Event()
+    stop, enough = threading.Event(), threading.Event()
 
     def attack() -> None:
         number = 0
-        while not stop.wait(0.001):
+        while not stop.is_set():
             number += 1
+            if number == 500:
+                enough.set()
             base = os.fsencode(root)
             for path in (b"/\xff.json", b"/\x1b]0;x\x07.return.md", b"/new\nline.json"):
                 with open(base + path, "wb") as file:  # noqa: PTH123  the name is no text
@@ -288,6 +290,7 @@ def test_an_agent_that_writes_hostile_files_all_the_time_does_not_hide_the_other
         try:
             for number in range(50):
                 write(root / "good" / f"{number}.json", packet(str(number)))
+            assert enough.wait(PATIENCE)
             receiver.until(lambda it: sum(path.startswith("good/") for path in it.present) == 50)
         finally:
             stop.set()

@@ -23,7 +23,6 @@ from agentwatch.app.commands import COMMANDS, Command, Home, bindings
 from agentwatch.app.editor import edit, editor_command
 from agentwatch.app.guard import TerminalGuard
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.screens.help import HelpScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.config import config_directory
 from agentwatch.text import clean
@@ -113,7 +112,8 @@ class AgentwatchApp(App[None]):
             loop.add_signal_handler(number, self.exit)
         if self._theme_failures:
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
-        self.run_worker(self._watch(), name="watch", exit_on_error=False)
+        # After the first frame: the sources' first look takes what processor there is.
+        self.call_after_refresh(self.run_worker, self._watch(), name="watch", exit_on_error=False)
 
     def on_unmount(self) -> None:
         loop = asyncio.get_running_loop()
@@ -161,11 +161,12 @@ class AgentwatchApp(App[None]):
         if event.worker.name != "watch" or event.state is not WorkerState.ERROR:
             return
         error = event.worker.error
-        reason = clean(f"{type(error).__name__}: {error}", 200)
+        reason = f"watching has ended, start agentwatch again ({type(error).__name__}: {clean(str(error), 200)})"
         for screen in self.screen_stack:
             if isinstance(screen, MainScreen):
-                screen.header.failure = f"watching has ended ({reason}); start agentwatch again"
+                screen.header.failure = reason
                 screen.header.redraw()
+        self.notify(reason, title="Degraded", severity="error", markup=False, timeout=12)
 
     # Commands
 
@@ -187,6 +188,8 @@ class AgentwatchApp(App[None]):
             await screen.run_action(command.action)
 
     def action_help(self) -> None:
+        from agentwatch.app.screens.help import HelpScreen  # noqa: PLC0415 - rarely wanted
+
         self.push_screen(HelpScreen())
 
     def action_edit(self) -> None:
@@ -230,7 +233,7 @@ class AgentwatchApp(App[None]):
             version = attempt.returned or attempt.handoff
             if version is not None:
                 path = self.monitor.absolute(version.path)
-                if path.is_file():
+                if _is_file(path):
                     return path
                 self._complain(f"{clean(version.path, 200)} is no longer there; the Raw tab has its last content.")
                 return None
@@ -243,3 +246,11 @@ class AgentwatchApp(App[None]):
 
     def _complain(self, words: str) -> None:
         self.notify(words, severity="warning", markup=False, timeout=6)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it can be opened by name; a name that the system refuses names no file."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False

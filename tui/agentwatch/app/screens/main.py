@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
@@ -13,19 +15,17 @@ from textual.screen import Screen
 
 from agentwatch.app.commands import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.screens.notices import NoticesScreen
-from agentwatch.app.screens.task import TaskScreen, next_asking
-from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
-from agentwatch.app.widgets.needs_you import NeedsYou
+from agentwatch.app.widgets.needs_you import NeedsYou, next_asking
 from agentwatch.app.widgets.outline import Filter
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.delegation.task import State
 
 if TYPE_CHECKING:
+    from agentwatch.app.widgets.details import DetailsPane
     from agentwatch.monitor import Monitor
 
 _WIDE: Final = 100
@@ -60,7 +60,8 @@ class MainScreen(Screen[None]):
         self.header = Header(monitor)
         self.task_tree = TaskTree(monitor.tree, clock)
         self.filter_bar = FilterBar()
-        self.details = DetailsPane()
+        self.details: DetailsPane | None = None
+        """The details beside the tree, once they are there: they come after the first frame."""
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self._is_on, self._is_useless)
         self._empty = Empty(monitor)
@@ -77,7 +78,6 @@ class MainScreen(Screen[None]):
                 yield self.task_tree
                 yield self._empty
                 yield self.filter_bar
-            yield self.details
         yield self.needs_you
         yield self.footer
 
@@ -86,6 +86,16 @@ class MainScreen(Screen[None]):
         self._show_emptiness()
         self.needs_you.refresh_tasks(self._monitor.tree.tasks)
         self.set_interval(1.0, self.tick)
+        self.call_after_refresh(self.run_worker, self._add_details())
+
+    async def _add_details(self) -> None:
+        """Mount the details. They need all contracts and pydantic, 0.1 s that the first frame does not wait for."""
+        await asyncio.to_thread(import_module, "agentwatch.app.widgets.details")
+        from agentwatch.app.widgets.details import DetailsPane  # noqa: PLC0415 - imported on the line above
+
+        self.details = DetailsPane()
+        await self.query_one("#body").mount(self.details)
+        self._show_details()
 
     def tick(self) -> None:
         """A second has passed: waiting and elapsed times go on."""
@@ -125,7 +135,7 @@ class MainScreen(Screen[None]):
         self._show_details()
 
     def _show_details(self) -> None:
-        if self.details.display:
+        if self.details is not None and self.details.display:
             self.details.show(self.task_tree.cursor_task, self._monitor.tree, self._monitor.content, self._clock())
 
     # Layout
@@ -134,7 +144,7 @@ class MainScreen(Screen[None]):
         wide = event.size.width >= _WIDE
         if wide != self.has_class("-wide"):
             self.set_class(wide, "-wide")
-            if not wide and self.details.has_focus_within:
+            if not wide and self._is_in_details:
                 self.set_focus(self.task_tree)
             self.call_after_refresh(self._show_details)
         self.needs_you.fit()
@@ -148,11 +158,15 @@ class MainScreen(Screen[None]):
             place = Place.EMPTY
         elif isinstance(self.focused, FilterInput):
             place = Place.FILTER
-        elif self.details.has_focus_within:
+        elif self._is_in_details:
             place = Place.DETAILS
         else:
             place = Place.TREE
         self.footer.show_place(place)
+
+    @property
+    def _is_in_details(self) -> bool:
+        return self.details is not None and self.details.has_focus_within
 
     def _is_on(self, command_id: str) -> bool:
         sought = self.filter_bar.sought
@@ -166,7 +180,7 @@ class MainScreen(Screen[None]):
         return (command_id == "focus.next" and not self.has_class("-wide")) or (
             (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
             or (command_id == "notices" and not self._monitor.tree.notices)
-            or (command_id == "back" and not self.filter_bar.sought and not self.details.has_focus_within)
+            or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
         )
 
     # Commands
@@ -174,15 +188,15 @@ class MainScreen(Screen[None]):
     @on(TaskTree.Opened)
     def action_open(self) -> None:
         """Beside the tree where the details are there, else as a screen of its own."""
-        if self.task_id is None:
-            return
-        if self.has_class("-wide"):
+        if not self.has_class("-wide"):
+            self._open_page(0)
+        elif self.details is not None and self.task_id is not None:
             self._show_details()
             self.details.focus()
-        else:
-            self._open_page(TABS[0][0])
 
-    def _open_page(self, tab: str) -> None:
+    def _open_page(self, tab: int) -> None:
+        from agentwatch.app.screens.task import TaskScreen  # noqa: PLC0415 - it needs what the details need
+
         if self.task_id is not None:
             page = TaskScreen(self._monitor, self._clock, self.task_id, tab)
             self.app.push_screen(page, self._return_from_page)
@@ -193,7 +207,7 @@ class MainScreen(Screen[None]):
             self.task_tree.select(task_id)
 
     def action_back(self) -> None:
-        if self.details.has_focus_within:
+        if self._is_in_details:
             self.set_focus(self.task_tree)
         elif self.filter_bar.sought:
             self.filter_bar.seek(Filter())
@@ -201,18 +215,18 @@ class MainScreen(Screen[None]):
     def action_switch(self) -> None:
         """From the tree to the details beside it, from anywhere else to the tree."""
         if self.task_tree.has_focus and self.has_class("-wide"):
-            self.details.focus()
+            self.action_open()
         elif not self.has_class("-empty"):
             self.set_focus(self.task_tree)
 
     def action_tab(self, number: int) -> None:
         """Bring a tab to the front, opening the details where they are not in sight."""
-        if self.task_id is None:
-            return
-        if self.has_class("-wide"):
+        if not self.has_class("-wide"):
+            self._open_page(number)
+        elif self.details is not None:
+            from agentwatch.app.widgets.details import TABS  # noqa: PLC0415 - there by now
+
             self.details.activate(TABS[number][0])
-        else:
-            self._open_page(TABS[number][0])
 
     def action_next_asking(self) -> None:
         self._go_asking(1)
@@ -273,4 +287,6 @@ class MainScreen(Screen[None]):
             self.filter_bar.display = bool(self.filter_bar.sought)
 
     def action_notices(self) -> None:
+        from agentwatch.app.screens.notices import NoticesScreen  # noqa: PLC0415 - rarely wanted
+
         self.app.push_screen(NoticesScreen(self._monitor.tree.notices))

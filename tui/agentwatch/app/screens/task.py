@@ -15,24 +15,17 @@ from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
+from agentwatch.app.widgets.needs_you import next_asking
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.tree import DelegationTree
     from agentwatch.monitor import Monitor
 
 
-def next_asking(tree: DelegationTree, task_id: str | None, step: int) -> str | None:
-    """The task that needs the operator after (`step` 1) or before (-1) this one; None where none does."""
-    ids = [task.task_id for task in tree.asking()]
-    if not ids:
-        return None
-    if task_id in ids:
-        return ids[(ids.index(task_id) + step) % len(ids)]
-    return ids[0 if step > 0 else -1]
-
-
 class TaskScreen(Screen[str]):
-    """Shows one task and ends with the id of the task that it shows last. `clock` gives seconds since the epoch."""
+    """Shows one task from a tab on, and ends with the id of the task that it shows last.
+
+    `clock` gives seconds since the epoch.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.PAGE)
 
@@ -41,7 +34,7 @@ class TaskScreen(Screen[str]):
     TaskScreen DetailsPane { height: 1fr; padding: 0 1; }
     """
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: str) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: int) -> None:
         super().__init__()
         self._monitor = monitor
         self._clock = clock
@@ -56,7 +49,7 @@ class TaskScreen(Screen[str]):
         yield Footer(Place.PAGE)
 
     def on_mount(self) -> None:
-        self.details.activate(self._tab)
+        self.details.activate(TABS[self._tab][0])
         self.details.focus()
         self._show()
         self.set_interval(1.0, self.header.redraw)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len
+
 from agentwatch.app.present import LOOKS, plural
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
@@ -27,6 +29,11 @@ _ORDER: Final = (
     State.INVALID,
     State.CANCELED,
 )
+
+_GAP: Final = 2
+"""Cells at the right of the counts that stay free."""
+_WORDY: Final = 180
+"""Cells from which each count has its word: narrower, the words would come and go with the counts."""
 
 
 class _Detail(IntEnum):
@@ -54,23 +61,28 @@ class Header(LineWidget):
         super().__init__()
         self._monitor = monitor
         self.failure = ""
+        self._reason_at = 0
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         right = self._needs(palette)
-        # From the fullest to the barest: the first that fits.
-        for detail in _Detail:
+        why = self._why()
+        # From the fullest to the barest: the first that fits, with a few words of the reason where there is one.
+        for detail in _Detail if width >= _WORDY else list(_Detail)[1:]:
             left = self._left(width, detail, palette)
-            gap = width - width_of(left) - width_of(right)
-            if gap >= 2:
+            room = width - width_of(left) - width_of(right) - _GAP
+            if room >= (min(cell_len(why) + 2, width // 3) if why and detail < _Detail.FEW else 0):
                 break
-        return [[*left, Part(" " * max(gap, 1)), *right]]
+        if why and detail < _Detail.FEW:
+            left.insert(self._reason_at, Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
+        return [[*left, Part(" " * max(width - width_of(left) - width_of(right), 1)), *right]]
 
     def _left(self, width: int, detail: _Detail, palette: Palette) -> Parts:
         parts = [Part(" agentwatch" if detail < _Detail.FEW else " aw", palette.strong)]
         if detail < _Detail.FEW:
             folder = shown(self._monitor.workspace.name or str(self._monitor.workspace)) + "/"
             parts.append(Part("  " + clip(folder, max(width // 5, 8)), palette.muted))
-        parts += [Part("   " if detail < _Detail.TIGHT else "  "), *self._health(detail, width, palette)]
+        parts += [Part("   " if detail < _Detail.TIGHT else "  "), *self._health(detail, palette)]
+        self._reason_at = len(parts)
         totals = self._monitor.tree.totals
         if detail is not _Detail.FEW:
             parts.append(Part("   " + plural(totals.tasks, "task")))
@@ -89,18 +101,23 @@ class Header(LineWidget):
                 parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
         return parts
 
-    def _health(self, detail: _Detail, width: int, palette: Palette) -> Parts:
-        health = self._monitor.health
-        mode, why = ("degraded", self.failure) if self.failure else (health.mode, health.detail)
+    def _health(self, detail: _Detail, palette: Palette) -> Parts:
+        mode, why = self._mode(), self._why()
         style = palette.states.get(_MODE_COLORS.get(mode, ""), palette.muted)
-        tooltip = f"{mode}: {shown(why, 300)}" if why else mode
+        tooltip = f"{mode}: {why}" if why else mode
         parts = [Part(_MARKS[mode], style, tooltip=tooltip)]
         if detail < _Detail.FEW:
             parts.append(Part(" " + mode, palette.muted if mode == "live" else style, tooltip=tooltip))
-            if why and mode in ("polling", "degraded"):
-                room = width // 2 if detail < _Detail.TIGHT else width // 4
-                parts.append(Part(": " + clip(shown(why, 300), room), palette.muted, tooltip=tooltip))
         return parts
+
+    def _mode(self) -> str:
+        return "degraded" if self.failure else self._monitor.health.mode
+
+    def _why(self) -> str:
+        """Why it is not live."""
+        return (
+            shown(self.failure or self._monitor.health.detail, 300) if self._mode() in ("polling", "degraded") else ""
+        )
 
     def _needs(self, palette: Palette) -> Parts:
         count = self._monitor.tree.totals.needs_operator

@@ -22,6 +22,16 @@ _TALL: Final = 30
 _LINES: Final = 3
 
 
+def next_asking(tree: DelegationTree, task_id: str | None, step: int) -> str | None:
+    """The task that needs the operator after (`step` 1) or before (-1) this one; None where none does."""
+    ids = [task.task_id for task in tree.asking()]
+    if not ids:
+        return None
+    if task_id in ids:
+        return ids[(ids.index(task_id) + step) % len(ids)]
+    return ids[0 if step > 0 else -1]
+
+
 class NeedsYou(LineWidget):
     """The strip of one tree; gone while nobody asks. `clock` gives seconds since the epoch."""
 

@@ -38,11 +38,11 @@ class Columns:
         if width < 46:
             return cls(width, note=9, state=0, agent=0, elapsed=0)
         if width < 56:
-            return cls(width, note=12, state=0, agent=0, elapsed=4)
+            return cls(width, note=13, state=0, agent=0, elapsed=4)
         if width < 76:
-            return cls(width, note=12, state=0, agent=12, elapsed=4)
+            return cls(width, note=13, state=0, agent=12 if width < 62 else 14, elapsed=4)
         if width < 110:
-            return cls(width, note=12, state=12, agent=13, elapsed=4)
+            return cls(width, note=13, state=12, agent=13, elapsed=4)
         return cls(width, note=14, state=12, agent=20, elapsed=4)
 
     @property

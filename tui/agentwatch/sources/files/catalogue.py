@@ -138,9 +138,12 @@ class Catalogue:
             self._queue.append(path)
 
     def mark_changed(self, paths: Iterable[str]) -> None:
-        """Mark paths of one burst of events: first what is gone, then the rest in the order it was last changed."""
-        for _, path in sorted((self._mtime_ns(path), path) for path in paths):
-            self.mark(path)
+        """Mark the paths of one burst of events, before everything that is marked already: first what is gone, then
+        the rest in the order it was last changed."""
+        for _, path in sorted(((self._mtime_ns(path), path) for path in paths), reverse=True):
+            if path not in self._queued:
+                self._queued.add(path)
+                self._queue.appendleft(path)
 
     def mark_due(self, now: float) -> None:
         """Mark the withheld files whose time has come."""

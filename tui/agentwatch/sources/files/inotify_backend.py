@@ -75,6 +75,7 @@ class InotifyBackend:
     """inotify on exactly the given directories."""
 
     polls = False
+    exact = True
 
     def __init__(self, root: str) -> None:
         self._prefix = os.fsencode(root if root.endswith("/") else root + "/")
@@ -123,7 +124,7 @@ class InotifyBackend:
         created: set[str] = set()
         lost = self._read(paths, created)
         if created and not paths:
-            self._woken.poll(_COMPANIONS_MS)
+            self._events.poll(_COMPANIONS_MS)
             lost |= self._read(paths, created)
         paths |= created
         if paths or lost:

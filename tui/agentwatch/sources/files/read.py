@@ -234,7 +234,7 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
 
 
 def _read_bytes(descriptor: int, size: int, max_bytes: int) -> bytes | None:
-    """The bytes of a file that says it holds `size`, at most `max_bytes` + 1: the one more tells that there are too many.
+    """The bytes of a file that says it holds `size`, at most `max_bytes` + 1: one more tells that there are too many.
 
     None where it does not come to an end: somebody writes as fast as it is read.
     """

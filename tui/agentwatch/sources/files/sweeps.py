@@ -12,9 +12,11 @@ _SLICE_SECONDS: Final = 0.006
 """Comparing between two looks at the events."""
 
 _ACTIVE_SHARE: Final = 0.05
+_EXACT_SHARE: Final = 0.01
 _IDLE_SHARE: Final = 0.001
 _POLL_SHARE: Final = 0.02
-"""The share of one core that comparing may take: after events, while nothing happens, and where there are no events."""
+"""The share of one core that comparing may take: after events, after events of a backend that knows what it lost, while
+nothing happens, and where there are no events."""
 
 _IDLE_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.5
@@ -37,9 +39,13 @@ class Sweeps:
     def running(self) -> bool:
         return self._running is not None
 
-    def ask(self, at: float) -> None:
-        """Something happened: sweep at this time, or as soon as the cost of the last sweep allows."""
-        self.next_at = min(self.next_at, max(at, self._ended_at + self._cost / _ACTIVE_SHARE))
+    def ask(self, at: float, *, exact: bool = False) -> None:
+        """Something happened: sweep at this time, or as soon as the cost of the last sweep allows.
+
+        `exact`: it was reported by a backend that would know if there had been more.
+        """
+        share = _EXACT_SHARE if exact else _ACTIVE_SHARE
+        self.next_at = min(self.next_at, max(at, self._ended_at + self._cost / share))
 
     def drop(self) -> None:
         """Give up the running sweep: what it has compared is not true any more."""

@@ -39,6 +39,9 @@ class Backend(Protocol):
     polls: bool
     """Nothing is ever reported: whoever waits has to look for himself."""
 
+    exact: bool
+    """It knows whenever it lost something, so there is less to compare with the disk."""
+
     def watch(self, path: str) -> None:
         """Report what happens right in this directory from now on; calling it again renews a watch that died."""
 
@@ -82,6 +85,7 @@ class PollingBackend:
     """No events at all."""
 
     polls = True
+    exact = False
 
     def __init__(self) -> None:
         self._woken = threading.Event()

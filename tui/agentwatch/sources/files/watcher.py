@@ -23,7 +23,7 @@ _SLICE_SECONDS: Final = 0.006
 _FIRST_SLICE_SECONDS: Final = 0.05
 """The same for the first scan: fewer and larger batches cost the receiver less."""
 
-_TURN_SECONDS: Final = 0.05
+_TURN_SECONDS: Final = 0.02
 """Work between two looks at the events, so that they do not pile up behind a backlog."""
 
 _ROOT_SECONDS: Final = 0.5
@@ -114,7 +114,7 @@ class Watcher:
         now = time.monotonic()
         stalled = now - self._events_at > timeout + _STALL_SECONDS
         self._events_at = now
-        self._note(changes, now, lost=changes.lost or stalled)
+        self._note(changes, now, lost=changes.lost or stalled, exact=backend.exact)
         self._sweeps.advance(polls=backend.polls)
         self._catalogue.mark_due(now)
         self._drain()
@@ -130,14 +130,16 @@ class Watcher:
             times.append(due)
         return max(0.0, min(times) - now)
 
-    def _note(self, changes: Changes, now: float, *, lost: bool) -> None:
+    def _note(self, changes: Changes, now: float, *, lost: bool, exact: bool) -> None:
         if changes.paths:
             self._catalogue.mark_changed(changes.paths)
-            if not self._touched:
-                self._touched_at = now + _SOON_SECONDS
-            self._touched.update(changes.paths)
-            self._sweeps.ask(now + _ACTIVE_SECONDS)
-        if lost or len(changes.paths) >= _BURST:
+            self._sweeps.ask(now + _ACTIVE_SECONDS, exact=exact)
+            if not exact:
+                if not self._touched:
+                    self._touched_at = now + _SOON_SECONDS
+                self._touched.update(changes.paths)
+                lost = lost or len(changes.paths) >= _BURST
+        if lost:
             self._sweeps.drop()
             self._sweeps.ask(now)
         if self._touched and now >= self._touched_at:
@@ -147,7 +149,7 @@ class Watcher:
     def _drain(self) -> None:
         """Look at what is marked, a slice after the other, for one turn at most."""
         length = _FIRST_SLICE_SECONDS if self._starting else _SLICE_SECONDS
-        turn_ends = time.monotonic() + _TURN_SECONDS
+        turn_ends = time.monotonic() + max(length, _TURN_SECONDS)
         while self._catalogue.waiting and not self._stopping.is_set():
             now = time.monotonic()
             if now >= turn_ends:

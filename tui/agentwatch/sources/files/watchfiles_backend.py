@@ -28,6 +28,7 @@ class WatchfilesBackend:
     """
 
     polls = False
+    exact = False
 
     def __init__(self, root: str) -> None:
         self._prefix = root if root.endswith("/") else root + "/"

@@ -224,8 +224,10 @@ class Table:
             for index, column in enumerate(self.columns)
         ]
         flexible = [index for index, column in enumerate(self.columns) if column.flexible]
-        room = width - _GAP * (len(self.columns) - 1) - sum(
-            size for index, size in enumerate(natural) if index not in flexible
+        room = (
+            width
+            - _GAP * (len(self.columns) - 1)
+            - sum(size for index, size in enumerate(natural) if index not in flexible)
         )
         # The narrowest first: what it does not need is left for the others.
         for left, index in enumerate(sorted(flexible, key=natural.__getitem__)):

@@ -21,6 +21,7 @@ from agentwatch.delegation.task import Task
 SUMMARY_LINES: Final = 3
 ASK_LINES: Final = 3
 HINT_LINES: Final = 2
+ID_CHARACTERS: Final = 1_000
 AGENT_CELLS: Final = 24
 ROOMY: Final = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
@@ -88,7 +89,7 @@ def _identity(task: Task, width: int) -> Content:
     """The id, cut at its beginning where it is too long, and the agent at the right edge where it fits."""
     agent = clip(shown(task.agent), AGENT_CELLS) if task.agent and width >= WIDE else ""
     room = width - cell_len(agent) - 2 if agent else width
-    name = shown(task.task_id)
+    name = shown(task.task_id, ID_CHARACTERS)
     while cell_len(name) > max(room, 1):
         name = "…" + name[max(cell_len(name) - room, 1) + 1 :]
     return Content.assemble((name, "bold"), " " * (width - cell_len(name) - cell_len(agent)), (agent, FAINT)).rstrip()

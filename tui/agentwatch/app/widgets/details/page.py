@@ -139,7 +139,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         return "\n".join(chosen), "\n"
 
 
-
 def _same(lines: list[Line], others: list[Line]) -> bool:
     return len(lines) == len(others) and all(
         line.content.is_same(other.content) for line, other in zip(lines, others, strict=True)

@@ -140,9 +140,9 @@ class DetailsPane(Widget):
         self._scheduled = self.call_after_refresh(self._write)
 
     def _write(self) -> None:
-        """Bring head, titles and page up to date. A pane that nobody sees waits until it is shown."""
+        """Bring head, titles and page up to date. A pane that is not displayed has no size: it waits until it is."""
         self._scheduled = False
-        if not self.size or not self.is_on_screen:
+        if not self.size:
             return
         view = self._view
         self._head.show(view.task if view else None, view.now if view else 0.0, roomy=self.size.height >= ROOMY)

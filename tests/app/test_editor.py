@@ -1,0 +1,43 @@
+"""The operator's editor: which command, and that no file name becomes one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentwatch.app.editor import edit, editor_command
+
+
+@pytest.mark.parametrize(
+    ("environment", "configured", "command"),
+    [
+        ({"VISUAL": "code --wait", "EDITOR": "vi"}, "nano", ["code", "--wait"]),
+        ({"EDITOR": "vi"}, "nano", ["vi"]),
+        ({"VISUAL": "", "EDITOR": ""}, "'my editor' -n", ["my editor", "-n"]),
+        ({}, None, []),
+    ],
+)
+def test_the_environment_beats_the_configuration(
+    environment: dict[str, str], configured: str | None, command: list[str]
+) -> None:
+    assert editor_command(configured, environment) == command
+
+
+def test_a_command_with_an_open_quotation_mark_is_refused() -> None:
+    with pytest.raises(ValueError, match="closing"):
+        editor_command("vi 'x", {})
+
+
+def test_the_file_is_one_argument_and_never_a_command(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.txt"
+    script = f"import sys, pathlib; pathlib.Path({str(seen)!r}).write_text(repr(sys.argv[1:])); sys.exit(3)"
+    file = tmp_path / "-rf $(touch owned); x.md"
+    assert edit([sys.executable, "-c", script], file) == 3
+    assert seen.read_text("utf-8") == repr([str(file)])
+
+
+def test_an_editor_that_is_not_there_raises(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        edit([str(tmp_path / "none")], tmp_path / "x.md")

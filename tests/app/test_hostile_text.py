@@ -1,0 +1,103 @@
+"""Foreign text in every place: the app lives, nothing but plain characters is drawn, and no markup becomes an action."""
+
+from __future__ import annotations
+
+import pytest
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+
+from agentwatch.app.guard import TerminalGuard
+from agentwatch.contracts.shapes import Outcome
+from agentwatch.sources.health import Health
+from tests.app.scenes import Scene
+from tests.app.stage import Stage, stage
+
+PAYLOADS = {
+    "closing": "[/] [/a] [",
+    "action": "[@click=app.quit]see log[/]",
+    "style": "[bold red on white]x",
+    "clipboard": "\x1b]52;c;aGVsbG8=\x07",
+    "clear": "\x1b[2J\x1b[H",
+    "link": "\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\",
+    "c1": "\x9b31m\x9d0;title\x9c",
+    "bidi": "abc\u202edcba\u2066x",
+    "invisible": "a\u200b\u200d\ufeff\U000e0041b",
+    "combining": "e" + "\u0301" * 60,
+    "surrogate": "a\ud800b",
+    "breaks": "one\r\ntwo\nthree\u2028four\ttabbed",
+    "variables": "$accent $foreground ${x}",
+    "long": "y" * 20_000,
+    "null": "\x00\x07\x08\x7f",
+    "emoji": "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 ☠️",
+}
+
+
+def poisoned(text: str) -> Scene:
+    """The text in every field that a document has."""
+    scene = Scene()
+    scene.handoff(f"root {text}", text, done="x- ")
+    scene.handoff(f"failed {text}", text, parent=f"root {text}")
+    scene.returned(
+        f"failed {text}", Outcome.FAILED, agent=text, summary=text, hint=text, code=text, retry=True, created=(text,)
+    )
+    scene.handoff(f"blocked {text}", text, parent=f"root {text}")
+    scene.returned(f"blocked {text}", Outcome.BLOCKED, agent=text, blockers=(text, text))
+    scene.unreadable(f"returns/{text}.return.md", text)
+    return scene
+
+
+def check(s: Stage) -> None:
+    for strip in s.strips():
+        for segment in strip:
+            assert segment.text.isprintable(), segment
+            assert segment.style is None or segment.style.link is None
+            assert segment.style is None or "@click" not in segment.style.meta
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+async def test_hostile_text_is_only_text(name: str) -> None:
+    size = (80, 24) if len(name) % 2 else (140, 40)
+    text = PAYLOADS[name]
+    health = Health("degraded", f"cannot watch {text}")
+    async with stage(scene=poisoned(text), size=size, health=health, workspace=f"/home/kim/{text[:80]}") as s:
+        check(s)
+        for key in ("n", "enter", "2", "3", "4", "5", "6", "escape", "!", "escape", "c"):
+            await s.press(key)
+            check(s)
+        await s.press("escape", "C", "/", "r", "o")
+        check(s)
+        await s.press("enter", "s")
+        check(s)
+        assert s.app.is_running
+        assert not s.app._exit
+
+
+async def test_a_click_on_foreign_markup_does_nothing() -> None:
+    async with stage(scene=poisoned(PAYLOADS["action"]), size=(80, 24)) as s:
+        for y in range(24):
+            await s.pilot.click(offset=(12, y))
+        assert s.app.is_running
+        assert not s.app._exit
+
+
+def test_the_guard_replaces_what_is_not_printable_and_takes_links_away() -> None:
+    segments = [
+        Segment("plain ✓ 日本"),
+        Segment("a\x1b[31mb\u202e\n"),
+        Segment("link", Style(link="https://evil.example", bold=True)),
+    ]
+    kept, replaced, unlinked = TerminalGuard().apply(segments, Color(0, 0, 0))
+    assert kept is segments[0]
+    assert replaced.text == "a�[31mb� "
+    assert unlinked.style is not None
+    assert unlinked.style.link is None
+    assert unlinked.style.bold
+
+
+async def test_the_guard_stands_behind_every_widget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a widget forgets to clean is caught."""
+    monkeypatch.setattr("agentwatch.app.widgets.task_line.shown", lambda text, limit=0: text)
+    async with stage(scene=poisoned("\x1b]0;x\x07"), size=(80, 24)) as s:
+        check(s)
+        assert "�" in s.text()

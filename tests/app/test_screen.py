@@ -1,0 +1,232 @@
+"""The whole screen: layout at every size, health, emptiness, who needs the operator, ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.screens.task import TaskScreen
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Observation
+from agentwatch.sources.health import Health
+from tests.app.scenes import Scene, shop
+from tests.app.stage import Stage, stage
+
+SIZES = [(140, 40), (100, 30), (99, 30), (80, 24), (40, 12), (20, 6)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_screen_works_at_this_size(size: tuple[int, int]) -> None:
+    async with stage(size=size) as s:
+        lines = s.text().splitlines()
+        assert len(lines) == size[1]
+        assert "◐ che" in s.text()
+        for key in ("j", "n", "enter", "escape", "/", "escape", "s", "?", "escape", "G"):
+            await s.press(key)
+        assert isinstance(s.app.screen, MainScreen)
+
+
+async def test_a_resize_keeps_the_cursor_and_what_it_shows() -> None:
+    async with stage() as s:
+        s.tree.select("checkout.security.tokens")
+        for width, height in [(80, 24), (40, 12), (140, 40), (40, 8), (100, 30)]:
+            await s.pilot.resize_terminal(width, height)
+            await s.pilot.pause()
+            assert s.cursor == "checkout.security.tokens"
+            assert "tokens" in s.text()
+            assert s.details.display is (width >= 100)
+
+
+async def test_wide_shows_the_details_beside_the_tree() -> None:
+    async with stage() as s:
+        s.tree.select("checkout.implement.api")
+        await s.until(lambda: "Migration tool timed out" in s.text())
+        assert "E_TOOL_FAILURE" in s.text()
+
+
+async def test_narrow_opens_the_details_as_a_screen_and_escape_returns() -> None:
+    async with stage(size=(80, 24)) as s:
+        s.tree.select("checkout.implement.api")
+        await s.press("enter")
+        assert isinstance(s.app.screen, TaskScreen)
+        await s.until(lambda: "Migration tool timed out" in s.text())
+        await s.press("n")
+        asking = s.app.monitor.tree.asking()[0].task_id
+        assert s.app.screen.task_id == asking
+        await s.press("escape")
+        assert isinstance(s.app.screen, MainScreen)
+        assert s.cursor == asking
+
+
+async def test_a_tab_key_opens_the_page_at_its_tab() -> None:
+    async with stage(size=(80, 24)) as s:
+        await s.press("2")
+        assert isinstance(s.app.screen, TaskScreen)
+        assert s.app.screen.details.active == "handoff"
+
+
+async def test_the_page_follows_its_task() -> None:
+    async with stage(size=(80, 24)) as s:
+        s.tree.select("checkout.implement.docs")
+        await s.press("enter")
+        await s.until(lambda: "submitted" in s.text())
+        s.scene.returned("checkout.implement.docs", ago=0, summary="The guide is written.")
+        s.source.push(s.scene.take())
+        await s.until(lambda: "The guide is written." in s.text())
+
+
+async def test_the_details_follow_the_selected_task() -> None:
+    async with stage() as s:
+        s.tree.select("checkout.implement.docs")
+        s.scene.returned("checkout.implement.docs", ago=0, summary="The guide is written.")
+        s.source.push(s.scene.take())
+        await s.until(lambda: "The guide is written." in s.text())
+
+
+@pytest.mark.parametrize(
+    ("health", "words"),
+    [
+        (Health("live", ""), "● live"),
+        (Health("polling", "too many directories for the kernel's watches"), "◍ polling: too many"),
+        (Health("degraded", "no permission to read secret/"), "▲ degraded: no permission"),
+        (Health("starting", "reading the workspace"), "○ starting"),
+    ],
+)
+async def test_the_header_says_how_well_the_workspace_is_seen(health: Health, words: str) -> None:
+    async with stage(health=health) as s:
+        await s.until(lambda: words in s.text().splitlines()[0])
+
+
+async def test_a_change_of_health_alone_is_shown() -> None:
+    async with stage() as s:
+        s.source.push(health=Health("degraded", "the workspace is gone: waiting for it to come back"))
+        await s.until(lambda: "▲ degraded: the workspace is gone" in s.text())
+
+
+async def test_the_header_counts_by_state() -> None:
+    async with stage() as s:
+        header = s.text().splitlines()[0]
+        for words in ("agentwatch", "shop/", "13 tasks", "✓ 2", "◐ 4", "○ 3", "◑ 1", "■ 1", "✗ 1", "‼ 1", "3 need you"):
+            assert words in header
+
+
+@pytest.mark.parametrize("width", [140, 100, 80, 60, 40])
+async def test_the_header_keeps_who_needs_you_at_every_width(width: int) -> None:
+    async with stage(size=(width, 20)) as s:
+        assert s.text().splitlines()[0].endswith("3 need you")
+
+
+async def test_an_empty_workspace_says_what_it_looks_for_and_where() -> None:
+    async with stage([], workspace="/home/kim/quiet") as s:
+        await s.until(lambda: "No delegation here yet" in s.text())
+        for words in ("handoff packet", "return-format", ".return-meta.json", "/home/kim/quiet", "agentwatch demo"):
+            assert words in s.text()
+        await s.press("j", "enter", "n", "/", "s", "space", "escape", "1", "o", "c", "E")
+        assert isinstance(s.app.screen, MainScreen)
+
+
+async def test_a_workspace_that_is_still_read_does_not_say_that_it_is_empty() -> None:
+    async with stage([], health=Health("starting", "reading the workspace")) as s:
+        await s.until(lambda: "Looking through /home/kim/shop" in s.text())
+        s.source.push(shop().take(), Health("live", ""))
+        await s.until(lambda: "checkout" in s.text())
+        assert s.app.focused is s.tree
+
+
+async def test_the_strip_shows_three_who_need_you_when_tall_and_one_when_not() -> None:
+    async with stage() as s:
+        assert [line.split()[-1] for line in s.text().splitlines()[-4:-1]] == ["6m", "2m", "2m"]
+        await s.pilot.resize_terminal(140, 24)
+        assert "+1 more" in s.text().splitlines()[-2] or "api" in s.text().splitlines()[-2]
+
+
+async def test_a_click_in_the_strip_goes_to_the_task() -> None:
+    async with stage() as s:
+        y = next(y for y, line in enumerate(s.text().splitlines()) if "metrics   Fix" in line)
+        await s.pilot.click(offset=(30, y))
+        assert s.cursor == "checkout.metrics"
+
+
+async def test_the_strip_is_gone_while_nobody_asks() -> None:
+    scene = Scene()
+    scene.handoff("calm")
+    async with stage(scene=scene) as s:
+        assert "Needs you" not in s.text()
+        assert "next" not in s.text().splitlines()[-1]
+        await s.press("n")
+        await s.until(lambda: "Nobody needs you now" in s.text())
+
+
+async def test_a_source_that_breaks_is_shown_and_the_app_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stage() as s:
+
+        def broken(observation: Observation) -> set[str]:
+            raise ValueError("[/] odd \x1b[31m")
+
+        monkeypatch.setattr(s.app.monitor.tree, "apply", broken)
+        s.source.push(shop().take())
+        await s.until(lambda: "▲ degraded: watching has ended, start agentwatch again" in s.text())
+        await s.until(lambda: "odd ␛[31m" in s.text())
+        await s.press("j")
+        assert s.cursor == "checkout.plan"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_ends_the_app_cleanly(number: signal.Signals) -> None:
+    async with stage() as s:
+        os.kill(os.getpid(), number)
+        await s.until(lambda: s.app._exit)
+        assert not s.app.return_code
+
+
+async def test_the_signal_handlers_are_given_back() -> None:
+    async with stage():
+        pass
+    assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+
+
+async def test_the_terminal_title_is_ours() -> None:
+    async with stage(workspace="/tmp/\x1b]0;gotcha\x07") as s:
+        assert s.app.title == "agentwatch"
+        assert "gotcha" in s.text()
+
+
+async def copied(s: Stage) -> str:
+    await s.press("c")
+    await s.until(lambda: "Copied" in s.text())
+    return s.app.clipboard
+
+
+async def test_copy_takes_the_return_else_the_handoff(tmp_path: object) -> None:
+    workspace = str(tmp_path)
+    for name in ("handoffs", "returns"):
+        os.mkdir(f"{workspace}/{name}")  # noqa: PTH102 - the path is a string here
+    for name in ("handoffs/checkout.handoff.md", "returns/checkout.plan.return.md"):
+        with open(f"{workspace}/{name}", "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write("text")
+    async with stage(workspace=workspace) as s:
+        assert await copied(s) == f"{workspace}/handoffs/checkout.handoff.md"
+        await s.press("j")
+        assert await copied(s) == f"{workspace}/returns/checkout.plan.return.md"
+
+
+async def test_edit_without_an_editor_says_what_to_set(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    workspace = str(tmp_path)
+    os.mkdir(f"{workspace}/handoffs")  # noqa: PTH102
+    with open(f"{workspace}/handoffs/checkout.handoff.md", "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write("text")
+    async with stage(workspace=workspace) as s:
+        await s.press("o")
+        await s.until(lambda: "set $VISUAL or $EDITOR" in s.text())
+    async with stage(workspace=workspace, settings=Settings(editor="vi '")) as s:
+        await s.press("o")
+        await s.until(lambda: "cannot be understood" in s.text())
+    async with stage(workspace=workspace, settings=Settings(editor="true")) as s:
+        await s.press("o")
+        await s.until(lambda: "cannot be handed over" in s.text())

@@ -1,0 +1,301 @@
+"""The tree on screen: the cursor belongs to a task, columns stay straight, nothing is drawn that did not change."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from agentwatch.app.widgets.outline import Filter
+from agentwatch.app.widgets.task_line import Columns
+from agentwatch.contracts.shapes import Outcome
+from agentwatch.delegation.task import State
+from tests.app.scenes import NOW, Scene
+from tests.app.stage import Stage, stage
+
+
+def flat(count: int, prefix: str = "t") -> Scene:
+    """Tasks without parents."""
+    scene = Scene()
+    for number in range(count):
+        scene.handoff(f"{prefix}{number:05d}")
+    return scene
+
+
+def screen_row(s: Stage, title: str) -> int:
+    return next(y for y, line in enumerate(s.text().splitlines()) if title in line)
+
+
+async def test_the_cursor_stays_on_its_task_when_rows_come_above_it() -> None:
+    scene = Scene()
+    scene.handoff("a")
+    scene.handoff("b")
+    async with stage(scene=scene) as s:
+        await s.press("j")
+        assert s.cursor == "b"
+        scene.handoff("a.one")
+        scene.handoff("a.two")
+        await s.see("a.two")
+        assert s.tree.row_ids() == ["a", "a.one", "a.two", "b"]
+        assert s.cursor == "b"
+        await s.press("k")
+        assert s.cursor == "a.two"
+
+
+async def test_the_cursor_stays_on_its_task_when_rows_above_it_go() -> None:
+    scene = Scene()
+    for task_id in ("a", "a.one", "a.two", "b"):
+        scene.handoff(task_id)
+    async with stage(scene=scene) as s:
+        await s.press("G")
+        scene.gone("handoffs/a.one.handoff.md")
+        scene.gone("handoffs/a.two.handoff.md")
+        s.source.push(scene.take())
+        await s.until(lambda: s.tree.row_ids() == ["a", "b"])
+        assert s.cursor == "b"
+        await s.press("k")
+        assert s.cursor == "a"
+
+
+async def test_the_cursor_goes_to_the_next_sibling_when_its_task_disappears() -> None:
+    scene = Scene()
+    for task_id in ("a", "a.one", "a.two", "b"):
+        scene.handoff(task_id)
+    async with stage(scene=scene) as s:
+        await s.press("j")
+        scene.gone("handoffs/a.one.handoff.md")
+        s.source.push(scene.take())
+        await s.until(lambda: s.cursor == "a.two")
+
+
+async def test_the_cursor_goes_to_the_parent_when_the_last_child_disappears() -> None:
+    scene = Scene()
+    for task_id in ("a", "a.one", "a.two", "b"):
+        scene.handoff(task_id)
+    async with stage(scene=scene) as s:
+        await s.press("j", "j")
+        assert s.cursor == "a.two"
+        scene.gone("handoffs/a.two.handoff.md")
+        s.source.push(scene.take())
+        await s.until(lambda: s.cursor == "a")
+
+
+async def test_the_cursor_goes_up_when_its_task_is_folded_away() -> None:
+    async with stage() as s:
+        s.tree.select("checkout.implement.api")
+        await s.press("C")
+        assert s.cursor == "checkout"
+
+
+async def test_what_is_on_screen_stays_when_rows_come_above_the_view() -> None:
+    scene = flat(100)
+    async with stage(scene=scene, size=(80, 24)) as s:
+        s.tree.select("t00050")
+        await s.pilot.pause()
+        before = screen_row(s, "t00050")
+        for number in range(7):
+            scene.handoff(f"t00001.n{number}")
+        await s.see("t00001.n6")
+        assert screen_row(s, "t00050") == before
+        assert s.cursor == "t00050"
+
+
+async def test_all_tasks_gone_and_back_again() -> None:
+    scene = flat(3)
+    async with stage(scene=scene) as s:
+        for number in range(3):
+            scene.gone(f"handoffs/t{number:05d}.handoff.md")
+        s.source.push(scene.take())
+        await s.until(lambda: s.cursor is None and "No delegation here yet" in s.text())
+        scene.handoff("again")
+        await s.see("again")
+        await s.until(lambda: s.cursor == "again")
+        await s.until(lambda: s.app.focused is s.tree)
+
+
+async def test_nothing_is_repainted_when_an_update_changes_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stage(settled=True) as s:
+        painted: list[int] = []
+        monkeypatch.setattr(s.tree, "refresh_line", painted.append)
+        s.tree.refresh_tasks(s.app.monitor.tree.tasks, settled=True)
+        s.tree.tick()
+        assert painted == []
+
+
+async def test_an_update_repaints_only_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stage(settled=True) as s:
+        painted: list[int] = []
+        monkeypatch.setattr(s.tree, "refresh_line", painted.append)
+        s.app.monitor.tree.tasks["checkout.implement.docs"].title = "handbook"
+        s.tree.refresh_tasks({"checkout.implement.docs"}, settled=True)
+        assert painted == [s.tree.row_ids().index("checkout.implement.docs")]
+
+
+async def test_elapsed_time_goes_on_for_open_rows_only() -> None:
+    now = NOW
+    async with stage(clock=lambda: now, settled=True) as s:
+        docs, schema = s.line("docs"), s.line("schema")
+        assert "15s" in docs
+        now = NOW + 3
+        s.tree.tick()
+        await s.pilot.pause()
+        assert "18s" in s.line("docs")
+        assert s.line("schema").split("│")[1] == schema.split("│")[1]
+
+
+async def test_a_finished_subtree_of_the_first_scan_starts_folded_and_a_later_one_does_not() -> None:
+    scene = Scene()
+    for task_id in ("done", "done.one", "open", "open.one"):
+        scene.handoff(task_id)
+    scene.returned("done")
+    scene.returned("done.one")
+    async with stage(scene=scene, settled=True) as s:
+        assert s.tree.row_ids() == ["done", "open", "open.one"]
+        scene.returned("open.one")
+        scene.returned("open")
+        await s.see()
+        await s.until(lambda: s.app.monitor.tree.tasks["open"].state is State.COMPLETED)
+        await s.shown()
+        assert s.tree.row_ids() == ["done", "open", "open.one"]
+
+
+async def test_a_folded_row_carries_who_waits_below() -> None:
+    async with stage() as s:
+        await s.press("C")
+        assert "‼ 3 need you" in s.line("checkout")
+
+
+async def test_a_second_attempt_is_counted() -> None:
+    async with stage() as s:
+        assert "↻2/2" in s.line("release")
+
+
+async def test_follow_goes_to_what_changed_and_opens_what_hides_it() -> None:
+    async with stage(settled=True) as s:
+        await s.press("C", "f")
+        s.scene.returned("checkout.implement.docs", ago=0)
+        await s.see()
+        await s.until(lambda: s.cursor == "checkout.implement.docs")
+        await s.press("k")
+        assert not s.tree.follows
+        s.scene.returned("checkout.security.probe", ago=0)
+        await s.see()
+        await s.until(lambda: s.app.monitor.tree.tasks["checkout.security.probe"].state is State.COMPLETED)
+        await s.shown()
+        assert s.cursor == "checkout.implement.ui"
+
+
+async def test_without_follow_the_cursor_stays() -> None:
+    async with stage() as s:
+        s.scene.returned("checkout.implement.docs", ago=0)
+        await s.see()
+        await s.until(lambda: s.app.monitor.tree.tasks["checkout.implement.docs"].state is State.COMPLETED)
+        await s.shown()
+        assert s.cursor == "checkout"
+
+
+async def test_a_filter_puts_the_cursor_on_a_match_and_leaves_it_there() -> None:
+    async with stage() as s:
+        await s.press("/", *"payment")
+        await s.until(lambda: s.cursor == "checkout.implement.ui")
+        assert "1 found" in s.text()
+        await s.press("escape")
+        assert s.tree.row_count == 13
+        assert s.cursor == "checkout.implement.ui"
+
+
+async def test_a_filter_takes_in_what_comes_to_match() -> None:
+    async with stage() as s:
+        await s.press("s", "s", "s")
+        await s.until(lambda: s.tree.row_ids() == ["checkout", "checkout.implement", "checkout.implement.api"])
+        s.scene.handoff("other")
+        s.scene.returned("other", Outcome.FAILED)
+        await s.see("other")
+        await s.until(lambda: s.tree.row_ids()[-1] == "other")
+        assert "2 found" in s.text()
+
+
+async def test_a_filter_that_matches_nothing_says_so() -> None:
+    async with stage() as s:
+        await s.press("/", *"zzz")
+        await s.until(lambda: "nothing matches" in s.text())
+        assert s.tree.row_count == 0
+        await s.press("escape")
+        assert s.tree.row_count == 13
+        assert s.cursor is not None
+
+
+async def test_next_that_needs_you_leaves_a_filter_that_hides_it() -> None:
+    async with stage() as s:
+        await s.press("/", *"payment", "enter")
+        await s.until(lambda: s.tree.row_count == 3)
+        await s.press("n")
+        assert s.cursor == s.app.monitor.tree.asking()[0].task_id
+
+
+async def test_a_click_selects_and_a_click_on_the_arrow_folds() -> None:
+    async with stage() as s:
+        y = screen_row(s, "implement")
+        await s.pilot.click(offset=(12, y))
+        assert s.cursor == "checkout.implement"
+        x = s.text().splitlines()[y].index("▾")
+        await s.pilot.click(offset=(x, y))
+        assert "checkout.implement.api" not in s.tree.row_ids()
+
+
+async def test_two_clicks_open_the_details() -> None:
+    async with stage() as s:
+        await s.pilot.click(offset=(12, screen_row(s, "review")), times=2)
+        await s.until(lambda: s.in_details)
+
+
+async def test_the_wheel_scrolls_and_leaves_the_cursor() -> None:
+    async with stage(scene=flat(100), size=(80, 24)) as s:
+        s.tree.scroll_down(animate=False)
+        await s.pilot.pause()
+        assert s.tree.scroll_offset.y == 1
+        assert s.cursor == "t00000"
+        assert "t00001" in s.text().splitlines()[1]
+
+
+@pytest.mark.parametrize("width", [40, 52, 60, 80, 140])
+@pytest.mark.parametrize(
+    "title", ["plain", "日本語の長いタイトル" * 6, "🚀🚀🚀 launch", "❤️ heart", "é" + "́" * 9, "x" * 300]
+)
+async def test_columns_stay_straight_whatever_the_title(width: int, title: str) -> None:
+    scene = Scene()
+    scene.handoff(title, "objective", ago=120)
+    scene.handoff("short", "objective", ago=120)
+    async with stage(scene=scene, size=(width, 20)) as s:
+        lines = [strip for strip in s.strips()]
+        assert {strip.cell_length for strip in lines} == {width}
+        if Columns.of(width).elapsed and width < 100:
+            ends = {cell_len(line.rstrip()) for line in s.text().splitlines()[1:3]}
+            assert len(ends) == 1
+
+
+@pytest.mark.parametrize("depth", [30, 1200])
+async def test_deep_nesting_keeps_room_for_the_title(depth: int) -> None:
+    scene = Scene()
+    parent: str | None = None
+    for number in range(depth):
+        scene.handoff(f"n{number}", parent=parent)
+        parent = f"n{number}"
+    async with stage(scene=scene, size=(60, 20)) as s:
+        await s.until(lambda: s.tree.row_count == depth)
+        await s.press("G")
+        assert s.cursor == f"n{depth - 1}"
+        assert f"›{depth - 1}" in s.line(f" n{depth - 1}")
+
+
+async def test_ten_thousand_tasks_mount_and_move() -> None:
+    async with stage(scene=flat(10_000), size=(100, 30)) as s:
+        await s.until(lambda: s.tree.row_count == 10_000)
+        await s.press("G")
+        assert s.cursor == "t09999"
+        assert "t09999" in s.text()
+        await s.press("g", "pagedown", "j")
+        assert s.cursor == f"t{s.tree.size.height:05d}"
+        s.tree.set_filter(Filter("t0123"))
+        await s.until(lambda: s.tree.row_count == 10)
+        await s.press("E", "C")
+        assert s.tree.row_count == 10

@@ -1,0 +1,187 @@
+"""Themes: all shipped ones are valid and readable, an operator's own are checked, and nothing undefined can crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.color import Color
+
+from agentwatch.app import theming
+from agentwatch.app.present import CONTRADICTED, LOOKS, STALE
+from agentwatch.app.theme_schema import check_theme
+from agentwatch.app.theming import Palette, make_theme, shipped_themes, themes_folder, user_themes
+from agentwatch.config import Settings
+from tests.app.stage import stage
+
+SHIPPED = {theme.name: theme for theme in shipped_themes()}
+COLORED = [name for name, theme in SHIPPED.items() if not theme.ansi]
+DARK = (themes_folder() / "agentwatch-dark.toml").read_text("utf-8")
+
+
+def luminance(color: Color) -> float:
+    """As WCAG 2 has it."""
+    parts = [part / 255 for part in (color.r, color.g, color.b)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """The WCAG 2 ratio, 1 to 21."""
+    lights = sorted((luminance(Color.parse(one)), luminance(Color.parse(other))))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def test_the_contrast_is_measured_as_wcag_does() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+def test_there_are_a_dark_a_light_a_contrast_and_a_sixteen_colour_theme() -> None:
+    assert {"agentwatch-dark", "agentwatch-light", "agentwatch-contrast", "agentwatch-ansi"} <= set(SHIPPED)
+
+
+@pytest.mark.parametrize("file", sorted(themes_folder().iterdir(), key=lambda file: file.name), ids=lambda f: f.name)
+def test_a_shipped_theme_passes_the_schema_of_an_own_one(file: Path) -> None:
+    checked = check_theme(file.read_text("utf-8"))
+    assert file.name == f"{checked['name']}.toml"
+
+
+@pytest.mark.parametrize("name", COLORED)
+def test_words_are_readable_on_everything_they_stand_on(name: str) -> None:
+    theme = SHIPPED[name]
+    variables = theme.to_color_system().generate() | theme.variables
+    least = 7.0 if name == "agentwatch-contrast" else 4.5
+    words = ["foreground", "text-muted", "accent", "primary", "secondary", "success", "warning", "error"]
+    words += [f"text-{word}" for word in ("primary", "secondary", "accent", "success", "warning", "error")]
+    words += [face.color for face in (*LOOKS.values(), STALE, CONTRADICTED)]
+    unreadable = {
+        (word, ground): round(contrast(variables[word], variables[ground]), 2)
+        for word in words
+        for ground in ("background", "panel", "cursor-row")
+        if contrast(variables[word], variables[ground]) < least
+    }
+    assert not unreadable
+
+
+@pytest.mark.parametrize("name", COLORED)
+def test_the_selected_row_can_be_told_from_the_others(name: str) -> None:
+    variables = SHIPPED[name].variables
+    assert contrast(variables["cursor-row"], SHIPPED[name].background or "") >= 1.15
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+async def test_the_app_runs_in_a_shipped_theme(name: str) -> None:
+    async with stage(settings=Settings(theme=name), size=(120, 30)) as s:
+        assert s.app.theme == name
+        await s.press("n", "?", "escape", "ctrl+p")
+        await s.until(lambda: "Search for commands" in s.text())
+
+
+def test_sixteen_colours_carry_meaning_by_attributes() -> None:
+    theme = SHIPPED["agentwatch-ansi"]
+    palette = Palette.of(theme.to_color_system().generate() | theme.variables, ansi=True)
+    assert palette.needs.reverse
+    assert palette.needs.bold
+    assert palette.muted.dim
+    assert palette.cursor.reverse
+
+
+async def test_without_colour_every_state_keeps_glyph_and_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(size=(80, 24)) as s:
+        assert s.app.no_color
+        for face in ("✗", "failed", "■", "blocked", "‼", "invalid", "NEEDS YOU"):
+            assert face in s.text()
+        grey = {
+            color.triplet
+            for strip in s.strips()
+            for segment in strip
+            if segment.style and (color := segment.style.color) and color.triplet
+        }
+        assert all(triplet.red == triplet.green == triplet.blue for triplet in grey)
+
+
+def test_every_state_has_a_fallback_colour() -> None:
+    for face in (*LOOKS.values(), STALE, CONTRADICTED):
+        assert face.color in theming.VARIABLE_DEFAULTS
+
+
+def test_an_own_theme_is_read(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(DARK.replace("agentwatch-dark", "mine"), "utf-8")
+    themes, failures = user_themes(tmp_path)
+    assert [theme.name for theme in themes] == ["mine"]
+    assert failures == []
+
+
+def test_a_folder_that_is_not_there_has_no_themes(tmp_path: Path) -> None:
+    assert user_themes(tmp_path / "none") == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('accent = "#ffb454"', 'accent = "amberish"', "colors.accent is no colour"),
+        ('accent = "#ffb454"', "accent = 3", "colors.accent Input should be a valid string"),
+        ('accent = "#ffb454"', "", "colors.accent Field required"),
+        ('accent = "#ffb454"', 'accent = "#ffb454"\nlime = "#0f0"', "colors.lime Extra inputs are not permitted"),
+        ('name = "agentwatch-dark"', 'name = "[/]"', "name String should match"),
+        ("dark = true", "dark = ", "is not TOML"),
+    ],
+)
+def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in DARK
+    (tmp_path / "mine.toml").write_text(DARK.replace(old, new), "utf-8")
+    (tmp_path / "fine.toml").write_text(DARK.replace("agentwatch-dark", "fine"), "utf-8")
+    themes, failures = user_themes(tmp_path)
+    assert [theme.name for theme in themes] == ["fine"]
+    assert len(failures) == 1
+    assert failures[0].startswith("mine.toml: ")
+    assert words in failures[0]
+
+
+def test_a_theme_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_bytes(b"\xff\xfe")
+    assert user_themes(tmp_path)[1][0].startswith("mine.toml: ")
+
+
+async def test_all_failures_come_in_one_toast_and_the_app_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    folder = tmp_path / "agentwatch" / "themes"
+    folder.mkdir(parents=True)
+    (folder / "one.toml").write_text("[/", "utf-8")
+    (folder / "two\x1b[31m.toml").write_text(DARK.replace("#ffb454", "[red]"), "utf-8")
+    async with stage(settings=Settings(theme="nowhere")) as s:
+        await s.until(lambda: "one.toml" in s.text())
+        assert "two␛[31m.toml" in s.text()
+        assert "There is no theme nowhere" in s.text()
+        assert len(s.app._notifications) == 1
+        assert s.app.theme == theming.DEFAULT_THEME
+
+
+async def test_an_own_theme_with_a_shipped_name_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    folder = tmp_path / "agentwatch" / "themes"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text(DARK.replace("#ffb454", "#00ff00"), "utf-8")
+    async with stage() as s:
+        assert s.app.theme_variables["accent"].lower() == "#00ff00"
+
+
+async def test_a_theme_switch_recolours_the_lines() -> None:
+    async with stage() as s:
+        before = s.strips()[1]
+        s.app.theme = "agentwatch-light"
+        await s.until(lambda: s.strips()[1] != before)
+        backgrounds = {segment.style.bgcolor for segment in s.strips()[10] if segment.style}
+        assert Color.parse("#fbfaf6").rich_color in backgrounds
+
+
+def test_a_palette_never_lacks_a_state() -> None:
+    theme = make_theme(check_theme(DARK))
+    palette = Palette.of(theme.to_color_system().generate() | theme.variables, ansi=False)
+    assert {face.color for face in (*LOOKS.values(), STALE, CONTRADICTED)} <= set(palette.states)
