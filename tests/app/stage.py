@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import monotonic
 
+from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop
 from textual.pilot import Pilot
 from textual.strip import Strip
 
@@ -17,7 +18,6 @@ from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.health import Health
-from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop
 
 _DEADLINE = 10.0
 """Seconds until a condition that does not come true fails the test."""
@@ -89,7 +89,9 @@ class Stage:
 
     def line(self, part: str) -> str:
         """The first screen line that holds the part."""
-        return next(line for line in self.text().splitlines() if part in line)
+        lines = [line for line in self.text().splitlines() if part in line]
+        assert lines, f"{part!r} is not on screen: {self.text()}"
+        return lines[0]
 
 
 @asynccontextmanager

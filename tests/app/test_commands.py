@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.app.stage import Stage, stage
 from textual.binding import Binding
 
 from agentwatch.app.app import AgentwatchApp
@@ -18,7 +19,6 @@ from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.delegation.task import State
-from tests.app.stage import Stage, stage
 
 API = "checkout.implement.api"
 Case = Callable[[Stage, str], Awaitable[None]]
@@ -303,7 +303,7 @@ def test_the_bindings_are_those_of_the_definitions() -> None:
         FilterInput: Home.FILTER,
     }
     for owner, home in pairs.items():
-        assert owner.BINDINGS == bindings(home), owner
+        assert bindings(home) == owner.BINDINGS, owner
 
 
 def test_the_details_bind_the_keys_that_the_definitions_promise() -> None:

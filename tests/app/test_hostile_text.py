@@ -1,17 +1,17 @@
-"""Foreign text in every place: the app lives, nothing but plain characters is drawn, and no markup becomes an action."""
+"""Foreign text in every place: the app lives, only plain characters are drawn, and no markup becomes an action."""
 
 from __future__ import annotations
 
 import pytest
 from rich.segment import Segment
 from rich.style import Style
+from tests.app.scenes import Scene
+from tests.app.stage import Stage, stage
 from textual.color import Color
 
 from agentwatch.app.guard import TerminalGuard
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.sources.health import Health
-from tests.app.scenes import Scene
-from tests.app.stage import Stage, stage
 
 PAYLOADS = {
     "closing": "[/] [/a] [",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
+from tests.app.scenes import Scene, shop
+from tests.app.stage import Stage, stage
 
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.health import Health
-from tests.app.scenes import Scene, shop
-from tests.app.stage import Stage, stage
 
 SIZES = [(140, 40), (100, 30), (99, 30), (80, 24), (40, 12), (20, 6)]
 
@@ -69,7 +70,8 @@ async def test_a_tab_key_opens_the_page_at_its_tab() -> None:
         assert s.app.screen.details.active == "handoff"
 
 
-async def test_the_page_follows_its_task() -> None:
+async def test_the_page_follows_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentwatch.app.screens.task._PERIOD", 3600.0)
     async with stage(size=(80, 24)) as s:
         s.tree.select("checkout.implement.docs")
         await s.press("enter")
@@ -79,9 +81,11 @@ async def test_the_page_follows_its_task() -> None:
         await s.until(lambda: "The guide is written." in s.text())
 
 
-async def test_the_details_follow_the_selected_task() -> None:
+async def test_the_details_follow_the_selected_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentwatch.app.screens.main._PERIOD", 3600.0)
     async with stage() as s:
         s.tree.select("checkout.implement.docs")
+        await s.until(lambda: "Write the operator's guide" in s.text())
         s.scene.returned("checkout.implement.docs", ago=0, summary="The guide is written.")
         s.source.push(s.scene.take())
         await s.until(lambda: "The guide is written." in s.text())
@@ -195,38 +199,43 @@ async def test_the_terminal_title_is_ours() -> None:
         assert "gotcha" in s.text()
 
 
+def on_disk(workspace: Path, *files: str) -> str:
+    """A workspace in which these files exist."""
+    for name in files:
+        file = workspace / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("text", "utf-8")
+    return str(workspace)
+
+
 async def copied(s: Stage) -> str:
     await s.press("c")
     await s.until(lambda: "Copied" in s.text())
     return s.app.clipboard
 
 
-async def test_copy_takes_the_return_else_the_handoff(tmp_path: object) -> None:
-    workspace = str(tmp_path)
-    for name in ("handoffs", "returns"):
-        os.mkdir(f"{workspace}/{name}")  # noqa: PTH102 - the path is a string here
-    for name in ("handoffs/checkout.handoff.md", "returns/checkout.plan.return.md"):
-        with open(f"{workspace}/{name}", "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write("text")
-    async with stage(workspace=workspace) as s:
-        assert await copied(s) == f"{workspace}/handoffs/checkout.handoff.md"
+async def test_copy_takes_the_return_else_the_handoff(tmp_path: Path) -> None:
+    files = ("handoffs/checkout.handoff.md", "returns/checkout.plan.return.md")
+    async with stage(workspace=on_disk(tmp_path, *files)) as s:
+        assert await copied(s) == str(tmp_path / files[0])
         await s.press("j")
-        assert await copied(s) == f"{workspace}/returns/checkout.plan.return.md"
+        assert await copied(s) == str(tmp_path / files[1])
 
 
-async def test_edit_without_an_editor_says_what_to_set(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("editor", "words"),
+    [
+        (None, "set $VISUAL or $EDITOR"),
+        ("vi '", "cannot be understood"),
+        ("true", "cannot be handed over"),
+    ],
+)
+async def test_edit_says_why_it_cannot(
+    editor: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
-    workspace = str(tmp_path)
-    os.mkdir(f"{workspace}/handoffs")  # noqa: PTH102
-    with open(f"{workspace}/handoffs/checkout.handoff.md", "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write("text")
-    async with stage(workspace=workspace) as s:
+    workspace = on_disk(tmp_path, "handoffs/checkout.handoff.md")
+    async with stage(workspace=workspace, settings=Settings(editor=editor)) as s:
         await s.press("o")
-        await s.until(lambda: "set $VISUAL or $EDITOR" in s.text())
-    async with stage(workspace=workspace, settings=Settings(editor="vi '")) as s:
-        await s.press("o")
-        await s.until(lambda: "cannot be understood" in s.text())
-    async with stage(workspace=workspace, settings=Settings(editor="true")) as s:
-        await s.press("o")
-        await s.until(lambda: "cannot be handed over" in s.text())
+        await s.until(lambda: words in s.text())

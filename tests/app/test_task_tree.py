@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
+from tests.app.scenes import NOW, Scene
+from tests.app.stage import Stage, stage
 
 from agentwatch.app.widgets.outline import Filter
 from agentwatch.app.widgets.task_line import Columns
+from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.task import State
-from tests.app.scenes import NOW, Scene
-from tests.app.stage import Stage, stage
 
 
 def flat(count: int, prefix: str = "t") -> Scene:
@@ -214,6 +215,40 @@ async def test_a_filter_takes_in_what_comes_to_match() -> None:
         assert "2 found" in s.text()
 
 
+async def test_a_change_during_a_search_is_searched_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = flat(3)
+    look = TaskTree._look
+    looks: list[int] = []
+
+    async with stage(scene=scene, size=(80, 24)) as s:
+
+        async def look_and_change(tree: TaskTree) -> tuple[set[str], int]:
+            result = await look(tree)
+            looks.append(len(result[0]))
+            if len(looks) == 1:
+                scene.handoff("odd")
+                for observation in scene.take():
+                    tree.refresh_tasks(s.app.monitor.tree.apply(observation), settled=True)
+            return result
+
+        monkeypatch.setattr(TaskTree, "_look", look_and_change)
+        s.tree.set_filter(Filter("odd"))
+        await s.until(lambda: s.tree.row_ids() == ["odd"])
+        assert looks == [0, 1]
+
+
+async def test_a_search_is_not_started_over_by_each_change() -> None:
+    """It would never end while the tree keeps changing."""
+    async with stage(scene=flat(2_500), size=(80, 24)) as s:
+        s.tree.set_filter(Filter("t0001"))
+        searches = len(s.tree.workers)
+        for _ in range(5):
+            s.tree.refresh_tasks({"t00000"}, settled=True)
+            await s.pilot.pause()
+        assert len(s.tree.workers) <= searches
+        await s.until(lambda: s.tree.row_count == 10)
+
+
 async def test_a_filter_that_matches_nothing_says_so() -> None:
     async with stage() as s:
         await s.press("/", *"zzz")
@@ -266,8 +301,7 @@ async def test_columns_stay_straight_whatever_the_title(width: int, title: str) 
     scene.handoff(title, "objective", ago=120)
     scene.handoff("short", "objective", ago=120)
     async with stage(scene=scene, size=(width, 20)) as s:
-        lines = [strip for strip in s.strips()]
-        assert {strip.cell_length for strip in lines} == {width}
+        assert {strip.cell_length for strip in s.strips()} == {width}
         if Columns.of(width).elapsed and width < 100:
             ends = {cell_len(line.rstrip()) for line in s.text().splitlines()[1:3]}
             assert len(ends) == 1

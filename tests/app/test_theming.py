@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.app.stage import stage
 from textual.color import Color
 
 from agentwatch.app import theming
@@ -12,7 +13,6 @@ from agentwatch.app.present import CONTRADICTED, LOOKS, STALE
 from agentwatch.app.theme_schema import check_theme
 from agentwatch.app.theming import Palette, make_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
-from tests.app.stage import stage
 
 SHIPPED = {theme.name: theme for theme in shipped_themes()}
 COLORED = [name for name, theme in SHIPPED.items() if not theme.ansi]

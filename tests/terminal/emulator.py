@@ -35,7 +35,12 @@ class Terminal:
     """Runs a command in a pty of a given size for the length of a `with` block."""
 
     def __init__(
-        self, command: Sequence[str], *, columns: int = 80, lines: int = 24, environment: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        columns: int = 80,
+        lines: int = 24,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.command = list(command)
         self.size = (columns, lines)

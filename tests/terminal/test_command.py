@@ -148,7 +148,9 @@ def test_without_a_terminal_it_says_what_to_do(arguments: list[str], tmp_path: P
     ],
 )
 def test_wrong_usage_exits_with_2_and_says_what_is_wrong(arguments: list[str], words: str, tmp_path: Path) -> None:
-    with Terminal(["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *agentwatch(*arguments)], columns=160) as terminal:
+    with Terminal(
+        ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *agentwatch(*arguments)], columns=160
+    ) as terminal:
         assert terminal.wait_until_exit() == 2
         assert words in terminal.text().replace("\n", "")
 

@@ -1,4 +1,7 @@
-"""Arguments and composition: what each command is made of. A face is imported only when it runs."""
+"""Arguments and composition: what each command is made of. A face is imported only when it runs.
+
+Whatever `--help` does not need is imported where it is used: that answer should cost little more than an interpreter.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from agentwatch import __version__
 from agentwatch.errors import AgentwatchError, UsageError, WorkspaceError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentwatch.config import Settings
     from agentwatch.monitor import Monitor
     from agentwatch.sources.files.settings import FilesSettings
@@ -91,6 +94,8 @@ def _demo(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     _require_terminal()
     settings = _settings(options)
+    from dataclasses import replace  # noqa: PLC0415
+
     from agentwatch.demo.session import DemoSession  # noqa: PLC0415
 
     session = DemoSession(options.speed, options.once)
@@ -145,10 +150,13 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
 
 def _add_screen_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--theme", metavar="NAME", help="the colours; the palette (ctrl+p) lists them")
-    parser.add_argument("--poll", action="store_true", help="look again regularly instead of asking the system for events")
+    words = "look again regularly instead of asking the system for events"
+    parser.add_argument("--poll", action="store_true", help=words)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
+    from dataclasses import replace  # noqa: PLC0415
+
     from agentwatch.config import load  # noqa: PLC0415
 
     settings = load()
@@ -156,6 +164,8 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _workspace(path: str) -> Path:
+    from pathlib import Path  # noqa: PLC0415
+
     workspace = Path(path)
     if not workspace.exists():
         raise WorkspaceError(f"{path}: no such directory; give the directory that the agents work in")

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from agentwatch.errors import ConfigError
 
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What an operator can set. Times are in seconds, sizes in bytes."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.contracts.catalogue.rule import Rule
-from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
+from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.errors import UsageError
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
@@ -22,8 +22,8 @@ from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.sources.files.scan import scan_candidates
 from agentwatch.text import clean, complain, say
 
-RULES: Final[dict[str, Rule]] = {**CONTRACT_RULES, **{rule.id: rule for rule in FILE_RULES}}
-"""Every rule that `check` can report, by id."""
+RULES: Final[dict[str, Rule]] = {**CONTRACT_RULES, **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES)}}
+"""Every rule, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
 
 _EXCERPT: Final = 100
 _WIDTH: Final = 100
@@ -142,6 +142,9 @@ def _check_file(file: _File) -> _Checked | None:
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
+    # Only here: the models are slow to load, and listing the rules needs none of them.
+    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+
     reading = read_document(text.text, file.path)
     if reading is None:
         return None

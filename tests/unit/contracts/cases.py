@@ -74,24 +74,62 @@ def _broken(rule: str, name: str, text: str, broken: str, at: str | int) -> Case
 
 
 DOCUMENT: Final = [
-    _broken("DOC001", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('",\n  "summary"', '"\n  "summary"'), '"summary"'),
-    _broken("DOC001", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('"completed"', "'completed'"), "'completed'"),
+    _broken(
+        "DOC001",
+        "north.return.json",
+        _SUBAGENT_TEXT,
+        _SUBAGENT_TEXT.replace('",\n  "summary"', '"\n  "summary"'),
+        '"summary"',
+    ),
+    _broken(
+        "DOC001",
+        "north.return.json",
+        _SUBAGENT_TEXT,
+        _SUBAGENT_TEXT.replace('"completed"', "'completed'"),
+        "'completed'",
+    ),
     _broken("DOC001", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('seeds."\n}', 'seeds.",\n}'), 31),
-    _broken("DOC002", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT[: _SUBAGENT_TEXT.index("plans/north")], '"path"'),
+    _broken(
+        "DOC002", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT[: _SUBAGENT_TEXT.index("plans/north")], '"path"'
+    ),
     _broken("DOC002", "north.handoff.json", _PACKET_TEXT, _PACKET_TEXT.rstrip()[:-1], '"session_id"'),
     _broken("DOC003", "north.return.md", RETURN, RETURN.replace("nine rows", "nine r\ufffdws"), "summary"),
     _broken("DOC003", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("Nine", "\ufffd"), '"summary"'),
     _broken("DOC003", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("Nine", "\\ud800"), '"summary"'),
     _broken("DOC003", "north.todos.md", TODOS, TODOS.replace("rows", "r\ufffd"), "Draw"),
-    _broken("DOC004", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('"phase_count": 2', '"phase_count": 2,\n    "phase_count": 3'), '"phase_count": 3'),
-    _broken("DOC005", "north.report.json", text_of(REPORT), text_of(REPORT).replace("1200", "NaN").replace('"token_usage"', '"tokens"'), "NaN"),
+    _broken(
+        "DOC004",
+        "north.return.json",
+        _SUBAGENT_TEXT,
+        _SUBAGENT_TEXT.replace('"phase_count": 2', '"phase_count": 2,\n    "phase_count": 3'),
+        '"phase_count": 3',
+    ),
+    _broken(
+        "DOC005",
+        "north.report.json",
+        text_of(REPORT),
+        text_of(REPORT).replace("1200", "NaN").replace('"token_usage"', '"tokens"'),
+        "NaN",
+    ),
     _broken("DOC005", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("12.5", "1e400"), "1e400"),
-    _broken("DOC006", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('"next_steps": "Buy the seeds."', '"more": ' + "[" * 101 + "]" * 101), '"more"'),
-    _broken("DOC006", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('"next_steps": "Buy the seeds."', '"more": ' + "[" * 9_000 + "]" * 9_000), '"more"'),
+    _broken(
+        "DOC006",
+        "north.return.json",
+        _SUBAGENT_TEXT,
+        _SUBAGENT_TEXT.replace('"next_steps": "Buy the seeds."', '"more": ' + "[" * 101 + "]" * 101),
+        '"more"',
+    ),
+    _broken(
+        "DOC006",
+        "north.return.json",
+        _SUBAGENT_TEXT,
+        _SUBAGENT_TEXT.replace('"next_steps": "Buy the seeds."', '"more": ' + "[" * 9_000 + "]" * 9_000),
+        '"more"',
+    ),
     _broken("DOC007", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT + "\nAll done!\n", "All done"),
     _broken("DOC008", "north.return.json", _SUBAGENT_TEXT, "[\n" + _SUBAGENT_TEXT + "]\n", 1),
     _broken("DOC009", "north.handoff.json", _PACKET_TEXT, text_of({**PACKET, "notes": ["x"] * 1_001}), '"notes"'),
-]  # fmt: skip
+]
 
 HANDOFF: Final = _json(
     "north.handoff.json",
@@ -150,8 +188,10 @@ HANDOFF: Final = _json(
     ("HOF071", put("attempt", True), '"attempt"'),
 )
 HANDOFF.append(
-    Case("HOF060", "north.handoff.md", f"```json\n{_PACKET_TEXT}```\n\n{TODOS}", lambda _: _PACKET_TEXT + "\n" + TODOS, 1)
-)  # fmt: skip
+    Case(
+        "HOF060", "north.handoff.md", f"```json\n{_PACKET_TEXT}```\n\n{TODOS}", lambda _: _PACKET_TEXT + "\n" + TODOS, 1
+    )
+)
 
 CHECKLIST: Final = _todos(
     ("TOD001", "- [ ] PLAN: Count the seeds", "- PLAN: Count the seeds", "Count"),
@@ -231,8 +271,18 @@ STATUS: Final = [
         ("RET056", "files_created:\n- plans/north.md", "files_created: plans/north.md", "files_created"),
         ("RET056", "files_modified:\n- (none)", "files_modified: (none)", "files_modified"),
         ("RET057", "files_modified:\n- (none)\n", "files_modified:\n", "files_modified"),
-        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md, plans/seeds.csv", "north.md, plans"),
-        ("RET058", "files_created:\n- plans/north.md", "files_created:\n- plans/north.md \u2014 the plan of it", "the plan of it"),
+        (
+            "RET058",
+            "files_created:\n- plans/north.md",
+            "files_created:\n- plans/north.md, plans/seeds.csv",
+            "north.md, plans",
+        ),
+        (
+            "RET058",
+            "files_created:\n- plans/north.md",
+            "files_created:\n- plans/north.md \u2014 the plan of it",
+            "the plan of it",
+        ),
         ("RET058", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md` (new)", "(new)"),
         ("RET059", "files_created:\n- plans/north.md", "files_created:\n- /home/ada/north.md", "/home/ada"),
         ("RET059", "files_modified:\n- (none)", "files_modified:\n- plans/../../other/a.md", "other/a.md"),
@@ -240,6 +290,9 @@ STATUS: Final = [
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md`", "`plans/north.md`"),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n* plans/north.md", "* plans"),
         ("RET060", "files_modified:\n- (none)", "files_modified:\n- none", "- none"),
+        ("RET061", "files_created:\n- plans/north.md", "files_created:\nplans/north.md", 17),
+        ("RET061", "files_modified:\n- (none)", "files_modified:\n(none)", "(none)"),
+        ("RET061", "files_modified:\n- (none)\n", "files_modified:\n- (none)\n\nThat is all.\n", "That is"),
         ("RET061", "files_created:", "I created one file.\nfiles_created:", "I created"),
         ("RET061", "runtime_model_reported", "- plans/south.md\nruntime_model_reported", "south"),
         ("ERR007", "nine rows.", "nine rows.\nerror_code: E_ODD", "error_code"),
@@ -248,22 +301,33 @@ STATUS: Final = [
     *_text(
         "north.return.md",
         PARTIAL,
-        ("RET062", "limitations:\n- Rows five to nine are open.", "limitations: Rows five to nine are open.", "limitations"),
+        (
+            "RET062",
+            "limitations:\n- Rows five to nine are open.",
+            "limitations: Rows five to nine are open.",
+            "limitations",
+        ),
         ("RET063", "limitations:\n- Rows five to nine are open.\n", "", "## Runtime"),
         ("ERR002", "half of the north bed.", "half of the north bed.\nretry_recommended: perhaps", "retry_rec"),
     ),
     *_text(
         "north.return.md",
         FAILURE,
-        ("ERR001", "retry_recommended: yes\n", "", "state"),
+        ("ERR001", "retry_recommended: yes\n", "", "## Status"),
         ("ERR002", "retry_recommended: yes", "retry_recommended: maybe", "retry_recommended"),
         ("ERR003", "retry_recommended: yes", "retry_recommended: YES", "retry_recommended"),
-        ("ERR004", "retry_hint: Pass the map as text.\n", "", "retry_recommended"),
-        ("ERR005", "error_code: E_NO_MAP\n", "", "state"),
+        ("ERR004", "retry_hint: Pass the map as text.\n", "", "## Status"),
+        ("ERR004", "retry_hint: Pass the map as text.", "retry_hint:", "retry_hint"),
+        ("ERR005", "error_code: E_NO_MAP\n", "", "## Status"),
         ("ERR006", "E_NO_MAP", "there was no map", "error_code"),
-        ("RET018", "ERROR\nsummary: The map could not be read.\n", "ERROR\nsummary: The map could not be read; ", "summary"),
+        (
+            "RET018",
+            "ERROR\nsummary: The map could not be read.\n",
+            "ERROR\nsummary: The map could not be read; ",
+            "summary",
+        ),
     ),
-]  # fmt: skip
+]
 
 SUBAGENT_RETURN: Final = [
     *_json(
@@ -380,14 +444,14 @@ RETURN_META: Final = [
         ("MET033", put("phases_total", "two"), '"phases_total"'),
         ("MET034", put("blockers", 3), '"blockers"'),
         ("MET034", put("blockers.0", 17), "    17"),
-        ("MET036", drop("review_reason"), '"requires_user_review"'),
+        ("MET036", drop("review_reason"), ROOT),
     ),
     Case(
         "MET035",
         "garden/.return-meta.json",
         _META_BLOCKED,
         lambda document: drop("errors")(drop("blockers")(document)),
-        '"status"',
+        ROOT,
     ),
 ]
 

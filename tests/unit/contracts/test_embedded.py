@@ -22,7 +22,10 @@ INDENTED = "".join(f"  {line}\n" for line in RETURN.split("\n"))
         (f"Here:\n\n````\n{RETURN}````\nBye.", Contract.RETURN_FORMAT),
         (f'<task id="1" state="completed">\n<task_result>\n{RETURN}</task_result>\n</task>', Contract.RETURN_FORMAT),
         (f"<result>{RETURN}</result>\n<usage><tokens>1</tokens></usage>", Contract.RETURN_FORMAT),
-        (f"[Report] The report follows:\n{INDENTED}\nagentId: 1 (go on)\n<usage>x: 1\ny: 2</usage>", Contract.RETURN_FORMAT),
+        (
+            f"[Report] The report follows:\n{INDENTED}\nagentId: 1 (go on)\n<usage>x: 1\ny: 2</usage>",
+            Contract.RETURN_FORMAT,
+        ),
         (text_of(REPORT), Contract.REPORT_CONTRACT),
         (f"The report:\n\n```json\n{text_of(REPORT)}```\n\nBest wishes.", Contract.REPORT_CONTRACT),
         (f"The report: {text_of(REPORT)}", Contract.REPORT_CONTRACT),
@@ -31,7 +34,7 @@ INDENTED = "".join(f"  {line}\n" for line in RETURN.split("\n"))
         (f"Do this:\n\n```json\n{text_of(PACKET)}```\n\n{TODOS}", Contract.HANDOFF_PACKET),
         (f"```json\n{text_of(PACKET)}```\n\nReturn it so:\n\n```markdown\n{RETURN}```\n", Contract.HANDOFF_PACKET),
     ],
-)  # fmt: skip
+)
 def test_the_contract_is_found_and_valid(text: str, contract: Contract) -> None:
     reading = read_document(text, "", embedded=True)
 
@@ -42,7 +45,17 @@ def test_the_contract_is_found_and_valid(text: str, contract: Contract) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Done.", "```\n```", "{", "{}", "{" * 100, "```json\n{}\n```", "## Status\n\nAll is well.", "```markdown\n## Status"],
+    [
+        "",
+        "Done.",
+        "```\n```",
+        "{",
+        "{}",
+        "{" * 100,
+        "```json\n{}\n```",
+        "## Status\n\nAll is well.",
+        "```markdown\n## Status",
+    ],
 )
 def test_other_texts_hold_no_contract(text: str) -> None:
     assert read_document(text, "", embedded=True) is None

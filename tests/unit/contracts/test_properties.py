@@ -98,9 +98,26 @@ def mutated_objects(draw: st.DrawFn) -> str:
 def mutated_texts(draw: st.DrawFn) -> str:
     lines = draw(st.sampled_from(TEXT_BASES)).split("\n")
     odd = st.sampled_from(
-        ["## Status", "state: ERROR", "- state: x", "```", "~~~", "- [ ] x", "files_created:", "- ../a", "{", "---", "a",
-         "**summary**: a. B. c", "\u2028", "limitations: x", "### Evidence", "\x1b]0;x\x07", "state = x, summary: y"]
-    )  # fmt: skip
+        [
+            "## Status",
+            "state: ERROR",
+            "- state: x",
+            "```",
+            "~~~",
+            "- [ ] x",
+            "files_created:",
+            "- ../a",
+            "{",
+            "---",
+            "a",
+            "**summary**: a. B. c",
+            "\u2028",
+            "limitations: x",
+            "### Evidence",
+            "\x1b]0;x\x07",
+            "state = x, summary: y",
+        ]
+    )
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(lines)))
         action = draw(st.sampled_from(["drop", "insert", "swap"]))
@@ -113,7 +130,11 @@ def mutated_texts(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["\n", "\r\n", "\r"])).join(lines)
 
 
-@given(st.text(st.characters()) | st.text("#`~{}[]\":, \n\r-*statusevidn_:0", max_size=80), st.sampled_from(NAMES), st.booleans())
+@given(
+    st.text(st.characters()) | st.text('#`~{}[]":, \n\r-*statusevidn_:0', max_size=80),
+    st.sampled_from(NAMES),
+    st.booleans(),
+)
 def test_any_text_is_read_without_an_error(text: str, name: str, embedded: bool) -> None:
     check(text, name, embedded=embedded)
 
@@ -133,7 +154,7 @@ def test_any_flipped_characters_are_read_without_an_error(text: str, data: st.Da
     characters = list(text)
     for _ in range(data.draw(st.integers(1, 5))):
         at = data.draw(st.integers(0, len(characters) - 1))
-        characters[at] = data.draw(st.sampled_from(list("{}[]\",:#-`\n x0\0\ufffd\x1b")))
+        characters[at] = data.draw(st.sampled_from(list('{}[]",:#-`\n x0\0\ufffd\x1b')))
     check("".join(characters), data.draw(st.sampled_from(NAMES)))
 
 
@@ -175,7 +196,9 @@ def test_a_thousand_findings_are_counted_and_not_listed() -> None:
     reading = check(text_of(put("artifacts", artifacts)(SUBAGENT)), "x.json")
 
     assert reading is not None
-    by_rule = {rule: sum(finding.rule == rule for finding in reading.findings) for rule in ("SUB016", "SUB019", "SUB021")}
+    by_rule = {
+        rule: sum(finding.rule == rule for finding in reading.findings) for rule in ("SUB016", "SUB019", "SUB021")
+    }
     assert by_rule == dict.fromkeys(by_rule, LIMIT_OF_ONE_RULE)
     assert reading.findings[-1].rule == "DOC010"
     assert str(3 * (900 - LIMIT_OF_ONE_RULE)) in reading.findings[-1].message

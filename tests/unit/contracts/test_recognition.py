@@ -52,6 +52,7 @@ def contract_of(text: str, name: str) -> Contract | None:
         (text_of({**SUBAGENT, "partial_progress": {}}), "x.json", Contract.RETURN_META),
         (text_of({**SUBAGENT, "completion_data": {}}), "x.json", Contract.RETURN_META),
         (text_of({**SUBAGENT, "verification": {}}), "x.json", Contract.RETURN_META),
+        (text_of(PACKET), "specs/001_a/.orchestrator-handoff.json", Contract.HANDOFF_PACKET),
         (text_of(STAGE), "x.json", Contract.RETURN_META),
         (text_of({"status": "tasks_created", "artifacts": []}), "x.json", Contract.RETURN_META),
         (text_of({"status": "in_progress", "delegation_path": ["a"]}), "x.json", Contract.RETURN_META),
@@ -104,6 +105,8 @@ def test_the_return_meta_family_needs_little_more_than_its_name(name: str) -> No
         ({"active_projects": [{"status": "planned", "artifacts": []}], "next_project_number": 2}, "state.json"),
         ({"status": 200, "metadata": {"session_id": "s"}, "summary": "OK"}, "http.json"),
         ({"status": 200, "artifacts": [], "summary": "OK"}, "http.json"),
+        ({"status": "ok", "metadata": {"session_id": "s"}, "summary": "OK"}, "log.json"),
+        ({"status": "success", "artifacts": ["dist/a.whl"], "errors": []}, "build.json"),
         ({"kind": "Pod", "metadata": {"name": "web"}, "status": {"phase": "Running"}}, "pod.json"),
         ({"name": "pkg", "version": "1.0.0", "dependencies": {}, "risks": []}, "package.json"),
         ({"$schema": "http://json-schema.org/draft-07/schema#", **SUBAGENT}, "x.json"),
@@ -142,6 +145,7 @@ def test_other_json_is_not_taken_for_a_document(document: Any, name: str) -> Non
         (f"```json\n{text_of(SUBAGENT)}```\n", "docs/subagent.md"),
         (f"```yaml\n{text_of(PACKET)}```\n", "docs/packet.md"),
         (TODOS, "README.md"),
+        (TODOS, "TODOS.md"),
         ("# Plans\n\nNothing yet.\n", "todos.md"),
         (text_of(SUBAGENT).replace("\n", ""), "log.jsonl"),
         ('{"feature": "worktrees",\n "entries": [ {"phase": 1} "x" ]}', "handoff.json"),
@@ -184,6 +188,19 @@ def test_a_broken_document_keeps_what_stands_before_the_break() -> None:
     assert not reading.complete
     assert reading.document.session_id == SUBAGENT["metadata"]["session_id"]
     assert reading.document.artifacts == ("plans/north.md", "reports/soil.md")
+
+
+def test_a_sound_object_without_a_signature_is_not_ours_whatever_it_is_called() -> None:
+    assert contract_of('{"colour": 1}', "x.return.json") is None
+    assert contract_of('{"colour": ' + "9" * 5_000 + "}", "x.return.json") is None
+
+
+def test_halves_of_surrogate_pairs_do_not_reach_the_document() -> None:
+    reading = read_document(RETURN.replace("acme", "acme\ud800"), "x.md")
+
+    assert reading is not None
+    assert isinstance(reading.document, Return)
+    assert reading.document.model == "acme\ufffd/grower-2"
 
 
 def test_a_packet_in_markdown_brings_its_checklist() -> None:

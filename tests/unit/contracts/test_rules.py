@@ -49,7 +49,10 @@ def test_every_rule_is_broken_by_a_case() -> None:
 
 def test_ids_are_stable_in_form_and_grouped_by_contract() -> None:
     assert all(re.fullmatch(r"(?:DOC|HOF|TOD|RET|ERR|SUB|MET|REP)\d{3}", rule) for rule in RULES)
-    contracts = {rule.id[:3]: {other.contract for other in RULES.values() if other.id[:3] == rule.id[:3]} for rule in RULES.values()}  # fmt: skip
+    contracts = {
+        rule.id[:3]: {other.contract for other in RULES.values() if other.id[:3] == rule.id[:3]}
+        for rule in RULES.values()
+    }
     assert all(len(found) == 1 for found in contracts.values())
 
 

@@ -97,6 +97,67 @@ def test_a_tolerated_spelling_still_means_what_it_means(written: str) -> None:
     assert returned(RETURN.replace("state: SUCCESS", line)).outcome is Outcome.COMPLETED
 
 
+@pytest.mark.parametrize(
+    ("written", "path", "description"),
+    [
+        ("- a/b.md \u2014 the plan", "a/b.md", "the plan"),
+        ("- a/b.md \u2013 the plan", "a/b.md", "the plan"),
+        ("- a/b.md - the plan", "a/b.md", "the plan"),
+        ("- a/b.md: the plan", "a/b.md", "the plan"),
+        ("- a/b.md (the plan)", "a/b.md", "(the plan)"),
+        ("- a/b.md the plan", "a/b.md", "the plan"),
+        ("- `a/b.md` \u2014 the plan", "a/b.md", "the plan"),
+        ("- **a/b.md**: the plan", "a/b.md", "the plan"),
+        ("- Makefile \u2014 the plan", "Makefile", "the plan"),
+        ("* my notes/b.md \u2014 the plan", "my notes/b.md", "the plan"),
+    ],
+)
+def test_a_deliverable_may_be_written_in_several_ways(written: str, path: str, description: str) -> None:
+    text = RETURN.replace("- plans/north.md \u2014 the plan\n", written + "\n")
+    reading = read_document(text, "x.md")
+    model = open_document(text, "x.md")
+
+    assert reading is not None
+    assert reading.findings == ()
+    assert isinstance(model, ReturnFormat)
+    assert model.deliverables is not None
+    assert (model.deliverables[0].path, model.deliverables[0].description) == (path, description)
+
+
+def test_lists_may_be_indented_below_a_key_in_a_bullet() -> None:
+    text = RETURN.replace("files_created:\n- plans", "- **files_created**:\n  - plans")
+
+    assert returned(text).files_created == ("plans/north.md",)
+
+
+def test_other_keys_and_their_lists_are_left_aside() -> None:
+    reading = read_document(RETURN.replace("files_created:", "tools:\n- grep\ncost: 3\nfiles_created:"), "x.md")
+
+    assert reading is not None
+    assert reading.findings == ()
+
+
+def test_evidence_may_quote_output_below_its_bullet() -> None:
+    reading = read_document(
+        RETURN.replace("- rows counted: 9", "- rows counted:\n  nine of them\n```\n## Status\n9\n```\n- (none)"), "x.md"
+    )
+
+    assert reading is not None
+    assert reading.findings == ()
+
+
+def test_paths_written_on_the_line_of_their_key_are_read_all_the_same() -> None:
+    text = RETURN.replace("files_created:\n- plans/north.md", "files_created: [plans/a.md, `plans/b.md`]")
+
+    assert returned(text).files_created == ("plans/a.md", "plans/b.md")
+
+
+def test_a_sentence_below_a_list_key_is_no_claim() -> None:
+    text = RETURN.replace("files_created:\n- plans/north.md", "files_created:\nI wrote plans/north.md.")
+
+    assert returned(text).files_created == ()
+
+
 def test_a_state_that_is_not_allowed_stays_visible() -> None:
     document = returned(RETURN.replace("SUCCESS", "DONE"))
 
@@ -219,6 +280,8 @@ def test_the_dialect_is_read_at_top_level_where_it_has_no_metadata() -> None:
     ("change", "field", "value"),
     [
         (put("artifacts", ["a.md", {"path": "b.md"}, 3]), "artifacts", ("a.md", "b.md")),
+        (put("artifacts", "a.md"), "artifacts", ("a.md",)),
+        (put("errors", ["No ink.", 3]), "error_message", "No ink."),
         (put("artifacts", {"plan": "a.md", "files": ["b.md", "c.md"]}), "artifacts", ("a.md", "b.md", "c.md")),
         (lambda document: {**drop("artifacts")(document), "artifact_path": "a.md"}, "artifacts", ("a.md",)),
         (put("next_steps", ["One.", "Two."]), "next_steps", "One.\nTwo."),
@@ -228,12 +291,16 @@ def test_the_dialect_is_read_at_top_level_where_it_has_no_metadata() -> None:
         (put("blockers", [{"type": "x", "description": "No ink."}, "No pen."]), "blockers", ("No ink.", "No pen.")),
         (put("blockers", [{"what": "No ink."}]), "blockers", ("No ink.",)),
         (put("blockers", "No ink."), "blockers", ("No ink.",)),
-        (lambda document: {**drop("blockers")(document), "blocking_issues": [{"issue": "Ink."}]}, "blockers", ("Ink.",)),
+        (
+            lambda document: {**drop("blockers")(document), "blocking_issues": [{"issue": "Ink."}]},
+            "blockers",
+            ("Ink.",),
+        ),
         (put("requires_user_review", False), "review_reason", None),
         (drop("metadata.agent_type"), "agent", "researcher"),
         (put("files_created", ["a.md"]), "files_created", ("a.md",)),
     ],
-)  # fmt: skip
+)
 def test_the_dialect_is_read_however_it_is_written(change: Any, field: str, value: object) -> None:
     assert getattr(meta(change(META)), field) == value
 
@@ -286,7 +353,10 @@ def test_the_full_model_holds_what_the_details_show() -> None:
     assert packet.risks[0].mitigation == "Sow after the tenth of May."
     assert isinstance(markdown, ReturnFormat)
     assert markdown.deliverables is not None
-    assert (markdown.deliverables[0].path, markdown.deliverables[0].description) == ("plans/north.md", "the plan so far")
+    assert (markdown.deliverables[0].path, markdown.deliverables[0].description) == (
+        "plans/north.md",
+        "the plan so far",
+    )
     assert markdown.attestation is not None
     assert markdown.attestation.files_modified == []
 

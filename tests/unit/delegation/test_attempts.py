@@ -142,9 +142,7 @@ def test_a_checklist_that_moves_is_a_sign_of_life() -> None:
 
 def test_a_deleted_return_reopens_the_attempt() -> None:
     recorder = Recorder()
-    tree = tree_of(
-        [recorder.seen("a.handoff.json", handoff("a")), recorder.seen("a.return.md", returned("failed"))]
-    )
+    tree = tree_of([recorder.seen("a.handoff.json", handoff("a")), recorder.seen("a.return.md", returned("failed"))])
     tree.apply(recorder.gone("a.return.md"))
     assert states(tree, "a") == [(1, "submitted")]
     assert tree.asking() == []

@@ -46,9 +46,7 @@ returns = st.builds(
     delegation_path=st.lists(agents, max_size=3).map(tuple),
 )
 checklists = st.lists(st.sampled_from([" ", "-", "x"]), min_size=1, max_size=3).map(lambda marks: todos(*marks))
-events = st.tuples(
-    st.sampled_from(PATHS), st.one_of(st.none(), handoffs, returns, returns, checklists), st.booleans()
-)
+events = st.tuples(st.sampled_from(PATHS), st.one_of(st.none(), handoffs, returns, returns, checklists), st.booleans())
 
 
 def record(steps: list[tuple[str, Document | None, bool]]) -> list[Observation]:
@@ -81,9 +79,7 @@ def applied(observations: list[Observation]) -> DelegationTree:
 
 
 @given(st.lists(events, max_size=14), st.lists(st.integers(0, 11), max_size=14))
-def test_any_interleaving_gives_the_same_tree(
-    steps: list[tuple[str, Document | None, bool]], order: list[int]
-) -> None:
+def test_any_interleaving_gives_the_same_tree(steps: list[tuple[str, Document | None, bool]], order: list[int]) -> None:
     observations = record(steps)
     expected = tree_document(applied(observations), "/w")
     assert tree_document(applied(interleaved(observations, order)), "/w") == expected

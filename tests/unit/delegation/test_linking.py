@@ -39,6 +39,11 @@ def test_the_longest_known_dotted_prefix_is_the_parent() -> None:
     assert tree.tasks["a.b.c.d"].title == "d"
 
 
+def test_a_slash_in_a_stated_id_belongs_to_the_name() -> None:
+    tree = tree_of([Recorder().seen("1.json", handoff("team/api"))])
+    assert tree.tasks["team/api"].title == "team/api"
+
+
 def test_a_dash_or_slash_is_no_dotted_prefix() -> None:
     see = Recorder().seen
     tree = tree_of([see("1.json", handoff("a")), see("2.json", handoff("a-b")), see("3.json", handoff("ab.c"))])
@@ -99,9 +104,7 @@ def test_inferred_tasks_go_when_nobody_names_them_any_more() -> None:
 
 def test_the_enclosing_task_directory_is_the_last_resort() -> None:
     see = Recorder().seen
-    tree = tree_of(
-        [see("job/handoff.json", handoff("big")), see("job/deep/er/handoff.json", handoff("small"))]
-    )
+    tree = tree_of([see("job/handoff.json", handoff("big")), see("job/deep/er/handoff.json", handoff("small"))])
     assert link(tree, "small") == ("big", "directory")
 
 

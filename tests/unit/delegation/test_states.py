@@ -74,9 +74,7 @@ def test_a_task_asks_exactly_what_has_to_be_decided(outcome: str, more: dict[str
 
 def test_a_non_compliant_return_asks_to_fix_the_format_of_its_agent() -> None:
     tree = tree_of([Recorder().seen("a.json", returned("completed", task_id="a", agent="planner"), BROKEN)])
-    assert tree.tasks["a"].ask == (
-        "Fix planner subagent return format, then retry; or accept the return as it is"
-    )
+    assert tree.tasks["a"].ask == ("Fix planner subagent return format, then retry; or accept the return as it is")
 
 
 def test_who_holds_up_most_asks_first_then_who_has_waited_longest() -> None:

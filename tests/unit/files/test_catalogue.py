@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,8 +13,13 @@ import pytest
 from agentwatch.contracts.shapes import Finding, Reading, Severity
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
 from agentwatch.sources.files import catalogue as catalogue_module
-from agentwatch.sources.files.catalogue import Catalogue, Reader
+from agentwatch.sources.files import documents as documents_module
+from agentwatch.sources.files import read as read_module
+from agentwatch.sources.files import scan as scan_module
+from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.content import ContentStore
+from agentwatch.sources.files.documents import Documents, Reader
+from agentwatch.sources.files.scan import Fingerprint
 from agentwatch.sources.files.settings import FilesSettings
 from tests.unit.files.watching import HALF, OTHER, packet, read_document
 
@@ -44,13 +50,10 @@ class Look:
         self.watched: list[str] = []
         self.unwatched: list[str] = []
         self.contents = ContentStore()
+        settings = FilesSettings(max_bytes=10_000)
+        self.documents = Documents(str(root), settings, reader, self.contents.put)
         self.catalogue = Catalogue(
-            str(root),
-            FilesSettings(max_bytes=10_000),
-            reader,
-            watch=self.watched.append,
-            unwatch=self.unwatched.append,
-            contents=self.contents,
+            str(root), settings.pruned, self.documents, watch=self.watched.append, unwatch=self.unwatched.append
         )
 
     def scan(self) -> list[str]:
@@ -94,6 +97,7 @@ def brief(observation: Observation) -> str:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(catalogue_module, "time", clock)
+    monkeypatch.setattr(documents_module, "time", clock)
     return clock
 
 
@@ -164,7 +168,7 @@ def test_an_unchanged_file_is_not_read_again(look: Look, tmp_path: Path, monkeyp
     write(tmp_path, "package.json", OTHER)
     look.clock.passed = 1.0
     look.scan()
-    monkeypatch.setattr(catalogue_module, "read_file", None)
+    monkeypatch.setattr(documents_module, "read_file", None)
     assert look.sweep() == look.at("a.json", "package.json") == []
 
 
@@ -176,17 +180,30 @@ def test_a_rewrite_of_the_same_size_that_restores_the_mtime_is_noticed(look: Loo
     assert look.sweep() == ["a.json"]
 
 
+def stop_the_kernels_clock(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Let every change within the test happen in one tick: the stamps stay as they are."""
+
+    def stamped(status: os.stat_result) -> Fingerprint:
+        return 0, at, status.st_size if stat.S_ISREG(status.st_mode) else 0, status.st_ino, status.st_dev
+
+    for module in (catalogue_module, documents_module, read_module, scan_module):
+        monkeypatch.setattr(module, "fingerprint", stamped)
+
+
 def test_a_change_within_the_tick_of_the_clock_is_noticed_later(
     look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    stop_the_kernels_clock(monkeypatch, at=look.clock.time_ns())
     write(tmp_path, "a.json", packet("a"))
-    stamp = (tmp_path / "a.json").stat()
-    # The kernel's clock stands still: both contents have the same stamps.
-    monkeypatch.setattr(catalogue_module, "fingerprint", lambda status: (stamp.st_mtime_ns, 0, 0, status.st_ino, 0))
-    monkeypatch.setattr(look.clock, "time_ns", lambda: 0)
     look.scan()
     write(tmp_path, "a.json", packet("b"))
-    assert look.at("a.json") == ["a.json"]
+    write(tmp_path, "new.json", packet("new"))
+    look.clock.passed = 1.0
+    assert sorted(look.sweep()) == ["a.json", "new.json"]
+    # From now on the stamps are old enough to be believed.
+    write(tmp_path, "a.json", packet("c"))
+    write(tmp_path, "newer.json", packet("newer"))
+    assert look.sweep() == []
 
 
 def test_a_half_written_new_file_is_withheld_until_it_is_whole(look: Look, tmp_path: Path) -> None:
@@ -268,7 +285,7 @@ def test_a_withheld_file_that_is_deleted_is_forgotten(look: Look, tmp_path: Path
     look.at("a.json")
     (tmp_path / "a.json").unlink()
     assert look.at("a.json") == []
-    assert look.catalogue.withheld == 0
+    assert look.documents.withheld == []
     assert look.after(10) == []
 
 
@@ -297,17 +314,26 @@ def test_a_renamed_directory_is_found_under_its_new_name(look: Look, tmp_path: P
 
 
 def test_a_directory_replaced_by_another_is_compared_file_by_file(look: Look, tmp_path: Path, aside: Path) -> None:
-    write(tmp_path, "a/same.json", packet("same"))
-    write(tmp_path, "a/other.json", packet("one"))
-    write(tmp_path, "a/gone.json", packet("gone"))
-    write(tmp_path, "new/same.json", packet("same"))
-    write(tmp_path, "new/other.json", packet("two"))
-    (tmp_path / "new").rename(aside / "new")
+    for name in ("a/same.json", "a/gone.json", "a/b/same.json", "a/b/gone.json"):
+        write(tmp_path, name, packet(name))
+    for name in ("same.json", "b/same.json"):
+        write(aside / "new", name, packet(f"a/{name}"))
+    for name in ("other.json", "b/other.json"):
+        write(tmp_path / "a", name, packet("one"))
+        write(aside / "new", name, packet("two"))
     look.scan()
     (tmp_path / "a").rename(aside / "old")
     (aside / "new").rename(tmp_path / "a")
-    assert look.at("a") == ["gone a/gone.json", "a/other.json"]
-    assert look.watched.count("a") == 2
+    assert sorted(look.at("a")) == ["a/b/other.json", "a/other.json", "gone a/b/gone.json", "gone a/gone.json"]
+    assert [look.watched.count(name) for name in ("a", "a/b")] == [2, 2]
+
+
+def test_a_file_replaced_without_an_event_of_its_own_is_found_with_its_directory(look: Look, tmp_path: Path) -> None:
+    write(tmp_path, "a.json", packet("a"))
+    look.scan()
+    write(tmp_path, "new.tmp", packet("b"))
+    (tmp_path / "new.tmp").rename(tmp_path / "a.json")
+    assert look.at("") == ["a.json"]
 
 
 def test_a_directory_swapped_for_a_link_is_gone(look: Look, tmp_path: Path, aside: Path) -> None:
@@ -333,11 +359,27 @@ def test_a_file_that_becomes_a_directory_is_gone_and_the_directory_is_scanned(lo
     assert look.at("x.json") == ["gone x.json/y.json", "x.json"]
 
 
+def test_a_known_directory_that_an_event_names_is_watched_anew(look: Look, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    look.scan()
+    # It may have been deleted and made again in between, and got the same inode.
+    look.at("a")
+    assert look.watched == ["", "a", "a"]
+
+
 def test_what_happens_in_pruned_and_unknown_directories_is_ignored(look: Look, tmp_path: Path) -> None:
     look.scan()
     write(tmp_path, "node_modules/a/x.json", packet("x"))
     assert look.at("node_modules", "node_modules/a", "node_modules/a/x.json") == []
     assert look.watched == [""]
+
+
+def test_a_root_that_is_a_link_by_now_is_not_followed(tmp_path: Path, clock: Clock) -> None:
+    write(tmp_path, "real/x.json", packet("x"))
+    (tmp_path / "link").symlink_to("real")
+    look = Look(tmp_path / "link", clock)
+    assert look.scan() == look.at("") == look.at("x.json") == []
+    assert look.catalogue.directories == 0
 
 
 def test_links_inside_the_workspace_have_no_effect(look: Look, tmp_path: Path) -> None:
@@ -402,6 +444,35 @@ def test_a_file_behind_a_shut_directory_is_told_and_seen_again_later(
     assert look.sweep() == ["a/x.json"]
 
 
+def test_a_file_that_could_not_be_read_for_a_moment_is_read_later(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "x.return.json", packet("x"))
+    real_open = os.open
+
+    def refusing_open(path: str, flags: int, *, dir_fd: int | None = None) -> int:
+        if path == "x.return.json":
+            raise OSError(24, "Too many open files")
+        return real_open(path, flags, dir_fd=dir_fd)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "open", refusing_open)
+        assert look.scan() == ["SRC005 x.return.json"]
+    assert look.sweep() == ["x.return.json"]
+
+
+def test_a_scan_of_what_is_known_finds_what_is_gone_and_what_is_new(look: Look, tmp_path: Path, aside: Path) -> None:
+    for name in ("a/b/x.json", "c/y.json", "d/z.json"):
+        write(tmp_path, name, packet(name))
+    look.scan()
+    (tmp_path / "a").rename(aside / "a")
+    (tmp_path / "c" / "y.json").unlink()
+    write(tmp_path, "e/new.json", packet("new"))
+    assert look.scan() == ["gone a/b/x.json", "gone c/y.json", "e/new.json"]
+    assert (look.catalogue.directories, look.catalogue.files) == (4, 2)
+    assert set(look.unwatched) == {"a", "a/b"}
+
+
 def test_a_directory_that_cannot_be_listed_is_remembered_and_tried_again(
     look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,14 +523,10 @@ def test_any_file_name_is_observed_under_a_path_that_can_be_encoded(look: Look, 
 def test_a_file_that_breaks_the_reader_is_set_aside_until_it_changes(look: Look, tmp_path: Path) -> None:
     write(tmp_path, "a.return.json", "BREAK", mtime=100)
     write(tmp_path, "b.json", packet("b"), mtime=200)
-    with pytest.raises(RecursionError) as caught:
-        look.scan()
-    assert look.catalogue.set_aside(caught.value)
-    assert look.drained() == ["SRC008 a.return.json", "b.json"]
+    assert look.scan() == ["SRC008 a.return.json", "b.json"]
     assert look.sweep() == []
     write(tmp_path, "a.return.json", packet("a"))
     assert look.at("a.return.json") == ["a.return.json"]
-    assert not look.catalogue.set_aside(caught.value)
 
 
 def test_a_file_that_changes_during_every_look_is_told_after_a_while(

@@ -183,6 +183,18 @@ def test_a_file_that_may_not_be_read_is_refused_for_good(tmp_path: Path, monkeyp
     assert caught.value.lasting
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_permissions_are_respected(tmp_path: Path) -> None:
+    (tmp_path / "x.json").touch(mode=0)
+    (tmp_path / "shut").mkdir()
+    (tmp_path / "shut" / "x.json").touch()
+    (tmp_path / "shut").chmod(0)
+    for name in ("x.json", "shut/x.json"):
+        with pytest.raises(NotReadableError, match="Permission denied"):
+            read_file(tmp_path, name)
+    (tmp_path / "shut").chmod(0o700)
+
+
 @pytest.mark.parametrize("number", [5, 23, 24])
 def test_errors_of_the_machine_are_refusals_that_may_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
@@ -220,17 +232,22 @@ def during_reads(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) ->
     monkeypatch.setattr(os, "read", acting_read)
 
 
+def write_if(condition: bool, path: Path, text: str) -> None:
+    if condition:
+        path.write_text(text)
+
+
 def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
     path.write_text("old")
-    during_reads(monkeypatch, lambda count: path.write_text("newer") and None if count == 1 else None)
+    during_reads(monkeypatch, lambda count: write_if(count == 1, path, "newer"))
     assert read_file(tmp_path, "x.json").text == "newer"
 
 
 def test_a_file_that_never_rests_is_refused_for_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
     path.write_text("")
-    during_reads(monkeypatch, lambda count: path.write_text("x" * count) and None)
+    during_reads(monkeypatch, lambda count: write_if(True, path, "x" * count))
     with pytest.raises(ChangingError) as caught:
         read_file(tmp_path, "x.json")
     assert not caught.value.lasting

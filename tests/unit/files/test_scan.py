@@ -43,7 +43,7 @@ def test_a_pruned_directory_is_never_opened(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "open", recording_open)
     assert list(scan_candidates(tmp_path)) == []
-    assert opened == [f"{tmp_path}/"]
+    assert opened == [str(tmp_path)]
 
 
 def test_what_is_ignored_by_git_is_found(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ _SETTLED: Final = 0.3
 
 
 class AgentwatchApp(App[None]):
-    """Shows a monitor. `clock` gives seconds since the epoch."""
+    """Shows a monitor. `clock` gives seconds since the epoch; `when_settled` is called after the first scan."""
 
     TITLE = "agentwatch"
     ENABLE_COMMAND_PALETTE = True
@@ -54,11 +54,17 @@ class AgentwatchApp(App[None]):
     CommandPalette > Vertical { background: $background; }
     """
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        clock: Callable[[], float] = time.time,
+        when_settled: Callable[[], None] = lambda: None,
+    ) -> None:
         self._guard = TerminalGuard()
         super().__init__()
         self.monitor = monitor
         self.clock = clock
+        self._when_settled = when_settled
         self._changed: set[str] = set()
         self._refreshed_at = 0.0
         self._refresh_timer: Timer | None = None
@@ -155,6 +161,7 @@ class AgentwatchApp(App[None]):
     def _settle(self) -> None:
         self._settled = True
         self._refresh_screens()
+        self._when_settled()
 
     @on(Worker.StateChanged)
     def _watch_ended(self, event: Worker.StateChanged) -> None:

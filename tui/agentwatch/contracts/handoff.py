@@ -121,11 +121,14 @@ _FAULTS: Final[Faults] = {
 _SCHEMA: Final = Schema(_FAULTS)
 
 
-def recognises(top: dict[str, Any], name: str) -> bool:
-    """Whether a JSON object is a handoff packet."""
+def is_versioned(top: dict[str, Any]) -> bool:
+    """Whether a JSON object says itself that it is a handoff packet."""
     version = top.get("handoff_schema")
-    if isinstance(version, str) and version.startswith(_SCHEMA_FAMILY):
-        return True
+    return isinstance(version, str) and version.startswith(_SCHEMA_FAMILY)
+
+
+def recognises(top: dict[str, Any], name: str) -> bool:
+    """Whether a JSON object that does not say so is a handoff packet."""
     if not any(key in top for key in _IDENTIFYING):
         return False
     count = sum(key in top for key in _REQUIRED)

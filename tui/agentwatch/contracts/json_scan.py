@@ -19,7 +19,7 @@ Location = tuple[str | int, ...]
 MAX_DEPTH: Final = 100
 """Arrays and objects inside each other; the contracts need five. Far below any recursion limit."""
 
-MAX_TOKENS: Final = 40_000
+MAX_TOKENS: Final = 20_000
 """Tokens that are looked at, about 30 ms. A return has a few hundred; what stands behind them has no line."""
 
 PLACE_DEPTH: Final = 5

@@ -8,6 +8,7 @@ import re
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, Final
 
+from agentwatch.contracts.json_places import places_of
 from agentwatch.contracts.json_scan import MAX_DEPTH, TEXT_BEHIND, Break, Location, Scan, scan
 from agentwatch.text import quoted
 
@@ -30,7 +31,7 @@ class JsonSource:
     first line in the file it stands in.
     """
 
-    __slots__ = ("_broken", "_counted", "_first_line", "_scan", "_suspicious", "_text", "_too_deep", "value")
+    __slots__ = ("_broken", "_counted", "_first_line", "_places", "_scan", "_suspicious", "_text", "_too_deep", "value")
 
     def __init__(self, text: str, first_line: int = 1) -> None:
         if "\\ud" in text or "\\uD" in text:
@@ -39,6 +40,7 @@ class JsonSource:
         self._first_line = first_line
         self._counted = (0, first_line)
         self._scan: Scan | None = None
+        self._places: dict[Location, int] | None = None
         self._suspicious = False
         self._too_deep = False
         self._broken: Break | None = None
@@ -70,7 +72,9 @@ class JsonSource:
 
     def line_of(self, location: Location) -> int | None:
         """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it."""
-        places = self._scanned().places
+        if self._places is None:
+            self._places = self._scanned().places if self._suspicious else places_of(self._text)
+        places = self._places
         for length in range(len(location), -1, -1):
             offset = places.get(location[:length])
             if offset is not None:

@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 _FRONT_MATTER_LINES: Final = 200
+_MARKS: Final = frozenset("#`~")
 _DEEPEST: Final = 6
 _INDENT: Final = 3
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
@@ -78,8 +79,10 @@ def headings(lines: list[str], start: int = 0) -> list[Heading]:
     fence = ""
     for index in range(start, len(lines)):
         line = lines[index]
-        mark = line[:4].lstrip(" ")[:1]
-        if mark not in ("#", "`", "~") or not mark:
+        mark = line[:1]
+        if mark == " ":
+            mark = line.lstrip(" ")[:1]
+        if mark not in _MARKS:
             continue
         if mark == "#":
             if not fence:

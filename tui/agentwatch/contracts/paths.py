@@ -6,11 +6,18 @@ import re
 from typing import Final
 
 _SCHEME_OR_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://")
+# Nearly every path is one of these, and needs no closer look.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.-][A-Za-z0-9_./-]*\Z")
+_LONGEST: Final = 4_096
 _SEPARATORS: Final = re.compile(r"[\\/]")
 
 
 def why_not_relative(path: str) -> str | None:
     """Why a path is not repo-relative, as half a sentence for a message; None where it is."""
+    if len(path) <= _LONGEST and ".." not in path and _PLAIN.match(path):
+        return None
+    if len(path) > _LONGEST:
+        return "it is longer than a path can be"
     if not path.strip():
         return "it is empty"
     if path[0] in "/\\":

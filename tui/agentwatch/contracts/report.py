@@ -98,7 +98,7 @@ _SCHEMA: Final = Schema(
 )
 
 
-def recognises(top: dict[str, Any], name: str) -> bool:  # noqa: ARG001 - every contract is asked the same way
+def recognises(top: dict[str, Any]) -> bool:
     """Whether a JSON object is a report, or one that only lost its metadata."""
     if "report_metadata" in top:
         return True

@@ -167,12 +167,11 @@ def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool, 
     for header in HEADERS:
         if header not in found:
             judgement.add(_MISSING[header], ())
-    for section in (*found.values(), *sections.repeated):
+    for section in sections.repeated:
+        judgement.add_at("RET008", first_line + section.heading.line, header=f"## {section.header}")
+    for header, section in found.items():
         line = first_line + section.heading.line
-        header, text = section.header, section.heading.text
-        if section in sections.repeated:
-            judgement.add_at("RET008", line, header=f"## {header}")
-            continue
+        text = section.heading.text
         if section.heading.level != _LEVEL:
             judgement.add_at("RET005", line, header=header, level=section.heading.level)
         if text != header:
@@ -248,9 +247,9 @@ def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement
         judgement.add("ERR006", ("status", "error_code"), value=shown(code))
     if status.state == "ERROR":
         if "retry_recommended" not in values:
-            judgement.add("ERR001", ("status", "state"))
+            judgement.add("ERR001", ("status",))
         if not code:
-            judgement.add("ERR005", ("status", "state"))
+            judgement.add("ERR005", ("status", "error_code"))
     elif status.state == "SUCCESS":
         speaking = [key for key in ("error_code", "retry_hint") if values.get(key)]
         if status.retry_recommended == "yes":
@@ -261,7 +260,7 @@ def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement
     elif status.state == "PARTIAL" and whole and not attested.lists.get("limitations"):
         judgement.add("RET063", ("attestation",))
     if status.retry_recommended == "yes" and status.state != "SUCCESS" and not values.get("retry_hint"):
-        judgement.add("ERR004", ("status", "retry_recommended"))
+        judgement.add("ERR004", ("status", "retry_hint"))
 
 
 def _is_cut(sections: Sections, attested: Attested) -> bool:

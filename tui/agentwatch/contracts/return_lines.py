@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
 
 _NONE: Final = "(none)"
-_LIKE_NONE: Final = frozenset({"none", "(none).", "none.", "n/a", "(n/a)", "-", "[]", "(empty)"})
+_LIKE_NONE: Final = frozenset({_NONE, "none", "(none).", "none.", "n/a", "(n/a)", "-", "[]", "(empty)"})
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
 _KNOWN: Final = "|".join(STATUS_KEYS[:5])
-_KEY_IN_SHORT: Final = re.compile(rf"[\s,;|]+({_KNOWN})\s*:\s*")
-_KEY_IN_LONG: Final = re.compile(rf"\s*[,;|]\s*({_KNOWN})\s*:\s+")
+_KEY_IN_SHORT: Final = re.compile(rf"[\s,;|]({_KNOWN})\s{{0,3}}:")
+_KEY_IN_LONG: Final = re.compile(rf"[,;|]\s{{0,3}}({_KNOWN})\s{{0,3}}:\s")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
-_SEPARATOR: Final = re.compile(r"\s+(?:\u2014|\u2013|--?|\u2192|=>)\s+|:\s+")
+_SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>)\s|:\s")
 _TICKED: Final = re.compile(r"`([^`]+)`(.*)\Z", re.DOTALL)
 _LOOKS_LIKE_PATH: Final = re.compile(r"[^\s]+\Z|.*[/\\].*|.*\.[A-Za-z0-9]{1,8}\Z", re.DOTALL)
-_MORE_THAN_A_PATH: Final = re.compile(r"\s+(?:\u2014|\u2013|--?|\u2192|=>)\s+|:\s|,\s|;\s|\s\(.*\)\Z|\s\band\b\s")
+_PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_.-]*[./][A-Za-z0-9_./-]*\Z")
+_IS_PATH: Final = re.compile(r"\S*(?:[/\\]|\.[A-Za-z0-9])\S*\Z")
+_MORE_THAN_A_PATH: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|[:,;]\s|\s\([^()]{0,200}\)\Z")
 
 
 @dataclass(slots=True)
@@ -102,13 +104,13 @@ def _judge_dress(found: Entry, name: str, line: int, judgement: Judgement) -> No
 
 def _put_split(keys: Keys, name: str, value: str, line: int, judgement: Judgement) -> None:
     """Put a value, and apart from it any further key that was written on the same line."""
-    while True:
+    for _ in STATUS_KEYS:
         pattern = _KEY_IN_SHORT if name in _SHORT_KEYS else _KEY_IN_LONG
         match = pattern.search(value)
         if match is None:
             keys.put(name, value, line, judgement)
             return
-        keys.put(name, value[: match.start()].strip(), line, judgement)
+        keys.put(name, value[: match.start()].strip(" \t,;|"), line, judgement)
         judgement.add_at("RET018", line, key=match[1])
         name, value = match[1], value[match.end() :].strip()
 
@@ -149,7 +151,9 @@ def _split_deliverable(text: str) -> tuple[str, str]:
         return ticked[1].strip(), _SEPARATOR.sub("", ticked[2], count=1).strip(" \t:\u2014\u2013-")
     match = _SEPARATOR.search(text)
     if match is None:
-        return text.rstrip(":"), ""
+        # The contract names no separator: `src/api.py (the API)` has a path and a description.
+        path, _, rest = text.partition(" ")
+        return (path.rstrip(":"), rest.strip(" \t:\u2014\u2013-")) if _IS_PATH.match(path) else (text.rstrip(":"), "")
     return text[: match.start()].strip("*_ "), text[match.end() :].strip()
 
 
@@ -203,7 +207,12 @@ def read_attestation(lines: list[str], first: int, behind: int, judgement: Judge
         elif found is not None and item is None and found.plain and _PLAIN_KEY.match(found.key):
             # Another key, and perhaps a list below it: not of the contract.
             current = "" if not found.value else None
-        elif not (current and current not in FILE_KEYS and text[:1] in " \t"):
+        elif current in FILE_KEYS:
+            # A path without its bullet is meant as the list's; a sentence or a `(none)` is an entry without a path.
+            judgement.add_at("RET061", line)
+            bare = text.strip()
+            attested.lists[current].append((bare if _IS_PATH.match(bare) else "", line))
+        elif not (current and text[:1] in " \t"):
             judgement.add_at("RET061", line)
     for key in FILE_KEYS:
         if key in attested.lists and not attested.lists[key] and not attested.keys.values.get(key):
@@ -225,7 +234,7 @@ def _put_attested(attested: Attested, name: str, value: str, line: int, judgemen
     if value:
         if name in FILE_KEYS:
             judgement.add_at("RET056", line, key=name)
-            if value.casefold() not in _LIKE_NONE and value.casefold() != _NONE:
+            if value.casefold() not in _LIKE_NONE:
                 for part in re.split(r"\s*[,;]\s*", value.strip("[]")):
                     _append(attested.lists[name], part.strip("`'\" "), line)
         else:
@@ -236,11 +245,14 @@ def _put_attested(attested: Attested, name: str, value: str, line: int, judgemen
 
 def _put_path(entries: list[tuple[str, int]], key: str, item: Bullet, line: int, judgement: Judgement) -> None:
     text = item.text
-    if text.casefold() == _NONE or text.casefold() in _LIKE_NONE:
+    if text.casefold() in _LIKE_NONE:
         # An entry all the same, so that the list does not count as empty.
         entries.append(("", line))
         if text.casefold() != _NONE:
             judgement.add_at("RET060", line, key=key)
+        return
+    if item.marker == "-" and _PLAIN_PATH.match(text) and not why_not_relative(text):
+        _append(entries, text, line)
         return
     path = text
     ticked = _TICKED.match(text)

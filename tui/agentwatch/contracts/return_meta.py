@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.contracts import wording
+from agentwatch.contracts import subagent_return, wording
+from agentwatch.contracts.drift import blockers, next_steps, paths_in, phases, strings
 from agentwatch.contracts.findings import shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.stage_words import EVERYDAY, STAGE_WORDS, judge_status
 from agentwatch.contracts.subagent_return import (
     ARTIFACT_TYPES,
     ENDS_OF_PATH,
     ReturnError,
-    has_signature,
     recommends_retry,
 )
 from agentwatch.contracts.validation import MAX_ENTRIES, Contracted
@@ -22,51 +23,6 @@ if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
     from agentwatch.contracts.json_scan import Location
 
-STAGE_WORDS: Final = frozenset(
-    {
-        "in_progress",
-        "researched",
-        "planned",
-        "implemented",
-        "tasks_created",
-        "report_written",
-        "assembled",
-        "plan_created",
-        "plan_written",
-        "summary_written",
-        "files_created",
-        "revised",
-        "reviewed",
-        "analyzed",
-        "documented",
-        "verified",
-        "validated",
-        "tested",
-        "debugged",
-        "drafted",
-        "designed",
-        "synthesized",
-    }
-)
-"""Words that only this dialect uses as a status: one of them tells it from a subagent-return."""
-
-_MEANS: Final[dict[str, Outcome]] = {
-    **dict.fromkeys(STAGE_WORDS, Outcome.COMPLETED),
-    **dict.fromkeys(("done", "completed", "complete", "success", "succeeded", "finished", "ok"), Outcome.COMPLETED),
-    **dict.fromkeys(("in_progress", "running", "started", "working", "pending"), Outcome.WORKING),
-    **dict.fromkeys(("researching", "planning", "implementing", "reviewing", "revising", "testing"), Outcome.WORKING),
-    **dict.fromkeys(("partial", "partially_completed", "partially_done", "partially_implemented"), Outcome.PARTIAL),
-    "blocked": Outcome.BLOCKED,
-    **dict.fromkeys(("failed", "failure", "error"), Outcome.FAILED),
-}
-# Past participles that do not mean that anything succeeded.
-_NOT_A_SUCCESS: Final = re.compile(
-    r"(?:^|_)(?:un\w+|not_\w+|fail\w*|err\w*|block\w*|abort\w*|cancel\w*|interrupt\w*|timed_?out|time_?out|crash\w*"
-    r"|stopped|skipped|reject\w*|abandon\w*|paused|deferred|halted|killed|terminated|denied|refused|expired|queued"
-    r"|scheduled|delayed|suspended|stalled|exhausted|limited|dropped|lost|need\w*"
-    r"|partial\w*|part|partly|mostly|nearly|almost|half|incomplet\w*|no|nothing|never|to_be)(?:_|\Z)"
-)
-_PARTICIPLE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:ed|_written|_created|_built|_done|_made|_sent|_found)\Z")
 _DRIFT_KEYS: Final = ("started_at", "partial_progress", "completion_data", "verification")
 _OWN_FILE: Final = re.compile(
     r"(?:^|/)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
@@ -89,9 +45,7 @@ _FAMILY_KEYS: Final = (
 # A stage word alone is an everyday word: something else of a return must be there.
 _TELLING: Final = ("delegation_path", "partial_progress", "completion_data")
 _SUPPORTING: Final = ("artifacts", "session_id", "agent_type")
-_EVERYDAY: Final = ("in_progress", "planned", "implemented", "reviewed", "verified", "tested")
 _NO_REASON: Final = "The return asks for a review without saying why."
-_BLOCKER_TEXTS: Final = ("description", "message", "issue", "reason", "summary", "blocker", "title", "text")
 
 
 class MetaArtifact(Contracted):
@@ -136,12 +90,12 @@ def recognises(top: dict[str, Any], name: str) -> bool:
         return any(key in top for key in _FAMILY_KEYS)
     status = top.get("status")
     word = status.casefold() if isinstance(status, str) else ""
-    if has_signature(top):
+    if subagent_return.recognises(top):
         return word in STAGE_WORDS or any(key in top for key in _DRIFT_KEYS)
     if word not in STAGE_WORDS:
         return False
     supporting = sum(key in top for key in _SUPPORTING)
-    needed = 2 if word in _EVERYDAY else 1
+    needed = 2 if word in EVERYDAY else 1
     return any(key in top for key in _TELLING) or supporting >= needed
 
 
@@ -152,18 +106,18 @@ def is_own_file(name: str) -> bool:
 
 def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[ReturnMeta, Return]:
     """The typed return and its summary; every rule it breaks is noted."""
-    outcome = _judge_status(top, judgement)
+    outcome = judge_status(top, judgement)
     metadata = _metadata(top, judgement, name)
     errors = _errors(top, judgement)
-    blockers = _blockers(top, judgement)
+    blocking = blockers(top, judgement)
     artifacts = _artifacts(top, outcome, judgement)
-    if outcome is Outcome.BLOCKED and not blockers and not errors and not _holds_something(top):
-        judgement.add("MET035", ("status",))
+    if outcome is Outcome.BLOCKED and not blocking and not errors and not _holds_something(top):
+        judgement.add("MET035", ("blockers",))
     review = top.get("requires_user_review")
     reason = top.get("review_reason")
     if review is True and not (isinstance(reason, str) and reason.strip()):
-        judgement.add("MET036", ("requires_user_review",))
-    done, total = (_phases(top, key, judgement) for key in ("phases_completed", "phases_total"))
+        judgement.add("MET036", ("review_reason",))
+    done, total = (phases(top, key, judgement) for key in ("phases_completed", "phases_total"))
     status = top.get("status")
     returned = ReturnMeta(
         status=status if isinstance(status, str) else None,
@@ -171,38 +125,17 @@ def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[Re
         artifacts=artifacts,
         metadata=metadata,
         errors=errors,
-        blockers=blockers,
-        next_steps=_next_steps(top, judgement),
+        blockers=blocking,
+        next_steps=next_steps(top, judgement),
         requires_user_review=review if isinstance(review, bool) else None,
         review_reason=reason if isinstance(reason, str) else None,
         phases_completed=done,
         phases_total=total,
-        files_created=_strings(top.get("files_created")),
-        files_modified=_strings(top.get("files_modified")),
+        files_created=strings(top.get("files_created")),
+        files_modified=strings(top.get("files_modified")),
         more={key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None,
     )
     return returned, _summary_of(returned, outcome)
-
-
-def _judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:
-    if "status" not in top:
-        judgement.add("MET001", ())
-        return None
-    status = top["status"]
-    if not isinstance(status, str):
-        judgement.add("MET002", ("status",), value=shown(status))
-        return None
-    meant = status.strip().casefold().replace(" ", "_").replace("-", "_")
-    outcome = _MEANS.get(meant)
-    if outcome is not None:
-        if meant != status:
-            judgement.add("MET005", ("status",), value=shown(status), meant=meant)
-        return outcome
-    if _PARTICIPLE.match(meant) and not _NOT_A_SUCCESS.search(meant):
-        judgement.add("MET004", ("status",), value=shown(status))
-        return Outcome.COMPLETED
-    judgement.add("MET003", ("status",), value=shown(status))
-    return None
 
 
 def _summary(top: dict[str, Any], judgement: Judgement) -> str | None:
@@ -272,7 +205,7 @@ def _path(top: dict[str, Any], inside: dict[str, Any], at: Location, judgement: 
     found = container.get("delegation_path")
     if found is None:
         return None
-    texts = _strings(found)
+    texts = strings(found)
     if texts is None or len(texts) != len(found[:MAX_ENTRIES]):
         judgement.add("MET025", (*place, "delegation_path"), value=shown(found))
     return texts
@@ -289,7 +222,7 @@ def _artifacts(top: dict[str, Any], outcome: Outcome | None, judgement: Judgemen
         return None
     if not isinstance(raw, list):
         judgement.add("MET013", ("artifacts",), value=shown(raw))
-        return [MetaArtifact(path=path) for path in _paths_in(raw)] or None
+        return [MetaArtifact(path=path) for path in paths_in(raw)] or None
     if len(raw) > MAX_ENTRIES:
         judgement.add("DOC009", ("artifacts",), key="artifacts", limit=MAX_ENTRIES)
     made: list[MetaArtifact] = []
@@ -322,18 +255,6 @@ def _artifact(entry: dict[str, Any], here: Location, judgement: Judgement) -> Me
     if path is not None and (reason := why_not_relative(path)):
         judgement.add("MET018", (*here, "path"), value=shown(path), reason=reason)
     return MetaArtifact(**texts)
-
-
-def _paths_in(raw: object) -> list[str]:
-    """The paths of artifacts that were written as one string, or as an object of paths by kind."""
-    values = list(raw.values())[:MAX_ENTRIES] if isinstance(raw, dict) else [raw]
-    found: list[str] = []
-    for value in values:
-        if isinstance(value, str):
-            found.append(value)
-        elif isinstance(value, list):
-            found += [text for text in value[:MAX_ENTRIES] if isinstance(text, str)]
-    return found[:MAX_ENTRIES]
 
 
 def _errors(top: dict[str, Any], judgement: Judgement) -> list[ReturnError] | None:
@@ -371,67 +292,9 @@ def _error(entry: dict[str, Any], here: Location, judgement: Judgement) -> Retur
     return ReturnError(**kept)
 
 
-def _blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
-    found: list[str] = []
-    there = False
-    for key in ("blockers", "blocking_issues"):
-        raw = top.get(key)
-        if raw is None:
-            continue
-        there = True
-        if isinstance(raw, str):
-            raw = [raw] if raw.strip() else []
-        if not isinstance(raw, list):
-            judgement.add("MET034", (key,), key=key, value=shown(raw))
-            continue
-        for index, entry in enumerate(raw[:MAX_ENTRIES]):
-            text = _blocker_text(entry)
-            if text is None:
-                judgement.add("MET034", (key, index), key=key, value=shown(entry))
-            else:
-                found.append(text)
-    return found if there else None
-
-
-def _blocker_text(entry: object) -> str | None:
-    if isinstance(entry, str):
-        return entry if entry.strip() else None
-    if not isinstance(entry, dict):
-        return None
-    return next(
-        (text for key in _BLOCKER_TEXTS if isinstance(text := entry.get(key), str) and text.strip()),
-        next((text for text in entry.values() if isinstance(text, str) and text.strip()), None),
-    )
-
-
 def _holds_something(top: dict[str, Any]) -> bool:
     """Whether blockers or errors are there at all: what is wrong with them is said already."""
     return any(top.get(key) for key in ("blockers", "blocking_issues", "errors"))
-
-
-def _next_steps(top: dict[str, Any], judgement: Judgement) -> str | None:
-    raw = top.get("next_steps")
-    if raw is None or isinstance(raw, str):
-        return raw
-    judgement.add("MET032", ("next_steps",), value=shown(raw))
-    return "\n".join(_strings(raw) or ()) or None
-
-
-def _phases(top: dict[str, Any], key: str, judgement: Judgement) -> int | None:
-    metadata = top.get("metadata")
-    inside = isinstance(metadata, dict) and key not in top and key in metadata
-    raw = metadata[key] if inside and isinstance(metadata, dict) else top.get(key)
-    if raw is None:
-        return None
-    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= 1_000_000:
-        return raw
-    judgement.add("MET033", ("metadata", key) if inside else (key,), key=key, value=shown(raw))
-    return len(raw) if isinstance(raw, list) else None
-
-
-def _strings(raw: object) -> list[str] | None:
-    """The strings of a list, None where it is no list."""
-    return [text for text in raw[:MAX_ENTRIES] if isinstance(text, str)] if isinstance(raw, list) else None
 
 
 def _summary_of(returned: ReturnMeta, outcome: Outcome | None) -> Return:
@@ -439,9 +302,9 @@ def _summary_of(returned: ReturnMeta, outcome: Outcome | None) -> Return:
     errors = returned.errors or []
     first = errors[0] if errors else ReturnError()
     path = tuple(metadata.delegation_path or ())
-    blockers = wording.briefs(returned.blockers or ())
-    if not blockers and outcome is Outcome.BLOCKED:
-        blockers = wording.briefs(error.message for error in errors if error.message)
+    blocking = wording.briefs(returned.blockers or ())
+    if not blocking and outcome is Outcome.BLOCKED:
+        blocking = wording.briefs(error.message for error in errors if error.message)
     done, total = returned.phases_completed, returned.phases_total
     return Return(
         contract=Contract.RETURN_META,
@@ -455,7 +318,7 @@ def _summary_of(returned: ReturnMeta, outcome: Outcome | None) -> Return:
         error_message=wording.brief(first.message),
         retry_recommended=recommends_retry(errors),
         retry_hint=wording.brief(first.recommendation),
-        blockers=blockers,
+        blockers=blocking,
         review_reason=(wording.brief(returned.review_reason) or _NO_REASON) if returned.requires_user_review else None,
         next_steps=wording.brief(returned.next_steps),
         progress=(min(done, total), total) if done is not None and total else None,

@@ -120,26 +120,24 @@ _FAULTS: Final[Faults] = {
 _SCHEMA: Final = Schema(_FAULTS, {("status",): STATUSES, ("artifacts", "*", "type"): ARTIFACT_TYPES})
 
 
-def has_signature(top: dict[str, Any]) -> bool:
+def recognises(top: dict[str, Any]) -> bool:
     """Whether a JSON object is a return with metadata, or looks like one that only lost them."""
-    status = top.get("status")
     metadata = top.get("metadata")
     if isinstance(metadata, dict):
         known = [key for key in _METADATA if key in metadata]
-        # A logged HTTP response has a session and a numeric status too.
-        if known == ["session_id"] and isinstance(status, int) and not isinstance(status, bool):
-            return False
-        return bool(known) and any(key in top for key in ("status", "summary", "artifacts"))
+        # Any log has a session, a status and a summary: with nothing else known, there must be artifacts.
+        if known == ["session_id"]:
+            return "artifacts" in top
+        if known and any(key in top for key in ("status", "summary", "artifacts")):
+            return True
+    # Builds report artifacts too, but not with these words.
+    status = top.get("status")
     return (
         isinstance(status, str)
+        and status.casefold() in STATUSES
         and "artifacts" in top
         and any(key in top for key in ("summary", "errors", "next_steps"))
     )
-
-
-def recognises(top: dict[str, Any], name: str) -> bool:  # noqa: ARG001 - every contract is asked the same way
-    """Whether a JSON object is a subagent-return."""
-    return has_signature(top)
 
 
 def is_own_file(name: str) -> bool:

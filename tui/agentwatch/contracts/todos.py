@@ -36,20 +36,18 @@ def first_item(lines: list[str], start: int = 0) -> int | None:
     return None
 
 
-def read_checklist(
-    lines: list[str], start: int, judgement: Judgement, *, alone: bool, first_line: int = 1
-) -> tuple[Todo, ...]:
-    """The items from line index `start` on.
+def read_checklist(lines: list[str], judgement: Judgement, *, alone: bool, first_line: int = 1) -> tuple[Todo, ...]:
+    """The items of a checklist. `first_line` is the number of `lines[0]` in its file.
 
     `alone`: the file is nothing but the checklist, so that every line is judged; headings structure it and are left
     aside. Otherwise the list ends at a heading, or at text behind an empty line.
     """
     found: list[Todo] = []
+    pending_before = False
     out_of_order = False
     in_list = alone
     after_blank = False
-    for index in range(start, len(lines)):
-        text = lines[index]
+    for index, text in enumerate(lines):
         if not text.strip():
             after_blank = True
             continue
@@ -60,10 +58,10 @@ def read_checklist(
                 judgement.add_at("DOC009", line, key="The checklist", limit=MAX_ENTRIES)
                 break
             item = _item(match, line, judgement)
-            pending_before = any(todo.status is TodoStatus.PENDING for todo in found) if not out_of_order else False
-            if item.status is TodoStatus.DONE and pending_before:
+            if item.status is TodoStatus.DONE and pending_before and not out_of_order:
                 out_of_order = True
                 judgement.add_at("TOD006", line)
+            pending_before = pending_before or item.status is TodoStatus.PENDING
             found.append(item)
             in_list = True
         elif _HEADING.match(text):

@@ -22,7 +22,7 @@ _ABBREVIATION: Final = re.compile(
 # A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5` or `e.g. this`.
 _END: Final = re.compile(r"[.!?…]+[\"'”’)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)")
 _WORD: Final = re.compile(r"\w")
-_MAX_LOOKED_AT: Final = 4_000
+_MAX_LOOKED_AT: Final = 1_000
 
 
 BRIEF: Final = 2_000
@@ -47,7 +47,7 @@ def tokens(text: str) -> float:
 
 
 def sentences(text: str) -> int:
-    """Sentences of a text; 0 where there is no word in it. Only the first 4,000 characters are looked at."""
+    """Sentences of a text; 0 where there is no word in it. Only the first 1,000 characters are looked at."""
     text = text[:_MAX_LOOKED_AT].strip()
     count = 0
     start = 0

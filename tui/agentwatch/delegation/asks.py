@@ -10,7 +10,6 @@ from typing import Final
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.task import State, Task
 
-
 LOW_CONFIDENCE: Final = 0.5
 """report-contract: results of which the child itself is less sure than this are for a human to look at."""
 

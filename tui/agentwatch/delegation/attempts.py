@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity, Todo, TodoList, TodoStatus
-from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, Problem
+from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, found
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
 
 _STATES = {
@@ -167,7 +168,7 @@ def _answers_another_session(attempt: Attempt) -> bool:
 def _report_session(history: History, attempt: Attempt) -> None:
     packet, returned = attempt.packet, attempt.returned
     if packet and packet.session_id and returned:
-        history.problems.append(PlacedFinding(SESSION_MISMATCH.found(packet.session_id), returned.path))
+        history.problems.append(PlacedFinding(found(SESSION_MISMATCH, packet.session_id), returned.path))
 
 
 def _mark_life(history: History) -> None:
@@ -177,5 +178,5 @@ def _mark_life(history: History) -> None:
         history.attempts[-1].state = State.WORKING
 
 
-def _duplicate(history: History, problem: Problem, kept: Version, other: Version) -> None:
-    history.problems.append(PlacedFinding(problem.found(kept.path), other.path))
+def _duplicate(history: History, rule: Rule, kept: Version, other: Version) -> None:
+    history.problems.append(PlacedFinding(found(rule, kept.path), other.path))

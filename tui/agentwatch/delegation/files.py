@@ -38,9 +38,7 @@ class Files:
 
     def see(self, seen: Seen) -> set[str]:
         """A file has this content now. Returns the tasks that this concerns."""
-        version = Version(
-            seen.seq, seen.at, seen.path, seen.digest, seen.document, seen.findings, seen.incomplete
-        )
+        version = Version(seen.seq, seen.at, seen.path, seen.digest, seen.document, seen.findings, seen.incomplete)
         versions = self._versions.setdefault(seen.path, [])
         concerned: set[str] = set()
         if versions and not _continues(versions[-1], seen):

@@ -11,8 +11,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Literal
 
+from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.delegation.identity import directories_above, dotted_prefixes
-from agentwatch.delegation.problems import CYCLE, ORPHAN, SELF_PARENT, Problem
+from agentwatch.delegation.problems import CYCLE, ORPHAN, SELF_PARENT
 from agentwatch.delegation.task import Basis
 
 _Awaited = tuple[Literal["id", "directory"], str]
@@ -33,11 +34,11 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A task's parent, its basis, and what is wrong with what was claimed: the problem and the other party."""
+    """A task's parent, its basis, and what is wrong with what was claimed: the rule and the other party."""
 
     parent: str | None = None
     basis: Basis = Basis.NONE
-    problem: tuple[Problem, str] | None = None
+    problem: tuple[Rule, str] | None = None
 
 
 _ROOT = Link()

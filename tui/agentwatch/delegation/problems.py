@@ -1,61 +1,81 @@
-"""What can be wrong between documents: the findings of linking, with their ids."""
+"""The rules of linking: what can be wrong between documents that are right by themselves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.contracts.catalogue.rule import ERROR, WARNING, Rule, RuleMaker
+from agentwatch.contracts.shapes import Finding
 
+_rule: Final = RuleMaker(None)
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One rule of linking. `message` has one `{}` for the other party."""
-
-    rule: str
-    severity: Severity
-    message: str
-    why: str
-
-    def found(self, other: str, line: int | None = None) -> Finding:
-        return Finding(self.rule, self.severity, self.message.format(other), line)
-
-
-CYCLE: Final = Problem(
+CYCLE: Final = _rule(
     "LNK001",
-    Severity.ERROR,
-    "the chain of parents comes back to this task ({}): name the task that really handed it over",
-    "A task cannot be its own ancestor. The tasks of the cycle are shown as roots until one parent is corrected.",
+    "Linking",
+    "parents form a cycle",
+    "The chain of parents comes back to this task ({other}); name the task that really handed it over.",
+    why="A task cannot be its own ancestor. The tasks of a cycle are shown as roots until one parent is corrected.",
+    right='a: {"parent_task_id": "root"}   b: {"parent_task_id": "a"}',
+    wrong='a: {"parent_task_id": "b"}   b: {"parent_task_id": "a"}',
 )
-SELF_PARENT: Final = Problem(
+SELF_PARENT: Final = _rule(
     "LNK002",
-    Severity.ERROR,
-    "parent_task_id names the task itself ({}): name the parent, or leave the key out",
-    "A task that is its own parent has none; it is shown as a root.",
+    "Linking",
+    "a task is its own parent",
+    "`parent_task_id` names the task itself ({other}); name the parent, or leave the key out.",
+    why="A task that is its own parent has none; it is shown as a root.",
+    right='{"task_id": "a.b", "parent_task_id": "a"}',
+    wrong='{"task_id": "a.b", "parent_task_id": "a.b"}',
 )
-ORPHAN: Final = Problem(
+ORPHAN: Final = _rule(
     "LNK003",
-    Severity.WARNING,
-    "no handoff or return speaks of the parent {}: correct parent_task_id or write the parent's handoff",
-    "The parent may still come: the task is linked by its next best basis until then.",
+    "Linking",
+    "the parent is not known",
+    "No handoff or return speaks of the parent {other}; correct `parent_task_id`, or write the parent's handoff.",
+    why="The parent may still come: until then the task is linked by its next best basis.",
+    right='{"task_id": "a.b", "parent_task_id": "a"}, beside the handoff of a',
+    wrong='{"task_id": "a.b", "parent_task_id": "a"}, and nothing speaks of a',
+    severity=WARNING,
 )
-DUPLICATE_HANDOFF: Final = Problem(
+DUPLICATE_HANDOFF: Final = _rule(
     "LNK004",
-    Severity.ERROR,
-    "another file hands off the same task ({}): give one of them its own task_id, or number them with attempt",
-    "Two handoffs of one task cannot both be true. The one seen first is shown.",
+    "Linking",
+    "a task is handed off twice",
+    "Another file hands off the same task ({other}); give one its own `task_id`, or number them with `attempt`.",
+    why="Two handoffs of one task cannot both be true. The one that was seen first is shown.",
+    right='{"task_id": "a"} and {"task_id": "a", "attempt": 2}',
+    wrong='{"task_id": "a"} in two files',
 )
-DUPLICATE_RETURN: Final = Problem(
+DUPLICATE_RETURN: Final = _rule(
     "LNK005",
-    Severity.ERROR,
-    "another file returns the same attempt ({}): remove one, or number them with attempt or session_id",
-    "Two returns of one attempt cannot both be true. The one seen first is shown.",
+    "Linking",
+    "an attempt is returned twice",
+    "Another file returns the same attempt ({other}); remove one, or number them with `attempt` or `session_id`.",
+    why="Two returns of one attempt cannot both be true. The one that was seen first is shown.",
+    right="task_id: a / attempt: 1   and   task_id: a / attempt: 2",
+    wrong="task_id: a   in two files",
 )
-SESSION_MISMATCH: Final = Problem(
+SESSION_MISMATCH: Final = _rule(
     "LNK006",
-    Severity.ERROR,
-    "the return's session_id is not the one of the delegation ({}): return the session_id that was handed over",
-    "metadata.session_id must match the expected session_id (subagent-return, validation rule 4).",
+    "Orchestrator Validation (Stage 6)",
+    "the return is of another session",
+    "The return's `session_id` is not the one of the delegation ({other}); return the one that was handed over.",
+    why="metadata.session_id must match the expected session_id: subagent-return, validation rule 4.",
+    right='handoff: {"session_id": "sess_1_a"}   return: {"metadata": {"session_id": "sess_1_a"}}',
+    wrong='handoff: {"session_id": "sess_1_a"}   return: {"metadata": {"session_id": "sess_2_b"}}',
+    severity=ERROR,
 )
 
-PROBLEMS: Final = (CYCLE, SELF_PARENT, ORPHAN, DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH)
+RULES: Final[tuple[Rule, ...]] = (
+    CYCLE,
+    SELF_PARENT,
+    ORPHAN,
+    DUPLICATE_HANDOFF,
+    DUPLICATE_RETURN,
+    SESSION_MISMATCH,
+)
+
+
+def found(rule: Rule, other: str) -> Finding:
+    """The finding of a rule; `other` is the other party: a task id, a path or a session id."""
+    return Finding(rule.id, rule.severity, rule.message.format(other=other))

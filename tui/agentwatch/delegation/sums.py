@@ -109,9 +109,7 @@ class Sums:
         return task.own_state
 
 
-def _add(
-    below: Below, tasks: int, states: dict[State, int], waiting: dict[State, int], active_at: float
-) -> None:
+def _add(below: Below, tasks: int, states: dict[State, int], waiting: dict[State, int], active_at: float) -> None:
     below.tasks += tasks
     below.active_at = max(below.active_at, active_at)
     for sums, deltas in ((below.states, states), (below.waiting, waiting)):

@@ -16,9 +16,17 @@ def title(task: Task) -> str:
     parent = task.parent_id
     if parent is not None and task.task_id.startswith(parent + "."):
         return task.task_id[len(parent) + 1 :]
+    if _is_stated(task):
+        return task.task_id
     name = basename(task.task_id) or task.task_id
     if parent is not None or task.agent is None:
         return name
     directory, separator, extra = task.task_id.partition("#")
     directory = dirname(directory) if basename(directory) == task.agent else directory
     return (basename(directory) or name) + separator + extra
+
+
+def _is_stated(task: Task) -> bool:
+    """Whether a document itself gives this id: then a slash in it separates nothing."""
+    documents = (task.packet, task.result)
+    return any(document is not None and document.task_id == task.task_id for document in documents)

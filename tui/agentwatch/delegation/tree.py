@@ -18,6 +18,7 @@ from agentwatch.delegation.files import Files
 from agentwatch.delegation.inference import Inference
 from agentwatch.delegation.linking import Claims, Linking
 from agentwatch.delegation.observation import Observation, Seen, Tick, Unreadable
+from agentwatch.delegation.problems import found
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.sums import Sums
 from agentwatch.delegation.task import Below, PlacedFinding, State, Task, Version
@@ -259,7 +260,7 @@ class DelegationTree:
         versions = self._files.versions(task.task_id)
         if (problem := self._linking.link(task.task_id).problem) is not None:
             rule, other = problem
-            findings.append(PlacedFinding(rule.found(other), versions[0].path if versions else ""))
+            findings.append(PlacedFinding(found(rule, other), versions[0].path if versions else ""))
         if self._unreadable:
             paths = dict.fromkeys(version.path for version in versions)
             findings.extend(self._unreadable[path] for path in paths if path in self._unreadable)

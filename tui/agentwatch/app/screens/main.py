@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
     from agentwatch.monitor import Monitor
 
+_PERIOD: Final = 5.0
+"""Seconds after which the details say anew how long ago something was."""
+
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
 
@@ -72,30 +75,43 @@ class MainScreen(Screen[None]):
         return self.task_tree.cursor_id
 
     def compose(self) -> ComposeResult:
+        # Before anything is styled: each of these later is another layout before the first frame.
+        self.set_class(self.app.size.width >= _WIDE, "-wide")
+        self.set_class(not self._monitor.tree.tasks, "-empty")
         yield self.header
-        with Horizontal(id="body"):
-            with Vertical(id="left"):
-                yield self.task_tree
-                yield self._empty
-                yield self.filter_bar
+        with Horizontal(id="body"), Vertical(id="left"):
+            yield self.task_tree
         yield self.needs_you
         yield self.footer
 
     def on_mount(self) -> None:
-        self.set_focus(self.task_tree)
-        self._show_emptiness()
+        if self.has_class("-empty"):
+            self.footer.show_place(Place.EMPTY)
+        else:
+            self.set_focus(self.task_tree)
         self.needs_you.refresh_tasks(self._monitor.tree.tasks)
         self.set_interval(1.0, self.tick)
-        self.call_after_refresh(self.run_worker, self._add_details())
+        self.set_interval(_PERIOD, self._show_details)
+        self.call_after_refresh(self._add_rest)
+
+    def _add_rest(self) -> None:
+        """Mount what the first frame does not wait for."""
+        left = self.query_one("#left")
+        # Not so where the operator has left already.
+        if left.is_attached:
+            left.mount(self._empty, self.filter_bar)
+            self.run_worker(self._add_details())
 
     async def _add_details(self) -> None:
-        """Mount the details. They need all contracts and pydantic, 0.1 s that the first frame does not wait for."""
+        """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
         await asyncio.to_thread(import_module, "agentwatch.app.widgets.details")
         from agentwatch.app.widgets.details import DetailsPane  # noqa: PLC0415 - imported on the line above
 
-        self.details = DetailsPane()
-        await self.query_one("#body").mount(self.details)
-        self._show_details()
+        body = self.query_one("#body")
+        if body.is_attached:
+            self.details = DetailsPane()
+            await body.mount(self.details)
+            self._show_details()
 
     def tick(self) -> None:
         """A second has passed: waiting and elapsed times go on."""
@@ -118,7 +134,7 @@ class MainScreen(Screen[None]):
 
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
-        if empty:
+        if empty and self._empty.is_attached:
             self._empty.refresh_text()
         if empty != self.has_class("-empty"):
             self.set_class(empty, "-empty")
@@ -255,11 +271,13 @@ class MainScreen(Screen[None]):
         self.footer.redraw()
 
     def action_filter(self) -> None:
-        if self._monitor.tree.tasks:
+        if self._monitor.tree.tasks and self.filter_bar.is_attached:
             self.filter_bar.write()
 
     def action_filter_state(self, step: int) -> None:
         """The next of: everything, what needs the operator, each state there is, the most urgent first."""
+        if not self.filter_bar.is_attached:
+            return
         totals = self._monitor.tree.totals
         states: list[State] = sorted(totals.states, key=lambda state: -state.urgency)
         text = self.filter_bar.sought.text

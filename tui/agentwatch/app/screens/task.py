@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,6 +19,10 @@ from agentwatch.app.widgets.needs_you import next_asking
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
+
+
+_PERIOD: Final = 5.0
+"""Seconds after which the details say anew how long ago something was."""
 
 
 class TaskScreen(Screen[str]):
@@ -53,6 +57,7 @@ class TaskScreen(Screen[str]):
         self.details.focus()
         self._show()
         self.set_interval(1.0, self.header.redraw)
+        self.set_interval(_PERIOD, self._show)
 
     def _show(self) -> None:
         task = self._monitor.tree.tasks.get(self.task_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 from textual.widgets import Static
@@ -12,13 +12,16 @@ from agentwatch.app.widgets.cells import shown
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-_LOOKS_FOR = (
+_LOOKS_FOR: Final = (
     ("handoff packet", "Markdown that begins with the fenced packet, and its todos", "*.handoff.md, *.todos.md"),
     ("return-format", "Markdown whose first section is “## Status”", "*.return.md"),
     ("subagent-return", "JSON with status, summary, artifacts, metadata", "*.return.json"),
     ("return-meta", "its dialect in a task's directory", ".return-meta.json"),
     ("report-contract", "JSON reports with findings", "*.report.json"),
 )
+
+_WIDE: Final = 100
+"""Columns of screen from which the list says what each format is."""
 
 
 class Empty(Static):
@@ -31,11 +34,17 @@ class Empty(Static):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(markup=False)
         self._monitor = monitor
+        self._said: tuple[bool, bool] | None = None
 
     def refresh_text(self) -> None:
         """Say it for the present state of the monitor and the present width."""
+        wide = self.app.size.width >= _WIDE
+        starting = self._monitor.health.mode == "starting"
+        if self._said == (starting, wide):
+            return
+        self._said = (starting, wide)
         workspace = shown(str(self._monitor.workspace), 500)
-        if str(self._monitor.health.mode) == "starting":
+        if starting:
             self.update(Content.assemble(("Looking through ", "bold"), (workspace, "bold"), " …"))
             return
         lines = [
@@ -47,11 +56,10 @@ class Empty(Static):
             Content("A task appears as soon as an agent writes one of these, under any name in .md or .json:"),
             Content(""),
         ]
-        wide = self.size.width >= 96
         for name, words, examples in _LOOKS_FOR:
             if wide:
                 lines.append(
-                    Content.assemble(f"  {name:<17}", (f"{words:<58}", "$text-muted"), (examples, "$text-muted"))
+                    Content.assemble(f"  {name:<17}", (f"{words:<60}", "$text-muted"), (examples, "$text-muted"))
                 )
             else:
                 lines.append(Content.assemble(f"  {name:<17}", (examples, "$text-muted")))

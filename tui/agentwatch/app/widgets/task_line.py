@@ -18,6 +18,8 @@ from agentwatch.delegation.task import State, Task
 _NEEDS: Final = "NEEDS YOU"
 _STEP: Final = 2
 """Cells of indent a level."""
+_TITLE: Final = 12
+"""Cells that a title keeps however deep it stands, where the width allows."""
 _BAR: Final = 6
 """Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
 
@@ -48,7 +50,13 @@ class Columns:
     @property
     def levels(self) -> int:
         """Levels that are indented; deeper ones say their depth instead."""
-        return max(self.width // 6, 2)
+        return max(min(self.width // 6, (self.room - _TITLE) // _STEP), 2)
+
+    @property
+    def room(self) -> int:
+        """Cells for indent and title: what cursor, arrow, glyph and the other columns leave."""
+        columns = (self.note, self.state, self.agent, self.elapsed)
+        return self.width - 5 - sum(column + 1 for column in columns if column)
 
     def indent(self, depth: int) -> int:
         """Cells in front of the fold arrow, the cursor's mark included."""
@@ -97,12 +105,7 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> St
         ("  " if stand.folded is None else "▸ " if stand.folded else "▾ ", palette.muted),
         (face.glyph + " ", color),
     ]
-    room = (
-        columns.width
-        - columns.indent(stand.depth)
-        - 4
-        - sum(column + 1 for column in (columns.note, columns.state, columns.agent, columns.elapsed) if column)
-    )
+    room = columns.room + 1 - columns.indent(stand.depth)
     title_style = words
     if task.needs_operator:
         title_style = palette.strong
@@ -158,7 +161,7 @@ def _note(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[s
     if task.needs_operator:
         note = [(_NEEDS, palette.needs)]
         if stand.waiting and len(_NEEDS) + 1 + len(stand.waiting) <= width:
-            note.append((" " + stand.waiting, palette.accent))
+            note.append((right(stand.waiting, width - len(_NEEDS)), palette.accent))
         return _column(note, width)
     if task.contradicted:
         return _column([("⚑ false", palette.states.get("state-contradicted", palette.strong))], width)

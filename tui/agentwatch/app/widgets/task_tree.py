@@ -273,7 +273,7 @@ class TaskTree(ScrollView, can_focus=True):
                 top += splice.added - min(splice.removed, top - splice.position)
             if splice.position <= cursor_row:
                 cursor_row += splice.added - min(splice.removed, cursor_row - splice.position)
-        self.virtual_size = Size(0, len(rows))
+        self._set_height(len(rows))
         if self._cursor_id is not None and self._cursor_id in rows:
             on_screen = 0 <= self._cursor_row - self.scroll_offset.y < self.size.height
             before = self._cursor_row - self.scroll_offset.y
@@ -288,6 +288,16 @@ class TaskTree(ScrollView, can_focus=True):
         top = min(max(top, 0), max(len(rows) - self.size.height, 0))
         if top != self.scroll_offset.y:
             self._scroll(top)
+
+    def _set_height(self, rows: int) -> None:
+        """Say how far there is to scroll. A layout of the screen, 9 ms, only where the scroll bar comes or goes."""
+        height = self.size.height
+        if (rows > height) != (self.virtual_size.height > height):
+            self.virtual_size = Size(0, rows)
+            return
+        self.set_reactive(TaskTree.virtual_size, Size(0, rows))
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = rows
 
     def _settle_cursor(self, row: int) -> None:
         """The cursor's row has gone: to the sibling in its place, else to the nearest task above that is left."""

@@ -78,7 +78,8 @@ class InotifyBackend:
     exact = True
 
     def __init__(self, root: str) -> None:
-        self._prefix = os.fsencode(root if root.endswith("/") else root + "/")
+        self._root = os.fsencode(root)
+        self._prefix = self._root if self._root.endswith(b"/") else self._root + b"/"
         self._descriptor: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._descriptor < 0:
             raise WatchError(why_polling(_last_error(), "fs.inotify.max_user_instances"))
@@ -94,7 +95,9 @@ class InotifyBackend:
         self._lock = threading.Lock()
 
     def watch(self, path: str) -> None:
-        watch: int = _libc.inotify_add_watch(self._descriptor, self._prefix + os.fsencode(path), _MASK)
+        # Not the root with a slash at its end: that would follow it where it is a link by now.
+        name = self._prefix + os.fsencode(path) if path else self._root
+        watch: int = _libc.inotify_add_watch(self._descriptor, name, _MASK)
         if watch < 0:
             error = _last_error()
             if error.errno in _LIMITS:

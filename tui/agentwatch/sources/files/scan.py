@@ -67,7 +67,7 @@ def walk(root: str, is_pruned: Callable[[str], bool], below: str = "") -> Iterat
     while pending:
         path = pending.pop()
         try:
-            listing = list_directory(prefix + path, is_pruned)
+            listing = list_directory(prefix + path if path else root, is_pruned)
         except OSError as error:
             yield path, error
             continue

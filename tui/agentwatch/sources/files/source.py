@@ -11,8 +11,9 @@ from typing import Final
 from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.observation import Observation
 from agentwatch.errors import WorkspaceError
-from agentwatch.sources.files.catalogue import Catalogue, Reader
+from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.content import ContentStore
+from agentwatch.sources.files.documents import Documents, Reader
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watch import open_backend
 from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher
@@ -49,14 +50,8 @@ class FilesSource:
 
         Once `emit` raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends.
         """
-        self._watcher = Watcher(
-            self._root,
-            self._settings,
-            read_document=self._read_document or _recognise,
-            contents=self._contents,
-            emit=emit,
-            open_backend=self._open_backend,
-        )
+        documents = Documents(self._root, self._settings, self._read_document or _recognise, self._contents.put)
+        self._watcher = Watcher(self._root, self._settings, documents, emit=emit, open_backend=self._open_backend)
         self._thread = threading.Thread(target=self._watcher.run, name="agentwatch-files", daemon=True)
         self._thread.start()
 
@@ -79,28 +74,23 @@ def scan_once(root: Path, settings: FilesSettings | None = None, *, read_documen
     resolved = os.path.realpath(root)
     if not os.path.isdir(resolved):  # noqa: PTH112  the name may be no text
         raise WorkspaceError(f"{root} is no directory. Give the directory in which the agents work.")
-    catalogue = Catalogue(
-        resolved,
-        settings or FilesSettings(),
-        read_document or _recognise,
-        watch=_ignore,
-        unwatch=_ignore,
-        contents=ContentStore(),
-    )
+    settings = settings or FilesSettings()
+    documents = Documents(resolved, settings, read_document or _recognise, _ignore)
+    catalogue = Catalogue(resolved, settings.pruned, documents, watch=_ignore, unwatch=_ignore)
     catalogue.scan()
     observations: list[Observation] = []
     while True:
         while catalogue.waiting:
             observations += catalogue.drain(time.monotonic() + 1.0)
-        if not catalogue.withheld:
+        if not documents.withheld:
             break
         time.sleep(_RECHECK_SECONDS)
         catalogue.mark_withheld()
     return Batch(tuple(observations), Health("live", "Looked once", catalogue.directories, catalogue.files))
 
 
-def _ignore(_path: str) -> None:
-    """Nothing watches when everything is looked at once."""
+def _ignore(*_: str) -> None:
+    """Nothing is watched, and no text is kept, when everything is looked at once."""
 
 
 def _recognise(text: str, path: str) -> Reading | None:

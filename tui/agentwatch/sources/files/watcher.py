@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from agentwatch.delegation.observation import Observation
-from agentwatch.sources.files.catalogue import Catalogue, Reader
-from agentwatch.sources.files.content import ContentStore
+from agentwatch.sources.files.catalogue import Catalogue
+from agentwatch.sources.files.documents import Documents
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.sweeps import Sweeps
 from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
@@ -55,9 +55,8 @@ class Watcher:
         self,
         root: str,
         settings: FilesSettings,
+        documents: Documents,
         *,
-        read_document: Reader,
-        contents: ContentStore,
         emit: Emit,
         open_backend: OpenBackend,
     ) -> None:
@@ -67,9 +66,8 @@ class Watcher:
         self._open_backend = open_backend
         self._stopping = threading.Event()
         self._backend: Backend | None = None
-        self._catalogue = Catalogue(
-            root, settings, read_document, watch=self._watch, unwatch=self._unwatch, contents=contents
-        )
+        self._documents = documents
+        self._catalogue = Catalogue(root, settings.pruned, documents, watch=self._watch, unwatch=self._unwatch)
         self._sweeps = Sweeps(self._catalogue)
         self._touched: set[str] = set()
         self._touched_at = 0.0
@@ -125,7 +123,7 @@ class Watcher:
         times = [self._root_at, self._sweeps.next_at]
         if self._touched:
             times.append(self._touched_at)
-        due = self._catalogue.next_due
+        due = self._documents.next_due
         if due is not None:
             times.append(due)
         return max(0.0, min(times) - now)
@@ -259,10 +257,8 @@ class Watcher:
         return Health(mode, detail, self._catalogue.directories, self._catalogue.files)
 
     def _recover(self, error: Exception) -> None:
-        """A file that cannot be handled is set aside. Anything else is told, and everything is scanned again."""
+        """Say what failed, wait a little, and look through everything again."""
         self._sweeps.drop()
-        if self._catalogue.set_aside(error):
-            return
         self._trouble = f"Watching failed and is tried again ({type(error).__name__}: {error})"
         self._tell([])
         self._stopping.wait(_RESTART_SECONDS)

@@ -1,0 +1,150 @@
+"""Markdown documents: a return in sections, a packet in a leading fence with its checklist, a checklist alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from agentwatch.contracts import handoff, return_format
+from agentwatch.contracts.findings import Judgement
+from agentwatch.contracts.handoff import HandoffPacket
+from agentwatch.contracts.json_documents import Opened, contract_of
+from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
+from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of
+from agentwatch.contracts.return_sections import find_sections, may_be_return, unframed
+from agentwatch.contracts.shapes import Contract, Reading, TodoList
+from agentwatch.contracts.todos import first_item, read_checklist
+
+MAX_LINES: Final = 5_000
+"""Lines of a return or a checklist that are read: about 30 ms. A long one has a hundred."""
+
+_TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
+_PACKET_LANGUAGES: Final = ("", "json", "jsonc", "json5")
+_GAP: Final = 200
+"""Characters of white space that may stand between a title and the packet."""
+
+
+def read_markdown(text: str, name: str, head: str) -> Opened | None:
+    """Read a Markdown text; None where it is none of ours. `head` is its first character that is no space."""
+    # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
+    if ("```" in text or "~~~" in text) and "{" in text and _may_lead_with_packet(text, head):
+        packet = read_leading_packet(lines_of(text), name)
+        if packet is not None:
+            return packet
+    found = read_return(lines_of(text)) if may_be_return(text) else None
+    if found is None and _TODOS_FILE.search(name):
+        return _read_todos(lines_of(text))
+    return found
+
+
+def read_return(lines: list[str], *, embedded: bool = False, first_line: int = 1) -> Opened | None:
+    """Read the lines of a return-format text. `first_line` is the number of `lines[0]` in its file."""
+    judgement = Judgement()
+    lines = _bounded(lines, judgement, first_line)
+    if embedded:
+        lines = unframed(lines)
+    sections = find_sections(lines, embedded=embedded)
+    if sections is None:
+        return None
+    _judge_characters(lines, judgement, first_line)
+    judged = return_format.judge(lines, sections, judgement, embedded=embedded, first_line=first_line)
+    findings = judgement.findings(judged.line_of) if judgement else ()
+    return Opened(Reading(judged.document, findings, judged.complete), judged.model)
+
+
+def read_leading_packet(lines: list[str], name: str) -> Opened | None:
+    """Read the packet of a text whose first block, behind front matter and one title, is a fenced JSON object."""
+    index = after_front_matter(lines)
+    title_seen = False
+    while index < len(lines):
+        line = lines[index].strip()
+        if line.startswith("#") and not title_seen:
+            title_seen = True
+        elif line:
+            break
+        index += 1
+    if index >= len(lines) or lines[index].lstrip()[:3] not in ("```", "~~~"):
+        return None
+    found = fences(lines, index, limit=1)
+    return read_fenced_packet(lines, found[0], name) if found and found[0].first == index + 1 else None
+
+
+def read_fenced_packet(lines: list[str], fence: Fence, name: str) -> Opened | None:
+    """Read a fenced packet and the checklist behind it; None where the fence holds something else."""
+    if fence.language not in _PACKET_LANGUAGES:
+        return None
+    text = "\n".join(lines[fence.first : fence.behind])
+    if not text.lstrip().startswith("{"):
+        return None
+    source = JsonSource(text, fence.first + 1)
+    top = source.value
+    if not isinstance(top, dict) or contract_of(top, name) is not Contract.HANDOFF_PACKET:
+        return None
+    judgement = Judgement()
+    if source.complete and not fence.closed:
+        judgement.add_at("DOC002", len(lines))
+    return _with_todos(source, lines[fence.behind + 1 :], fence.behind + 2, judgement, closed=fence.closed)
+
+
+def read_unfenced_packet(text: str, name: str) -> Opened | None:
+    """Read a packet that begins a Markdown text without a fence, with other text behind it."""
+    behind = JsonSource(text).text_behind
+    if behind is None:
+        return None
+    source = JsonSource(text[:behind])
+    if contract_of(source.value, name) is not Contract.HANDOFF_PACKET:
+        return None
+    judgement = Judgement()
+    judgement.add_at("HOF060", source.line_of(()))
+    return _with_todos(source, lines_of(text[behind:]), 1 + text.count("\n", 0, behind), judgement, closed=True)
+
+
+def _with_todos(
+    source: JsonSource, behind: list[str], first_line: int, judgement: Judgement, *, closed: bool
+) -> Opened:
+    """A packet and the checklist in the lines behind it, the first of which has the number `first_line`."""
+    source.judge(judgement)
+    model, document = handoff.judge(source.value, judgement if source.whole else Judgement())
+    item = first_item(behind)
+    if item is not None:
+        lines = _bounded(behind[item:], judgement, first_line + item)
+        todos = read_checklist(lines, judgement, alone=False, first_line=first_line + item)
+        model = model.model_copy(update={"todos": todos})
+        document = replace(document, todos=todos)
+    findings = judgement.findings(source.line_of) if judgement else ()
+    return Opened(Reading(document, findings, source.complete and closed), model)
+
+
+def _read_todos(lines: list[str]) -> Opened | None:
+    start = after_front_matter(lines)
+    if first_item(lines, start) is None:
+        return None
+    judgement = Judgement()
+    lines = _bounded(lines[start:], judgement, 1 + start)
+    _judge_characters(lines, judgement, 1 + start)
+    items = read_checklist(lines, judgement, alone=True, first_line=1 + start)
+    findings = judgement.findings(lambda _: None) if judgement else ()
+    return Opened(Reading(TodoList(items), findings), HandoffPacket(todos=items))
+
+
+def _may_lead_with_packet(text: str, head: str) -> bool:
+    """Whether the first block can be a fence: the text begins with one, with front matter or with a title."""
+    if head == "#":
+        behind = text.find("\n") + 1
+        return text[behind : behind + _GAP].lstrip()[:1] in ("`", "~")
+    return head in ("`", "~", "-")
+
+
+def _bounded(lines: list[str], judgement: Judgement, first_line: int) -> list[str]:
+    if len(lines) <= MAX_LINES:
+        return lines
+    judgement.add_at("DOC009", first_line + MAX_LINES, key="The document", limit=MAX_LINES)
+    return lines[:MAX_LINES]
+
+
+def _judge_characters(lines: list[str], judgement: Judgement, first_line: int) -> None:
+    for index, line in enumerate(lines):
+        if REPLACEMENT in line:
+            judgement.add_at("DOC003", first_line + index)
+            return

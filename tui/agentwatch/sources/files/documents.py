@@ -1,0 +1,222 @@
+"""What is known of each file, and what a look at one gives: an observation, a wait, or nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.contracts.shapes import Finding, Reading
+from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.sources.files.names import looks_like_ours, to_path
+from agentwatch.sources.files.read import (
+    BehindLinkError,
+    ChangingError,
+    FileRefusedError,
+    FileText,
+    NotReadableError,
+    NotUnderstoodError,
+    read_file,
+)
+from agentwatch.sources.files.scan import Fingerprint, fingerprint
+from agentwatch.sources.files.settings import FilesSettings
+
+Reader = Callable[[str, str], Reading | None]
+"""Text and path of a file to what is recognised in it."""
+
+Keep = Callable[[str, str], None]
+
+TICK_NS: Final = 20_000_000
+"""The kernel stamps times in steps of up to 10 ms: a change right after a look may leave every stamp as it was."""
+
+_RETRY_SECONDS: Final = 0.1
+"""When a file that changed during each attempt to read it is looked at again."""
+
+
+@dataclass(slots=True)
+class KnownFile:
+    """The state of one file between two looks."""
+
+    fingerprint: Fingerprint | None = None
+    """None: look at it whenever there is an occasion."""
+    racy: bool = False
+    """It changed so shortly before it was read that the next change may not show in its fingerprint."""
+    digest: str | None = None
+    """Of what was read last, whatever it was."""
+    shown: Seen | Unreadable | None = None
+    """The last observation, None where there was none or it was Gone."""
+    due: float | None = None
+    """While what was read last is withheld: when it is emitted if it stays so, on the monotonic clock."""
+
+
+class Documents:
+    """The files of one workspace, by their names relative to the root; it makes the observations.
+
+    `keep` is called with the digest and the text of each document that is observed.
+    """
+
+    def __init__(self, root: str, settings: FilesSettings, read_document: Reader, keep: Keep) -> None:
+        self._root = root
+        self._settings = settings
+        self._read_document = read_document
+        self._keep = keep
+        self._due: dict[str, float] = {}
+        self._made: list[Observation] = []
+        self._seq = 0
+        self.files: dict[str, KnownFile] = {}
+
+    @property
+    def withheld(self) -> list[str]:
+        """The files that wait to be whole, or to be given up."""
+        return list(self._due)
+
+    @property
+    def next_due(self) -> float | None:
+        """When the first withheld file is to be looked at, on the monotonic clock."""
+        return min(self._due.values(), default=None)
+
+    def due(self, now: float) -> Iterator[str]:
+        """The withheld files whose time has come."""
+        return (path for path, due in self._due.items() if due <= now)
+
+    def made(self) -> list[Observation]:
+        """The observations since the last call."""
+        made, self._made = self._made, []
+        return made
+
+    def look(self, path: str, status: os.stat_result) -> None:
+        """Read a file if it may have changed. `status` is what lstat says now.
+
+        Raises FileNotFoundError where it is gone by now, BehindLinkError where it is not where its path says.
+        """
+        file = self.files.setdefault(path, KnownFile())
+        now = time.monotonic()
+        expired = file.due is not None and file.due <= now
+        if file.fingerprint == fingerprint(status) and not file.racy and not expired:
+            return
+        looked_at = time.time_ns()
+        try:
+            text = read_file(self._root, path, self._settings.max_bytes)
+            file.fingerprint = text.fingerprint
+            file.racy = looked_at - text.fingerprint[1] < TICK_NS
+            self._take(path, file, text, expired=expired)
+        except ChangingError as error:
+            file.fingerprint = None
+            if expired:
+                self._refuse(path, file, error, status)
+            else:
+                file.due = file.due or now + self._settings.settle_seconds
+                self._due[path] = min(now + _RETRY_SECONDS, file.due)
+        except BehindLinkError:
+            raise
+        except FileRefusedError as error:
+            self._refuse(path, file, error, status)
+
+    def unreachable(self, path: str, error: OSError) -> None:
+        """Not even lstat reaches the file any more, though it may be there."""
+        file = self.files.get(path)
+        if file is not None:
+            self._refuse(path, file, NotReadableError(reason=os.strerror(error.errno or 0), lasting=False), None)
+
+    def drop(self, path: str) -> None:
+        """The file is not there any more."""
+        file = self.files.pop(path, None)
+        if file is not None:
+            self._due.pop(path, None)
+            self._hide(path, file)
+
+    def _take(self, path: str, file: KnownFile, text: FileText, *, expired: bool) -> None:
+        """Decide what becomes of what was read. `expired`: it has been withheld long enough."""
+        same = text.digest == file.digest
+        if same and not expired:
+            if file.due is not None:
+                self._due[path] = file.due
+            return
+        reading = self._recognise(path, text)
+        if reading is not None and reading.complete:
+            self._settle(path, file, text.digest)
+            self._show(path, file, text, reading)
+        elif same:
+            self._settle(path, file, text.digest)
+            if reading is not None:
+                self._show(path, file, text, reading)
+            else:
+                self._hide(path, file)
+        elif reading is None and not isinstance(file.shown, Seen):
+            self._settle(path, file, text.digest)
+            self._hide(path, file)
+        else:
+            # Half of a document, or something else where a document was: perhaps somebody is about to write the rest.
+            rest = self._rest(text, known=file.digest is not None)
+            file.digest = text.digest
+            file.due = self._due[path] = time.monotonic() + rest
+            if rest <= 0:
+                self._take(path, file, text, expired=True)
+
+    def _recognise(self, path: str, text: FileText) -> Reading | None:
+        try:
+            return self._read_document(text.text, to_path(path))
+        except Exception as error:  # no content that an agent writes may hide the work of the others
+            raise NotUnderstoodError(fault=type(error).__name__) from error
+
+    def _rest(self, text: FileText, *, known: bool) -> float:
+        """Seconds until what was read may be taken as it is. A file first seen may have rested long before."""
+        if known:
+            return self._settings.settle_seconds
+        age = time.time() - max(text.fingerprint[0], text.fingerprint[1]) / 1e9
+        return self._settings.settle_seconds - max(age, 0.0)
+
+    def _settle(self, path: str, file: KnownFile, digest: str | None) -> None:
+        file.digest = digest
+        file.due = None
+        self._due.pop(path, None)
+
+    def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading) -> None:
+        incomplete = not reading.complete
+        shown = file.shown
+        if isinstance(shown, Seen) and shown.digest == text.digest and shown.incomplete == incomplete:
+            return
+        self._keep(text.digest, text.text)
+        file.shown = Seen(
+            self._next_seq(),
+            min(text.mtime_ns / 1e9, time.time()),
+            to_path(path),
+            text.digest,
+            reading.document,
+            _findings(text, reading),
+            incomplete,
+        )
+        self._made.append(file.shown)
+
+    def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
+        """The file is not read. Said of those that look like ours, or were."""
+        file.fingerprint = fingerprint(status) if status is not None and error.lasting else None
+        file.racy = False
+        self._settle(path, file, None)
+        if file.shown is None and not looks_like_ours(path):
+            return
+        finding = error.finding
+        if isinstance(file.shown, Unreadable) and file.shown.finding == finding:
+            return
+        now = time.time()
+        at = now if status is None else min(status.st_mtime, now)
+        file.shown = Unreadable(self._next_seq(), at, to_path(path), finding)
+        self._made.append(file.shown)
+
+    def _hide(self, path: str, file: KnownFile) -> None:
+        if file.shown is not None:
+            file.shown = None
+            self._made.append(Gone(self._next_seq(), time.time(), to_path(path)))
+
+    def _next_seq(self) -> int:
+        self._seq += 1
+        return self._seq
+
+
+def _findings(text: FileText, reading: Reading) -> tuple[Finding, ...]:
+    """Bytes that are no UTF-8 are told once: some contracts have a rule against the U+FFFD that replaces them."""
+    if any(finding.rule == "DOC003" for finding in reading.findings):
+        return reading.findings
+    return (*text.findings, *reading.findings)
