@@ -13,6 +13,7 @@ from agentwatch.app.widgets.details import view as view_module
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tab_bar import TabBar
 from agentwatch.contracts.shapes import Contract
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, Retry, State, Task
 
 
@@ -58,7 +59,7 @@ async def test_the_head_shows_stale_and_contradicted_in_front_of_the_state() -> 
     async with DetailsApp(one).run_test(size=(80, 30)) as pilot:
         await pilot.pause()
         assert "◌ stale  ◐ working" in screen_text(pilot.app)
-        one.task.contradicted = True
+        one.task.verdict = Verdict.CONTRADICTED
         pilot.app.show(one)
         await pilot.pause()
         assert "⚑ contradicted  ◐ working" in screen_text(pilot.app)

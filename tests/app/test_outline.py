@@ -34,7 +34,7 @@ class BareTree:
         task.parent_id = parent_id
         siblings = self._siblings(parent_id)
         siblings.append(task.task_id)
-        siblings.sort(key=lambda task_id: self.tasks[task_id].first_seq)
+        siblings.sort(key=lambda task_id: (self.tasks[task_id].first_seq, task_id))
 
     def add(self, number: int, parent_id: str | None) -> set[str]:
         task = Task(f"t{number}", title=f"t{number}", first_seq=number)
@@ -233,6 +233,15 @@ def test_a_fold_of_the_operator_is_left_alone_by_the_first_scan() -> None:
     outline.unfold("done")
     outline.fold("open")
     outline.apply(tree.tasks)
+    assert [task_id for task_id, _ in rows_of(outline)] == ["done", "done.one", "open", "asks", "asks.one"]
+
+
+def test_what_fits_is_unfolded_when_the_first_scan_settles() -> None:
+    tree = finished_and_open()
+    outline = Outline(tree)
+    outline.apply(tree.tasks)
+    outline.fold("open")
+    outline.settle(room=6)
     assert [task_id for task_id, _ in rows_of(outline)] == ["done", "done.one", "open", "asks", "asks.one"]
 
 

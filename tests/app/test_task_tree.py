@@ -149,7 +149,7 @@ async def test_a_finished_subtree_of_the_first_scan_starts_folded_and_a_later_on
         scene.handoff(task_id)
     scene.returned("done")
     scene.returned("done.one")
-    async with stage(scene=scene, settled=True) as s:
+    async with stage(scene=scene, settled=True, size=(80, 5)) as s:
         assert s.tree.row_ids() == ["done", "open", "open.one"]
         scene.returned("open.one")
         scene.returned("open")
@@ -157,6 +157,32 @@ async def test_a_finished_subtree_of_the_first_scan_starts_folded_and_a_later_on
         await s.until(lambda: s.app.monitor.tree.tasks["open"].state is State.COMPLETED)
         await s.shown()
         assert s.tree.row_ids() == ["done", "open", "open.one"]
+
+
+async def test_a_first_scan_that_fits_the_screen_is_shown_whole() -> None:
+    scene = Scene()
+    for task_id in ("done", "done.one", "also", "also.one"):
+        scene.handoff(task_id)
+        scene.returned(task_id)
+    async with stage(scene=scene, settled=True) as s:
+        assert s.tree.row_ids() == ["done", "done.one", "also", "also.one"]
+
+
+async def test_a_note_that_is_not_there_leaves_its_room_to_the_title() -> None:
+    scene = Scene()
+    long = "a title that is longer than its own column is wide"
+    scene.handoff(long)
+    async with stage(scene=scene, size=(80, 12)) as s:
+        assert "wide" not in s.line("a title")
+        assert len(s.line("a title").split("…")[0]) > 80 - 13 - 14 - 6 - 13 - 2
+
+
+async def test_an_agent_that_is_the_title_is_said_once() -> None:
+    scene = Scene()
+    scene.handoff("reviewer")
+    scene.returned("reviewer", agent="reviewer")
+    async with stage(scene=scene, size=(80, 12)) as s:
+        assert s.line("reviewer").count("reviewer") == 1
 
 
 async def test_a_folded_row_carries_who_waits_below() -> None:

@@ -31,7 +31,7 @@ def _until(pattern: str, *command: str) -> None:
 
 
 def run() -> list[Row]:
-    version = f"import sys; sys.argv = ['agentwatch', '{{}}']; from agentwatch.__main__ import main; main()"
+    version = "import sys; sys.argv = ['agentwatch', '{}']; from agentwatch.__main__ import main; main()"
     actions = [
         lambda: _run(sys.executable, "-c", "pass"),
         lambda: _run(sys.executable, "-c", version.format("--version")),

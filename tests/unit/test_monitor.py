@@ -30,6 +30,9 @@ class ScriptedSource:
         for batch in self.early:
             emit(batch)
 
+    def scan(self) -> Batch:
+        return self.early[0]
+
     def stop(self) -> None:
         self.stopped = True
 

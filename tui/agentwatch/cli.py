@@ -112,11 +112,9 @@ def _tree(arguments: Sequence[str]) -> int:
     workspace = _workspace(options.path)
     from agentwatch.config import load  # noqa: PLC0415
     from agentwatch.headless import print_tree  # noqa: PLC0415
-    from agentwatch.sources.files.source import scan_once  # noqa: PLC0415
 
-    settings = load()
-    monitor = _monitor(workspace, settings)
-    monitor.load(scan_once(workspace, _files_settings(settings)))
+    monitor = _monitor(workspace, load())
+    monitor.scan()
     return print_tree(monitor, as_json=options.json, fail=options.fail)
 
 
@@ -190,7 +188,8 @@ def _monitor(workspace: Path, settings: Settings) -> Monitor:
     from agentwatch.monitor import Monitor  # noqa: PLC0415
     from agentwatch.sources.files.source import FilesSource  # noqa: PLC0415
 
-    return Monitor(workspace, settings, FilesSource(workspace, _files_settings(settings)), clock=time.time)
+    source = FilesSource(workspace, _files_settings(settings))
+    return Monitor(workspace, settings, source, clock=time.time, inspects=True)
 
 
 def _files_settings(settings: Settings) -> FilesSettings:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.delegation.observation import Checked, Observation, Tick
 from agentwatch.delegation.task import Version
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.sources.health import Batch, Health
 
 SLICE_SECONDS: Final = 0.006
@@ -26,6 +27,9 @@ class Source(Protocol):
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         """Begin to observe; `emit` is called on the source's thread, with what was there first."""
+
+    def scan(self) -> Batch:
+        """What is there now, looked at once; for a source that was not started."""
 
     def stop(self) -> None:
         """End within a second. Nothing is emitted afterwards."""
@@ -43,9 +47,20 @@ class Update:
 
 
 class Monitor:
-    """A workspace being watched: its tree, its health, the texts of its documents."""
+    """A workspace being watched: its tree, its health, the texts of its documents.
 
-    def __init__(self, workspace: Path, settings: Settings, source: Source, clock: Callable[[], float]) -> None:
+    With `inspects`, the claims of the returns are held against the disk and git.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        settings: Settings,
+        source: Source,
+        clock: Callable[[], float],
+        *,
+        inspects: bool = False,
+    ) -> None:
         self.workspace = workspace
         self.settings = settings
         self.tree = DelegationTree(
@@ -57,6 +72,8 @@ class Monitor:
         self.health = Health("starting", "reading the workspace")
         self._source = source
         self._clock = clock
+        self._inspector = Inspector(workspace, self.content) if inspects else None
+        self._inspected: dict[str, tuple[str, str | None]] = {}
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
 
@@ -82,10 +99,19 @@ class Monitor:
             self.health = batch.health
             arrived.set()
 
+        def take_checks(checks: Sequence[Checks]) -> None:
+            self._pending.extend(self._checked(checks))
+            arrived.set()
+
         def emit(batch: Batch) -> None:
             loop.call_soon_threadsafe(take, batch)
 
+        def emit_checks(checks: Sequence[Checks]) -> None:
+            loop.call_soon_threadsafe(take_checks, checks)
+
         self._source.start(emit)
+        if self._inspector is not None:
+            self._inspector.start(emit_checks)
         try:
             while True:
                 try:
@@ -100,13 +126,22 @@ class Monitor:
                     if update.changed:
                         yield update
         finally:
+            if self._inspector is not None:
+                await asyncio.to_thread(self._inspector.stop)
             await asyncio.to_thread(self._source.stop)
 
+    def scan(self) -> None:
+        """Look at everything once, for faces that show one moment. Blocks."""
+        self.load(self._source.scan())
+
     def load(self, batch: Batch) -> None:
-        """Apply a whole batch at once, for faces that show one moment."""
+        """Apply a whole batch at once, and check the claims in it. Blocks."""
         self.health = batch.health
         for observation in batch.observations:
             self.tree.apply(observation)
+        if self._inspector is not None:
+            for checked in self._checked(self._inspector.check(self._targets(self.tree.tasks))):
+                self.tree.apply(checked)
         self.tree.apply(Tick(len(batch.observations), self._clock()))
 
     def _apply_slice(self) -> Update:
@@ -120,11 +155,32 @@ class Monitor:
             if self._clock_precise() >= end:
                 break
         changed |= self.tree.apply(Tick(self._latest_seq, self._clock()))
+        if self._inspector is not None and (targets := self._targets(changed)):
+            self._inspector.want(targets)
         return Update(frozenset(changed), self.tree.structure != structure)
 
     def _apply(self, observation: Observation) -> Update:
         structure = self.tree.structure
         return Update(frozenset(self.tree.apply(observation)), self.tree.structure != structure)
+
+    def _targets(self, task_ids: Iterable[str]) -> list[Target]:
+        """The returns of these tasks that were not given to the inspector yet, with this handoff."""
+        targets = []
+        for task_id in task_ids:
+            task = self.tree.tasks.get(task_id)
+            attempt = task.latest if task else None
+            if attempt is None or attempt.returned is None:
+                continue
+            returned, handoff = attempt.returned, attempt.handoff
+            key = (returned.digest, handoff.digest if handoff else None)
+            if self._inspected.get(returned.path) != key:
+                self._inspected[returned.path] = key
+                targets.append(Target(returned, handoff, attempt.started_at if handoff else None))
+        return targets
+
+    def _checked(self, checks: Sequence[Checks]) -> list[Observation]:
+        now = self._clock()
+        return [Checked(self._latest_seq, now, check.path, check.digest, check.claims) for check in checks]
 
     @staticmethod
     def _clock_precise() -> float:

@@ -16,7 +16,8 @@ from agentwatch.contracts.shapes import (
     TodoList,
     TodoStatus,
 )
-from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.observation import Checked, Gone, Observation, Seen
 from agentwatch.delegation.tree import DelegationTree
 
 BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)
@@ -31,6 +32,11 @@ class Recorder:
     def seen(self, path: str, document: Document, *findings: Finding) -> Seen:
         self.seq += 1
         return Seen(self.seq, 1_000.0 + self.seq, path, f"{self.seq:064x}", document, findings)
+
+    def checked(self, path: str, digest: str, *verdicts: str) -> Checked:
+        self.seq += 1
+        claims = tuple(Claim("created", f"{n}.py", Verdict(verdict), "as found") for n, verdict in enumerate(verdicts))
+        return Checked(self.seq, 1_000.0 + self.seq, path, digest, claims)
 
     def gone(self, path: str) -> Gone:
         self.seq += 1

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned, todos, tree_of
+
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.tree import DelegationTree
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned, todos, tree_of
 
 
 def states(tree: DelegationTree, task_id: str) -> list[tuple[int, str]]:

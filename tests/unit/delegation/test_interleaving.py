@@ -6,12 +6,14 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
 
 from agentwatch.contracts.shapes import Contract, Document, Outcome
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
 
 IDS = ["a", "a.b", "a.b.c", "d", "e.f"]
 PATHS = [
@@ -46,15 +48,28 @@ returns = st.builds(
     delegation_path=st.lists(agents, max_size=3).map(tuple),
 )
 checklists = st.lists(st.sampled_from([" ", "-", "x"]), min_size=1, max_size=3).map(lambda marks: todos(*marks))
-events = st.tuples(st.sampled_from(PATHS), st.one_of(st.none(), handoffs, returns, returns, checklists), st.booleans())
+checks = st.lists(st.sampled_from(["verified", "contradicted", "unverifiable"]), max_size=2).map(tuple)
+Step = tuple[str, Document | tuple[str, ...] | None, bool]
+kinds = st.one_of(st.none(), handoffs, returns, returns, checklists, checks)
+events = st.tuples(st.sampled_from(PATHS), kinds, st.booleans())
 
 
-def record(steps: list[tuple[str, Document | None, bool]]) -> list[Observation]:
+def record(steps: list[Step]) -> list[Observation]:
+    """None deletes the file, a tuple of verdicts checks what it held last (or something else, where `flag` is set)."""
     recorder = Recorder()
-    return [
-        recorder.gone(path) if document is None else recorder.seen(path, document, *([BROKEN] if broken else []))
-        for path, document, broken in steps
-    ]
+    digests: dict[str, str] = {}
+    observations: list[Observation] = []
+    for path, step, flag in steps:
+        if step is None:
+            observations.append(recorder.gone(path))
+        elif isinstance(step, tuple):
+            digest = "another" if flag else digests.get(path, "none")
+            observations.append(recorder.checked(path, digest, *step))
+        else:
+            seen = recorder.seen(path, step, *([BROKEN] if flag else []))
+            digests[path] = seen.digest
+            observations.append(seen)
+    return observations
 
 
 def interleaved(observations: list[Observation], order: list[int]) -> list[Observation]:
@@ -79,14 +94,14 @@ def applied(observations: list[Observation]) -> DelegationTree:
 
 
 @given(st.lists(events, max_size=14), st.lists(st.integers(0, 11), max_size=14))
-def test_any_interleaving_gives_the_same_tree(steps: list[tuple[str, Document | None, bool]], order: list[int]) -> None:
+def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int]) -> None:
     observations = record(steps)
     expected = tree_document(applied(observations), "/w")
     assert tree_document(applied(interleaved(observations, order)), "/w") == expected
 
 
 @given(st.lists(events, max_size=14))
-def test_every_sum_equals_a_fresh_count(steps: list[tuple[str, Document | None, bool]]) -> None:
+def test_every_sum_equals_a_fresh_count(steps: list[Step]) -> None:
     tree = applied(record(steps))
     seen = set()
     for task, _ in tree.preorder():
@@ -100,11 +115,15 @@ def test_every_sum_equals_a_fresh_count(steps: list[tuple[str, Document | None, 
     assert seen == tree.tasks.keys()
     assert tree.totals.tasks == len(tree.tasks)
     assert tree.totals.states == Counter(task.state for task in tree.tasks.values())
+    contradicted = sum(task.contradicted for task in tree.tasks.values())
+    assert tree.totals.verdicts.get(Verdict.CONTRADICTED, 0) == contradicted
+    verified = sum(t.verdict is Verdict.VERIFIED and t.state is State.COMPLETED for t in tree.tasks.values())
+    assert tree.totals.verdicts.get(Verdict.VERIFIED, 0) == verified
     assert {task.task_id for task in tree.asking()} == {t.task_id for t in tree.tasks.values() if t.needs_operator}
 
 
 @given(st.lists(events, max_size=14))
-def test_apply_names_every_task_that_looks_different(steps: list[tuple[str, Document | None, bool]]) -> None:
+def test_apply_names_every_task_that_looks_different(steps: list[Step]) -> None:
     tree = DelegationTree()
     before: dict[str, object] = {}
     for observation in record(steps):
@@ -126,7 +145,7 @@ def strip_depth(value: object) -> object:
 
 
 @given(st.lists(events, max_size=14))
-def test_when_every_file_is_gone_nothing_is_left(steps: list[tuple[str, Document | None, bool]]) -> None:
+def test_when_every_file_is_gone_nothing_is_left(steps: list[Step]) -> None:
     observations = record(steps)
     recorder = Recorder()
     recorder.seq = len(observations)

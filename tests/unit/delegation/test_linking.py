@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.delegation.observations import Recorder, handoff, meta, outline, returned, todos, tree_of
 
 from agentwatch.delegation.observation import Observation
 from agentwatch.delegation.tree import DelegationTree
-from tests.unit.delegation.observations import Recorder, handoff, meta, outline, returned, todos, tree_of
 
 
 def link(tree: DelegationTree, task_id: str) -> tuple[str | None, str]:

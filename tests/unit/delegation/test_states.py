@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Contract, Finding, Severity
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.observation import Seen, Tick, Unreadable
 from agentwatch.delegation.task import State
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, outline, returned, tree_of
 
 
 @pytest.mark.parametrize("outcome", ["completed", "partial", "blocked", "failed", "working"])
@@ -171,3 +172,41 @@ def test_the_contract_and_reported_state_are_those_of_the_return() -> None:
     assert tree.tasks["a"].contract is Contract.HANDOFF_PACKET
     tree.apply(see("a.return.md", returned("partial")))
     assert (tree.tasks["a"].contract, tree.tasks["a"].reported_state) == (Contract.RETURN_FORMAT, "PARTIAL")
+
+
+def test_a_false_claim_of_a_completed_task_contradicts_it_and_asks_the_operator() -> None:
+    recorder = Recorder()
+    done = recorder.seen("a.md", returned("completed", task_id="a"))
+    tree = tree_of([done, recorder.checked("a.md", done.digest, "verified", "contradicted", "contradicted")])
+    task = tree.tasks["a"]
+    assert (task.state, task.contradicted) == ("completed", True)
+    assert task.ask == "a claim is false: 1.py (as found), and 1 more; look at it, then accept or retry"
+    assert tree.totals.verdicts == {Verdict.CONTRADICTED: 1}
+    tree.apply(recorder.checked("a.md", done.digest, "verified", "verified", "unverifiable"))
+    assert (task.contradicted, task.ask, task.verdict) == (False, None, Verdict.VERIFIED)
+    assert tree.totals.verdicts == {Verdict.VERIFIED: 1}
+
+
+@pytest.mark.parametrize("outcome", ["failed", "blocked", "working"])
+def test_the_claims_of_a_task_that_does_not_say_done_contradict_nothing(outcome: str) -> None:
+    recorder = Recorder()
+    seen = recorder.seen("a.md", returned(outcome, task_id="a"))
+    tree = tree_of([seen, recorder.checked("a.md", seen.digest, "contradicted")])
+    assert tree.tasks["a"].verdict is None
+    assert len(tree.tasks["a"].claims) == 1
+
+
+def test_claims_count_only_for_the_very_content_that_was_checked() -> None:
+    recorder = Recorder()
+    first = recorder.seen("a.md", returned("completed", task_id="a"))
+    tree = tree_of([first, recorder.checked("a.md", first.digest, "contradicted")])
+    tree.apply(recorder.seen("a.md", returned("completed", task_id="a")))
+    assert tree.tasks["a"].claims == ()
+    assert not tree.tasks["a"].contradicted
+
+
+def test_what_could_only_not_be_looked_at_is_not_verified() -> None:
+    recorder = Recorder()
+    seen = recorder.seen("a.md", returned("completed", task_id="a"))
+    tree = tree_of([seen, recorder.checked("a.md", seen.digest, "unverifiable")])
+    assert tree.tasks["a"].verdict is None

@@ -130,6 +130,24 @@ def test_a_moved_directory_is_reported_under_its_new_name(backend: Backend, tmp_
     until(backend, lambda paths: "b/x.json" in paths)
 
 
+def test_inotify_forgets_a_directory_that_another_took_the_place_of(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    aside = tmp_path_factory.mktemp("aside")
+    (tmp_path / "a").mkdir()
+    backend = InotifyBackend(str(tmp_path))
+    backend.watch("a")
+    (tmp_path / "a").rename(aside / "a")
+    (tmp_path / "a").mkdir()
+    backend.watch("a")
+    settle(backend)
+    (aside / "a" / "x.json").touch()
+    assert backend.wait(0.1) == Changes()
+    (tmp_path / "a" / "y.json").touch()
+    until(backend, lambda paths: paths == {"a/y.json"})
+    backend.close()
+
+
 @BACKENDS
 def test_reading_causes_no_event(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("one")

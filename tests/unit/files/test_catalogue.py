@@ -19,7 +19,7 @@ from agentwatch.sources.files import scan as scan_module
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.content import ContentStore
 from agentwatch.sources.files.documents import Documents, Reader
-from agentwatch.sources.files.scan import Fingerprint
+from agentwatch.sources.files.read import ChangingError, FileText
 from agentwatch.sources.files.settings import FilesSettings
 from tests.unit.files.watching import HALF, OTHER, packet, read_document
 
@@ -49,7 +49,7 @@ class Look:
         self.clock = clock
         self.watched: list[str] = []
         self.unwatched: list[str] = []
-        self.contents = ContentStore()
+        self.contents = ContentStore(str(root))
         settings = FilesSettings(max_bytes=10_000)
         self.documents = Documents(str(root), settings, reader, self.contents.put)
         self.catalogue = Catalogue(
@@ -180,11 +180,12 @@ def test_a_rewrite_of_the_same_size_that_restores_the_mtime_is_noticed(look: Loo
     assert look.sweep() == ["a.json"]
 
 
-def stop_the_kernels_clock(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+def stop_the_kernels_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every change within the test happen in one tick: the stamps stay as they are."""
 
-    def stamped(status: os.stat_result) -> Fingerprint:
-        return 0, at, status.st_size if stat.S_ISREG(status.st_mode) else 0, status.st_ino, status.st_dev
+    def stamped(status: os.stat_result) -> int:
+        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        return (size << 64) | status.st_ino
 
     for module in (catalogue_module, documents_module, read_module, scan_module):
         monkeypatch.setattr(module, "fingerprint", stamped)
@@ -193,7 +194,7 @@ def stop_the_kernels_clock(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
 def test_a_change_within_the_tick_of_the_clock_is_noticed_later(
     look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop_the_kernels_clock(monkeypatch, at=look.clock.time_ns())
+    stop_the_kernels_clock(monkeypatch)
     write(tmp_path, "a.json", packet("a"))
     look.scan()
     write(tmp_path, "a.json", packet("b"))
@@ -382,6 +383,17 @@ def test_a_root_that_is_a_link_by_now_is_not_followed(tmp_path: Path, clock: Clo
     assert look.catalogue.directories == 0
 
 
+def test_a_root_swapped_for_a_link_is_gone(tmp_path: Path, clock: Clock) -> None:
+    write(tmp_path, "root/x.json", packet("x"))
+    write(tmp_path, "other/y.json", packet("y"))
+    look = Look(tmp_path / "root", clock)
+    look.scan()
+    (tmp_path / "root").rename(tmp_path / "away")
+    (tmp_path / "root").symlink_to("other")
+    assert look.at("") == ["gone x.json"]
+    assert (look.catalogue.directories, look.catalogue.files) == (0, 0)
+
+
 def test_links_inside_the_workspace_have_no_effect(look: Look, tmp_path: Path) -> None:
     write(tmp_path, "a/x.json", packet("x"))
     look.scan()
@@ -546,6 +558,25 @@ def test_a_file_that_changes_during_every_look_is_told_after_a_while(
         assert look.after(0.2) == []
         assert look.after(2.0) == ["SRC007 return.json"]
     assert look.sweep() == ["return.json"]
+
+
+def test_a_known_file_that_changed_for_a_moment_is_looked_at_twice_more_and_not_all_the_time(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "a.json", packet("a"))
+    look.scan()
+
+    def changing(root: str, relative: str, max_bytes: int) -> FileText:
+        raise ChangingError(lasting=False)
+
+    os.utime(tmp_path / "a.json", (1, 1))
+    with monkeypatch.context() as busy:
+        busy.setattr(documents_module, "read_file", changing)
+        assert look.at("a.json") == []
+    assert look.after(0.2) == []
+    assert look.documents.next_due == pytest.approx(2.0)
+    assert look.after(2.0) == []
+    assert look.documents.next_due is None
 
 
 def test_the_text_of_what_was_seen_is_kept(look: Look, tmp_path: Path) -> None:

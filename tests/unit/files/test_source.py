@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import queue
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from agentwatch.delegation.observation import Seen
 from agentwatch.sources.files.inotify_backend import InotifyBackend
+from agentwatch.sources.files.scan import Listing, list_directory
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
@@ -271,6 +274,16 @@ def test_at_the_limit_of_watches_it_goes_on_by_polling(root: Path) -> None:
         receiver.until(lambda it: "d/y.json" in it.present)
 
 
+def test_at_the_limit_of_watches_during_the_first_scan_it_goes_on_by_polling(root: Path) -> None:
+    for name in "abcd":
+        write(root / name / "x.json", packet(name))
+    with watching(root, QUICK, lambda root, _settings: Faulty(root)) as receiver:
+        assert (receiver.mode, receiver.detail) == ("polling", "Polling, because the limit is reached")
+        write(root / "d" / "y.json", packet("y"))
+        receiver.until(lambda it: len(it.present) == 5)
+    assert all(batch.health.mode != "degraded" for batch in receiver.batches)
+
+
 def test_when_waiting_fails_it_goes_on_by_polling(root: Path) -> None:
     with watching(root, QUICK, lambda root, _settings: Faulty(root)) as receiver:
         write(root / "stop.json", packet("x"))
@@ -278,33 +291,110 @@ def test_when_waiting_fails_it_goes_on_by_polling(root: Path) -> None:
         receiver.until(lambda it: it.detail == "Polling, because waiting failed")
 
 
-class Deaf(PollingBackend):
-    """Reports nothing but that something was lost, when it is told to."""
+class Told(PollingBackend):
+    """Reports what the test tells it to, and nothing else. A wait ends when something was told."""
 
     polls = False
 
     def __init__(self) -> None:
         super().__init__()
-        self.lost = threading.Event()
+        self.changes: queue.SimpleQueue[Changes] = queue.SimpleQueue()
 
     def wait(self, timeout: float) -> Changes:
-        if self.lost.wait(timeout):
-            self.lost.clear()
-            return Changes(lost=True)
-        return Changes()
+        try:
+            return self.changes.get(timeout=timeout)
+        except queue.Empty:
+            return Changes()
 
     def wake(self) -> None:
-        self.lost.set()
+        self.changes.put(Changes())
 
 
-def test_what_no_event_told_is_found_after_a_loss_and_in_the_end_without_one(root: Path) -> None:
-    backend = Deaf()
+@pytest.fixture
+def rare_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the sweeps that a start brings along, there is none unless something is said to be lost."""
+    for name in ("sweeps._IDLE_SECONDS", "sweeps._LONGEST_SECONDS", "watcher._ACTIVE_SECONDS"):
+        monkeypatch.setattr(f"agentwatch.sources.files.{name}", 1000.0)
+
+
+@contextmanager
+def watching_told(root: Path) -> Iterator[tuple[Receiver, Told]]:
+    """A source whose backend tells what the test says, after everything at the start has been compared."""
+    backend = Told()
     with watching(root, QUICK, lambda _root, _settings: backend) as receiver:
+        write(root / "first.json", packet("first"))
+        backend.changes.put(Changes(lost=True))
+        receiver.until(lambda it: "first.json" in it.present)
+        yield receiver, backend
+
+
+@pytest.mark.usefixtures("rare_sweeps")
+def test_after_a_loss_everything_is_compared_with_the_disk(root: Path) -> None:
+    with watching_told(root) as (receiver, backend):
         write(root / "a" / "x.json", packet("x"))
-        backend.lost.set()
-        receiver.until_present("a/x.json")
-        write(root / "a" / "y.json", packet("y"))
-        receiver.until_present("a/x.json", "a/y.json")
+        backend.changes.put(Changes(lost=True))
+        receiver.until_present("first.json", "a/x.json")
+
+
+@pytest.mark.usefixtures("rare_sweeps")
+def test_a_burst_is_taken_for_a_loss(root: Path) -> None:
+    with watching_told(root) as (receiver, backend):
+        write(root / "a" / "x.json", packet("x"))
+        backend.changes.put(Changes(frozenset(f"b/{number}.json" for number in range(1_000))))
+        receiver.until_present("first.json", "a/x.json")
+
+
+@pytest.mark.usefixtures("rare_sweeps")
+def test_not_having_waited_in_time_is_taken_for_a_loss(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with watching_told(root) as (receiver, _):
+        monkeypatch.setattr("agentwatch.sources.files.watcher._STALL_SECONDS", -1.0)
+        write(root / "a" / "x.json", packet("x"))
+        receiver.until_present("first.json", "a/x.json")
+
+
+@pytest.mark.usefixtures("rare_sweeps")
+def test_around_an_event_its_directory_is_compared_with_the_disk(root: Path) -> None:
+    with watching_told(root) as (receiver, backend):
+        write(root / "a" / "x.json", packet("x"))
+        backend.changes.put(Changes(frozenset({"package.json"})))
+        receiver.until_present("first.json", "a/x.json")
+
+
+def test_what_no_event_told_is_found_in_the_end(root: Path) -> None:
+    with watching_told(root) as (receiver, _):
+        write(root / "a" / "x.json", packet("x"))
+        receiver.until_present("first.json", "a/x.json")
+
+
+@pytest.mark.usefixtures("rare_sweeps")
+def test_a_half_written_file_is_looked_at_again_without_any_event(root: Path) -> None:
+    with watching(root) as receiver:
+        write(root / "x.json", HALF)
+        receiver.until_present("x.json")
+
+
+@pytest.mark.usefixtures("rare_sweeps")
+def test_a_root_whose_parent_was_exchanged_is_followed(root: Path) -> None:
+    write(root / "a" / "x.json", packet("x"))
+    write(root.parent / "other" / "a" / "y.json", packet("y"))
+    outer = root / "a"
+    with watching(outer) as receiver:
+        receiver.until_present("x.json")
+        root.rename(root.parent / "away")
+        (root.parent / "other").rename(root)
+        # No event tells of it: nothing happened to the directory itself.
+        receiver.until_present("y.json")
+        write(outer / "z.json", packet("z"))
+        receiver.until_present("y.json", "z.json")
+
+
+def test_a_removed_root_is_told_with_the_event_and_not_with_the_next_look(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentwatch.sources.files.watcher._ROOT_SECONDS", 1000.0)
+    with watching(root) as receiver:
+        root.rmdir()
+        receiver.until(lambda it: it.mode == "degraded")
 
 
 def test_a_file_that_breaks_the_reader_does_not_end_the_watching(root: Path) -> None:
@@ -385,7 +475,7 @@ def test_stopping_before_starting_and_twice_is_harmless(root: Path) -> None:
     source.stop()
 
 
-def test_stopping_interrupts_a_scan(root: Path) -> None:
+def test_stopping_interrupts_the_reading_of_a_scan(root: Path) -> None:
     for number in range(300):
         write(root / f"{number}.json", packet(str(number)))
     reading = threading.Event()
@@ -394,8 +484,26 @@ def test_stopping_interrupts_a_scan(root: Path) -> None:
         reading.set()
         time.sleep(0.02)
 
-    source = FilesSource(root, QUICK, read_document=slow)
+    stop_when(reading, FilesSource(root, QUICK, read_document=slow))
+
+
+def test_stopping_interrupts_the_walk_of_a_scan(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(300):
+        (root / str(number)).mkdir()
+    walking = threading.Event()
+
+    def slow(path: str, is_pruned: Callable[[str], bool]) -> Listing:
+        walking.set()
+        time.sleep(0.02)
+        return list_directory(path, is_pruned)
+
+    monkeypatch.setattr("agentwatch.sources.files.scan.list_directory", slow)
+    stop_when(walking, FilesSource(root, QUICK, read_document=read_document))
+
+
+def stop_when(busy: threading.Event, source: FilesSource) -> None:
+    """Stop a source in the middle of something that would take six seconds; it has to be over with the stopping."""
     source.start(Receiver())
-    assert reading.wait(PATIENCE)
+    assert busy.wait(PATIENCE)
     source.stop()
     assert all(thread.name != "agentwatch-files" for thread in threading.enumerate())

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from agentwatch.contracts.shapes import Severity
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task
 
 LOW_CONFIDENCE: Final = 0.5
 """report-contract: results of which the child itself is less sure than this are for a human to look at."""
 
 
-def ask(task: Task, low_confidence: float = LOW_CONFIDENCE) -> str | None:
+def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDENCE) -> str | None:
     """The one question the operator has to answer for this task, None where there is none."""
     result = task.result
     if task.inferred or result is None:
@@ -26,11 +27,19 @@ def ask(task: Task, low_confidence: float = LOW_CONFIDENCE) -> str | None:
         return f"Fix {task.agent or task.task_id} subagent return format, then retry; or accept the return as it is"
     if task.own_state is State.FAILED:
         return _ask_after_failure(task)
+    if verdict is Verdict.CONTRADICTED:
+        return _ask_about_lies(task)
     if result.review_reason is not None and task.own_state in (State.PARTIAL, State.COMPLETED):
         return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
     if result.confidence is not None and result.confidence < low_confidence and task.own_state is State.COMPLETED:
         return f"review: the child is not sure of its result (confidence {result.confidence:g})"
     return None
+
+
+def _ask_about_lies(task: Task) -> str:
+    false = [claim for claim in task.claims if claim.verdict is Verdict.CONTRADICTED]
+    more = f", and {len(false) - 1} more" if len(false) > 1 else ""
+    return f"a claim is false: {false[0].path} ({false[0].detail}){more}; look at it, then accept or retry"
 
 
 def _ask_after_failure(task: Task) -> str:

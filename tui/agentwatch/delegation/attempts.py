@@ -82,7 +82,9 @@ def _hand_off(history: History, version: Version, document: Handoff) -> None:
             attempt = first
         elif attempt.handoff and attempt.returned and not _is_early(attempt.returned):
             attempt = _numbered(history, attempt.number + 1)
-    if attempt.handoff is None:
+    if attempt.handoff is None and not _has_moved(document.todos):
+        # A checklist that is ticked off in the handoff itself moves the time of the file: then nothing tells when it
+        # was handed off.
         attempt.started_at = version.at if attempt.returned is None else min(version.at, attempt.returned.at)
     attempt.handoff = version
     attempt.session_id = document.session_id or attempt.session_id
@@ -173,9 +175,12 @@ def _report_session(history: History, attempt: Attempt) -> None:
 
 def _mark_life(history: History) -> None:
     """A checklist that has moved is a sign of life of the attempt that runs."""
-    moved = any(todo.status is not TodoStatus.PENDING for todo in history.todos or ())
-    if moved and history.attempts and history.attempts[-1].state is State.SUBMITTED:
+    if _has_moved(history.todos) and history.attempts and history.attempts[-1].state is State.SUBMITTED:
         history.attempts[-1].state = State.WORKING
+
+
+def _has_moved(todos: tuple[Todo, ...] | None) -> bool:
+    return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
 def _duplicate(history: History, rule: Rule, kept: Version, other: Version) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypedDict
 
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
 
@@ -16,6 +17,13 @@ class FindingDocument(TypedDict):
     message: str
     path: str
     line: int | None
+
+
+class ClaimDocument(TypedDict):
+    kind: str
+    path: str
+    verdict: str
+    detail: str
 
 
 class AttemptDocument(TypedDict):
@@ -51,7 +59,7 @@ class TaskDocument(TypedDict):
     error_code: str | None
     blockers: list[str]
     findings: list[FindingDocument]
-    claims: list[dict[str, object]]
+    claims: list[ClaimDocument]
     decision: None
 
 
@@ -59,6 +67,8 @@ class Summary(TypedDict):
     tasks: int
     by_state: dict[str, int]
     needs_operator: int
+    verified: int
+    contradicted: int
 
 
 class TreeDocument(TypedDict):
@@ -79,6 +89,8 @@ def tree_document(tree: DelegationTree, workspace: str) -> TreeDocument:
             "tasks": totals.tasks,
             "by_state": {state.value: totals.states[state] for state in sorted(totals.states)},
             "needs_operator": totals.needs_operator,
+            "verified": totals.verdicts.get(Verdict.VERIFIED, 0),
+            "contradicted": totals.verdicts.get(Verdict.CONTRADICTED, 0),
         },
         "tasks": [_task(task, depth) for task, depth in tree.preorder()],
         "notices": [finding_document(placed) for placed in tree.notices],
@@ -128,7 +140,10 @@ def _task(task: Task, depth: int) -> TaskDocument:
         "error_code": result.error_code if result else None,
         "blockers": list(result.blockers) if result else [],
         "findings": [finding_document(placed) for placed in task.findings],
-        "claims": [],
+        "claims": [
+            {"kind": claim.kind, "path": claim.path, "verdict": claim.verdict.value, "detail": claim.detail}
+            for claim in task.claims
+        ],
         "decision": None,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentwatch.contracts.shapes import Document, Finding
+from agentwatch.delegation.claims import Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,17 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """The claims of the return with this digest, in this file, were held against the evidence."""
+
+    seq: int
+    at: float
+    path: str
+    digest: str
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed: what is silent for too long turns stale."""
 
@@ -54,4 +66,4 @@ class Tick:
     at: float
 
 
-Observation = Seen | Gone | Unreadable | Tick
+Observation = Seen | Gone | Unreadable | Checked | Tick

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
+from typing import Any
 
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
 
 _Key = tuple[int, str]
@@ -13,8 +15,8 @@ _Key = tuple[int, str]
 class Sums:
     """Children in the order first seen, and for each task what lies below it.
 
-    A task handed off that has tasks below it works; an inferred task has the most urgent state below it. `touched`
-    collects the ids whose sums, state or place changed until somebody empties it.
+    A task handed off that has tasks below it works; an inferred task has the most urgent state below it. Until
+    somebody empties them, `touched` collects the ids that changed themselves, `summed` those above them.
     """
 
     def __init__(self, tasks: dict[str, Task]) -> None:
@@ -23,6 +25,7 @@ class Sums:
         self.roots: list[str] = []
         self.totals = Below()
         self.touched: set[str] = set()
+        self.summed: set[str] = set()
 
     def insert(self, task: Task, parent_id: str | None) -> None:
         """Hang a task, with all that is below it, under a parent, or make it a root."""
@@ -48,56 +51,46 @@ class Sums:
         """Whether the task already stands where it belongs."""
         return self._keys.get(task.task_id) == (first_seq, task.task_id) and task.parent_id == parent_id
 
-    def change(self, task: Task, own_state: State, ask: str | None) -> None:
-        """Set what a placed task's own files say and what it asks of the operator."""
-        states: dict[State, int] = defaultdict(int)
-        waiting: dict[State, int] = defaultdict(int)
-        states[task.state] -= 1
-        if task.ask is not None:
-            waiting[task.state] -= 1
-        task.own_state, task.ask = own_state, ask
+    def change(self, task: Task, own_state: State, ask: str | None, verdict: Verdict | None) -> None:
+        """Set what a placed task's own files say, what it asks of the operator, and what its claims come to."""
+        delta = _Delta()
+        delta.count(task, -1)
+        task.own_state, task.ask, task.verdict = own_state, ask, verdict
         task.state = self._state(task)
-        states[task.state] += 1
-        if task.ask is not None:
-            waiting[task.state] += 1
+        delta.count(task, 1)
         self.touched.add(task.task_id)
-        self._add_upwards(task, 0, states, waiting, task.updated_at)
+        delta.active_at = task.updated_at
+        self._add_upwards(task, delta)
 
     def _siblings(self, task: Task) -> list[str]:
         return self.roots if task.parent_id is None else self._tasks[task.parent_id].children
 
     def _carry(self, task: Task, sign: int) -> None:
         below = task.below or Below()
-        states: dict[State, int] = defaultdict(int, {state: sign * n for state, n in below.states.items()})
-        waiting: dict[State, int] = defaultdict(int, {state: sign * n for state, n in below.waiting.items()})
-        states[task.state] += sign
-        if task.ask is not None:
-            waiting[task.state] += sign
+        delta = _Delta(sign * (1 + below.tasks), max(task.updated_at, below.active_at) if sign > 0 else 0.0)
+        for sums, deltas in zip(_sums(below), delta.counts, strict=True):
+            deltas.update({key: sign * count for key, count in sums.items()})
+        delta.count(task, sign)
         self.touched.add(task.task_id)
-        active = max(task.updated_at, below.active_at) if sign > 0 else 0.0
-        self._add_upwards(task, sign * (1 + below.tasks), states, waiting, active)
+        self._add_upwards(task, delta)
 
-    def _add_upwards(
-        self, node: Task, tasks: int, states: dict[State, int], waiting: dict[State, int], active_at: float
-    ) -> None:
+    def _add_upwards(self, node: Task, delta: _Delta) -> None:
         while node.parent_id is not None:
             node = self._tasks[node.parent_id]
             if node.below is None:
                 node.below = Below()
-            _add(node.below, tasks, states, waiting, active_at)
+            delta.add_to(node.below)
             if node.below.tasks == 0:
                 node.below = None
-            before, node.state = node.state, self._state(node)
-            if node.state is not before:
-                states[before] -= 1
-                states[node.state] += 1
-                if node.ask is not None:
-                    waiting[before] -= 1
-                    waiting[node.state] += 1
-            self.touched.add(node.task_id)
+            state = self._state(node)
+            if state is not node.state:
+                delta.count(node, -1)
+                node.state = state
+                delta.count(node, 1)
+            self.summed.add(node.task_id)
         # A subtree that is on its way to another place counts again when its top arrives.
         if node.task_id in self._keys:
-            _add(self.totals, tasks, states, waiting, active_at)
+            delta.add_to(self.totals)
 
     @staticmethod
     def _state(task: Task) -> State:
@@ -109,12 +102,35 @@ class Sums:
         return task.own_state
 
 
-def _add(below: Below, tasks: int, states: dict[State, int], waiting: dict[State, int], active_at: float) -> None:
-    below.tasks += tasks
-    below.active_at = max(below.active_at, active_at)
-    for sums, deltas in ((below.states, states), (below.waiting, waiting)):
-        for state, delta in deltas.items():
-            if count := sums.get(state, 0) + delta:
-                sums[state] = count
-            else:
-                sums.pop(state, None)
+class _Delta:
+    """What is added to the sums of the tasks above."""
+
+    def __init__(self, tasks: int = 0, active_at: float = 0.0) -> None:
+        self.tasks = tasks
+        self.active_at = active_at
+        self.counts: tuple[dict[Any, int], ...] = (defaultdict(int), defaultdict(int), defaultdict(int))
+
+    def count(self, task: Task, sign: int) -> None:
+        """The task itself comes (1) or goes (-1), as it is now."""
+        states, waiting, verdicts = self.counts
+        states[task.state] += sign
+        if task.ask is not None:
+            waiting[task.state] += sign
+        if task.verdict is Verdict.CONTRADICTED or (task.verdict and task.state is State.COMPLETED):
+            verdicts[task.verdict] += sign
+
+    def add_to(self, below: Below) -> None:
+        below.tasks += self.tasks
+        below.active_at = max(below.active_at, self.active_at)
+        for sums, deltas in zip(_sums(below), self.counts, strict=True):
+            if not deltas:
+                continue
+            for key, delta in deltas.items():
+                if count := sums.get(key, 0) + delta:
+                    sums[key] = count
+                else:
+                    sums.pop(key, None)
+
+
+def _sums(below: Below) -> tuple[dict[Any, int], ...]:
+    return below.states, below.waiting, below.verdicts

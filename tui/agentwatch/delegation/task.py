@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Return, Todo, TodoStatus
+from agentwatch.delegation.claims import Claim, Verdict
 
 
 class State(StrEnum):
@@ -127,6 +128,8 @@ class Below:
     states: dict[State, int] = field(default_factory=dict)
     waiting: dict[State, int] = field(default_factory=dict)
     """By state, the tasks below that need the operator."""
+    verdicts: dict[Verdict, int] = field(default_factory=dict)
+    """How many completed tasks below are verified, and how many tasks below are contradicted."""
     active_at: float = 0.0
     """The last sign of life below."""
 
@@ -175,7 +178,10 @@ class Task:
     reported_state: str | None = None
     contract: Contract | None = None
     stale: bool = False
-    contradicted: bool = False
+    claims: tuple[Claim, ...] = ()
+    """What the return of the latest attempt claims, as far as it was checked."""
+    verdict: Verdict | None = None
+    """What the claims come to, for a task that says it is done or partly done."""
     ask: str | None = None
     why: str = ""
     """Why the task has this state, in words of our own."""
@@ -194,6 +200,11 @@ class Task:
     @property
     def needs_operator(self) -> bool:
         return self.ask is not None
+
+    @property
+    def contradicted(self) -> bool:
+        """A claim of the return is false."""
+        return self.verdict is Verdict.CONTRADICTED
 
     @property
     def latest(self) -> Attempt | None:

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from agentwatch.contracts.shapes import Handoff, Return
 from agentwatch.delegation import asks, identity
 from agentwatch.delegation.attempts import fold
+from agentwatch.delegation.claims import Claim, overall
 from agentwatch.delegation.files import Files
 from agentwatch.delegation.inference import Inference
 from agentwatch.delegation.linking import Claims, Linking
-from agentwatch.delegation.observation import Observation, Seen, Tick, Unreadable
+from agentwatch.delegation.observation import Checked, Observation, Seen, Tick, Unreadable
 from agentwatch.delegation.problems import found
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.sums import Sums
@@ -56,6 +57,7 @@ class DelegationTree:
         self._sums = Sums(self.tasks)
         self._own_findings: dict[str, list[PlacedFinding]] = {}
         self._unreadable: dict[str, PlacedFinding] = {}
+        self._checked: dict[str, Checked] = {}
         self._restores: dict[str, str] = {}
         self._fitters: dict[str, set[str]] = defaultdict(set)
         self._asking: set[str] = set()
@@ -128,10 +130,19 @@ class DelegationTree:
         if isinstance(observation, Unreadable):
             self._unreadable[path] = PlacedFinding(observation.finding, path)
             return self._files.tasks_of(path)
+        if isinstance(observation, Checked):
+            concerned = self._files.tasks_of(path)
+            if concerned:
+                self._checked[path] = observation
+            return concerned
         self._unreadable.pop(path, None)
         # The tasks from before count too: a file may speak of another task now.
         before = self._files.tasks_of(path)
-        return before | (self._files.see(observation) if isinstance(observation, Seen) else self._files.forget(path))
+        return before | (self._files.see(observation) if isinstance(observation, Seen) else self._forget(path))
+
+    def _forget(self, path: str) -> set[str]:
+        self._checked.pop(path, None)
+        return self._files.forget(path)
 
     def _rebuild(self, task_id: str) -> set[str]:
         """Make a task anew from its documents. Returns other tasks that have to be made anew because of it."""
@@ -155,7 +166,8 @@ class DelegationTree:
             directory=identity.place_of(versions),
         )
         self._hang(self._linking.place(task_id, claims) | {task_id})
-        self._sums.change(task, task.own_state, asks.ask(task, self._low_confidence))
+        verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
+        self._sums.change(task, task.own_state, asks.ask(task, verdict, self._low_confidence), verdict)
         return follow
 
     def _fill(self, task: Task, versions: list[Version]) -> None:
@@ -175,6 +187,7 @@ class DelegationTree:
         task.started_at = latest.started_at if latest else None
         has_ended = latest is not None and task.own_state not in (State.SUBMITTED, State.WORKING)
         task.ended_at = latest.returned.at if has_ended and latest and latest.returned else None
+        task.claims = self._claims(latest.returned) if latest and latest.returned else ()
         current = (latest.handoff, latest.returned, history.checklist) if latest else ()
         self._own_findings[task.task_id] = history.problems + [
             PlacedFinding(finding, version.path) for version in current if version for finding in version.findings
@@ -182,6 +195,11 @@ class DelegationTree:
         fitters = self._fitters.get(task.task_id, ())
         restored = sum(1 for fitter in fitters if self.tasks[fitter].own_state is State.COMPLETED)
         task.retry = budget(task, max_retries=self._max_retries, restored=restored)
+
+    def _claims(self, returned: Version) -> tuple[Claim, ...]:
+        """What was found about the claims of this very content; nothing where another one was checked last."""
+        checked = self._checked.get(returned.path)
+        return checked.claims if checked and checked.digest == returned.digest else ()
 
     def _hang(self, task_ids: set[str]) -> None:
         """Put tasks where their links say."""
@@ -236,11 +254,12 @@ class DelegationTree:
 
     def _settle(self) -> set[str]:
         """Bring what depends on several tasks up to date for all that were touched. Returns the changed ids."""
-        changed = self._sums.touched
-        self._sums.touched = set()
-        changed -= {task_id for task_id in self._removed if task_id not in self.tasks}
-        for task_id in changed:
-            task = self.tasks[task_id]
+        touched, summed = self._sums.touched, self._sums.summed
+        self._sums.touched, self._sums.summed = set(), set()
+        for task_id in touched:
+            task = self.tasks.get(task_id)
+            if task is None:
+                continue
             link = self._linking.link(task_id)
             task.parent_basis = link.basis
             task.title = title(task)
@@ -251,7 +270,14 @@ class DelegationTree:
                 self._asking.discard(task_id)
             else:
                 self._asking.add(task_id)
-        changed |= self._removed
+        # Above them only what follows from the sums can be different.
+        for task_id in summed - touched:
+            task = self.tasks.get(task_id)
+            if task is not None and task.own_state is State.SUBMITTED:
+                task.why = asks.why(task)
+            if task is not None and (task.stale or task.state is State.WORKING):
+                task.stale = self._is_stale(task)
+        changed = touched | summed | self._removed
         self._removed = set()
         return changed
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from agentwatch.app.present import LOOKS, plural
+from agentwatch.app.present import CONTRADICTED, LOOKS, plural
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State
 
 if TYPE_CHECKING:
@@ -93,9 +94,16 @@ class Header(LineWidget):
                 if count := totals.states.get(state):
                     face = LOOKS[state]
                     word = f" {face.word}" if detail is _Detail.WORDS else ""
-                    tooltip = f"{count:,} {face.word}"
+                    verified = totals.verdicts.get(Verdict.VERIFIED) if state is State.COMPLETED else None
+                    known = f" ({verified:,} verified)" if verified else ""
+                    tooltip = f"{count:,} {face.word}{known}"
                     parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip))
-                    parts.append(Part(f"{count:,}{word}", tooltip=tooltip))
+                    words = word + known if detail < _Detail.TIGHT else word
+                    parts.append(Part(f"{count:,}{words}", tooltip=tooltip))
+            if false := totals.verdicts.get(Verdict.CONTRADICTED):
+                tooltip = f"{plural(false, 'task')} with a false claim"
+                parts.append(Part(f"{gap}{CONTRADICTED.glyph} ", palette.states[CONTRADICTED.color], tooltip=tooltip))
+                parts.append(Part(f"{false:,}{' false' if detail < _Detail.TIGHT else ''}", tooltip=tooltip))
             if notices := len(self._monitor.tree.notices):
                 tooltip = "Files that could not be read or belong to no task. Press ! for the list."
                 parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))

@@ -85,6 +85,7 @@ class NeedsYou(LineWidget):
 
     def _list(self, width: int, height: int, now: float, palette: Palette) -> list[Parts]:
         """One task a line, in columns."""
+        holding = max(len(self._holds(task)) for task in self._tasks[:height])
         names = min(max(len(shown(task.title)) for task in self._tasks[:height]), 24)
         lines: list[Parts] = []
         for number, task in enumerate(self._tasks[:height]):
@@ -94,7 +95,7 @@ class NeedsYou(LineWidget):
             if number == height - 1 and more > 0:
                 head = left(f"  +{more:,} more", 12)
             here = task.task_id == self.cursor_id
-            tail = f"  {self._holds(task):>9} {right(self._waiting(task, now), 5)} "
+            tail = f"  {self._holds(task):>{holding}} {right(self._waiting(task, now), 4)} "
             room = width - len(head) - 2 - names - 2 - len(tail)
             lines.append(
                 [

@@ -97,11 +97,18 @@ class Outline:
             splices += self._take_below(task_id) if task_id in self._folded else self._put_below(task_id)
         return splices
 
-    def settle(self) -> list[Splice]:
-        """End the folding of what comes: the first scan is over. A lone root shows at least its first levels."""
+    def settle(self, room: int = 0) -> list[Splice]:
+        """End the folding of what comes: the first scan is over.
+
+        Where `room` rows hold all tasks, nothing stays folded but what the operator has; else a lone root shows at
+        least its first levels.
+        """
         if self._touched is None:
             return []
         touched, self._touched = self._touched, None
+        if len(self._tree.tasks) <= room:
+            self._folded &= touched
+            return self._rebuild()
         splices: list[Splice] = []
         level: list[str] = self._tree.roots
         while len(level) == 1 and level[0] not in touched:

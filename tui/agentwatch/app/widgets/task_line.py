@@ -10,9 +10,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agentwatch.app.present import LOOKS, Look, duration, elapsed, look
+from agentwatch.app.present import LOOKS, duration, elapsed, look
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, left, right, shown
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task
 
 _NEEDS: Final = "NEEDS YOU"
@@ -105,18 +106,23 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> St
         ("  " if stand.folded is None else "▸ " if stand.folded else "▾ ", palette.muted),
         (face.glyph + " ", color),
     ]
-    room = columns.room + 1 - columns.indent(stand.depth)
     title_style = words
     if task.needs_operator:
         title_style = palette.strong
     elif task.inferred:
         title_style = words + Style(italic=True)
-    parts += _title(task, room, title_style, palette)
-    parts += _note(task, stand, columns.note, palette)
+    note = _note(task, stand, columns.note, palette)
+    # What the note does not need, the title gets.
+    spare = columns.note - sum(cell_len(text) for text, _ in note) + (not note)
+    parts += _title(task, columns.room + 1 - columns.indent(stand.depth) + spare, title_style, palette)
+    if note:
+        parts += [(" ", Style.null()), *note]
     if columns.state:
         parts.append((" " + left(face.word, columns.state), palette.muted if quiet else color))
     if columns.agent:
-        parts.append((" " + left(shown(task.agent, 60) if task.agent else "", columns.agent), palette.muted))
+        # Many a task has only its agent's name as a title: once is enough.
+        agent = shown(task.agent, 60) if task.agent and task.agent != task.title else ""
+        parts.append((" " + left(agent, columns.agent), palette.muted))
     if columns.elapsed:
         style = Style.null() if task.state.is_open and task.started_at is not None else palette.muted
         parts.append((" " + right(stand.elapsed, columns.elapsed), style))
@@ -157,40 +163,39 @@ def _title(task: Task, room: int, style: Style, palette: Palette) -> list[tuple[
 
 
 def _note(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[str, Style]]:
-    """What stands beside the title: what the operator has to know first, else how far the work is."""
+    """What stands beside the title: what the operator has to know first, else how far the work is.
+
+    A count alone is as wide as it is, so that it ends where the others end; everything else fills the column.
+    """
     if task.needs_operator:
-        note = [(_NEEDS, palette.needs)]
-        if stand.waiting and len(_NEEDS) + 1 + len(stand.waiting) <= width:
-            note.append((right(stand.waiting, width - len(_NEEDS)), palette.accent))
-        return _column(note, width)
+        time = stand.waiting if len(_NEEDS) + 1 + len(stand.waiting) <= width else ""
+        return [(_NEEDS, palette.needs), (right(time, width - len(_NEEDS)), palette.accent)]
     if task.contradicted:
-        return _column([("⚑ false", palette.states.get("state-contradicted", palette.strong))], width)
+        false = sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED)
+        return [(left(f"⚑ {false} false", width), palette.states.get("state-contradicted", palette.strong))]
     below = task.below
     if stand.folded and below is not None and (worst := below.worst_waiting) is not None:
         words = f"{LOOKS[worst].glyph} {below.needs_operator:,}"
         if width >= 12:
             words += " need you" if below.needs_operator > 1 else " needs you"
-        return _column([(clip(words, width), palette.needs)], width)
+        return _filled([(clip(words, width), palette.needs)], width)
     if task.stale:
-        return _column([(clip(f"silent {stand.waiting}", width), palette.muted)], width)
+        return [(left(f"silent {stand.waiting}", width), palette.muted)]
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
         count = f"{done}/{total}"
-        if width > _BAR + len(count):
-            filled = round(_BAR * done / total) if total else 0
-            bar = [("━" * filled, _color(LOOKS[task.state], palette)), ("─" * (_BAR - filled), palette.muted)]
-            return _column([*bar, (right(count, width - _BAR), Style.null())], width)
-        return _column([(right(count, width), Style.null())], width)
+        if width <= _BAR + len(count):
+            return [(clip(count, width), Style.null())]
+        filled = round(_BAR * done / total) if total else 0
+        color = palette.states.get(LOOKS[task.state].color, palette.strong)
+        bar = [("━" * filled, color), ("─" * (_BAR - filled), palette.muted)]
+        return [*bar, (right(count, width - _BAR), Style.null())]
     if below is not None and (stand.folded or task.state.is_open):
-        style = palette.muted if is_quiet(task) else Style.null()
-        return _column([(right(f"{below.ended:,}/{below.tasks:,}", width), style)], width)
-    return _column([], width)
+        count = f"{below.ended:,}/{below.tasks:,}"
+        return [(clip(count, width), palette.muted if is_quiet(task) else Style.null())]
+    return []
 
 
-def _color(face: Look, palette: Palette) -> Style:
-    return palette.states.get(face.color, palette.strong)
-
-
-def _column(parts: list[tuple[str, Style]], width: int) -> list[tuple[str, Style]]:
+def _filled(parts: list[tuple[str, Style]], width: int) -> list[tuple[str, Style]]:
     used = sum(cell_len(text) for text, _ in parts)
-    return [(" ", Style.null()), *parts, (" " * (width - used), Style.null())]
+    return [*parts, (" " * (width - used), Style.null())]

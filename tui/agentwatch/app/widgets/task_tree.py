@@ -123,7 +123,7 @@ class TaskTree(ScrollView, can_focus=True):
             self._drawn.pop(task_id, None)
         splices = self._outline.apply(changed)
         if settled:
-            splices += self._outline.settle()
+            splices += self._outline.settle(self.size.height)
         self._take_splices(splices)
         if self.follows:
             self._follow(changed)

@@ -11,7 +11,7 @@ import stat
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from posixpath import basename, dirname
 from typing import Final
 
@@ -19,7 +19,7 @@ from agentwatch.delegation.observation import Observation
 from agentwatch.sources.files.documents import TICK_NS, Documents, KnownFile
 from agentwatch.sources.files.names import is_candidate, pruning
 from agentwatch.sources.files.read import BehindLinkError
-from agentwatch.sources.files.scan import Fingerprint, Listing, fingerprint, list_directory, walk
+from agentwatch.sources.files.scan import Listing, fingerprint, inode_in, list_directory, walk
 
 _STEP: Final = 128
 """Entries compared in one step of a sweep: a fraction of a millisecond."""
@@ -29,11 +29,22 @@ _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 @dataclass(slots=True)
 class _Directory:
-    fingerprint: Fingerprint
+    fingerprint: int
     racy: bool
     """It changed so shortly before it was listed that the next change may not show in its fingerprint."""
-    directories: set[str] = field(default_factory=set)
-    files: set[str] = field(default_factory=set)
+    directories: set[str] | None = None
+    files: set[str] | None = None
+    """The names in it; None, because most directories hold either of them, and an empty set is large."""
+
+    def add_directory(self, name: str) -> None:
+        if self.directories is None:
+            self.directories = set()
+        self.directories.add(name)
+
+    def add_file(self, name: str) -> None:
+        if self.files is None:
+            self.files = set()
+        self.files.add(name)
 
 
 class Catalogue:
@@ -79,7 +90,7 @@ class Catalogue:
     def is_root(self, status: os.stat_result) -> bool:
         """The directory with this status is the root as it was last listed."""
         known = self._directories.get("")
-        return known is not None and known.fingerprint[3:] == (status.st_ino, status.st_dev)
+        return known is not None and inode_in(known.fingerprint) == status.st_ino
 
     # What is to be looked at
 
@@ -103,7 +114,7 @@ class Catalogue:
             known = self._directories.get(directory)
             if known is not None:
                 self.mark(directory)
-                for path in _in(directory, known.files):
+                for path in _in(directory, known.files or ()):
                     file = self._documents.files.get(path)
                     if file is not None and file.racy:
                         self.mark(path)
@@ -189,7 +200,7 @@ class Catalogue:
             self._drop_tree(path)
         parent = self._directories.get(dirname(path))
         if parent is not None and is_candidate(path):
-            parent.files.add(basename(path))
+            parent.add_file(basename(path))
             self._look_at_file(path, status)
 
     def _look_at_file(self, path: str, status: os.stat_result) -> None:
@@ -209,7 +220,7 @@ class Catalogue:
         if known is None:
             parent = self._directories.get(dirname(path))
             if parent is not None and not self._is_pruned(basename(path)):
-                parent.directories.add(basename(path))
+                parent.add_directory(basename(path))
                 self.scan(path)
             return
         # It may be another directory by now, even one with the same inode: then the watch died with the first one.
@@ -222,23 +233,23 @@ class Catalogue:
             listing = list_directory(self._absolute(path), self._is_pruned)
         except OSError as error:
             self._remember_failure(path, error)
-            for file in _in(path, known.files):
+            for file in _in(path, known.files or ()):
                 self.mark(file)
             return
         self._remember(path, listing)
-        for directory in _in(path, known.directories - listing.directories.keys()):
+        for directory in _in(path, (known.directories or set()) - listing.directories.keys()):
             self._drop_tree(directory)
-        for file in _in(path, known.files - listing.candidates.keys()):
+        for file in _in(path, (known.files or set()) - listing.candidates.keys()):
             self._drop_file(file)
         for directory, inode in zip(_in(path, listing.directories), listing.directories.values(), strict=True):
             below = self._directories.get(directory)
             if below is None:
                 self.scan(directory)
-            elif below.fingerprint[3] != inode:
+            elif inode_in(below.fingerprint) != inode:
                 self.mark(directory)
         for file, inode in zip(_in(path, listing.candidates), listing.candidates.values(), strict=True):
             document = self._documents.files.get(file)
-            if document is None or document.fingerprint is None or document.fingerprint[3] != inode:
+            if document is None or inode_in(document.fingerprint) != inode:
                 self.mark(file)
 
     def _walk(self, below: str) -> Iterator[tuple[str, Listing | OSError]]:
@@ -255,9 +266,9 @@ class Catalogue:
 
     def _remember(self, path: str, listing: Listing) -> None:
         self.unlisted.pop(path, None)
-        racy = time.time_ns() - listing.fingerprint[1] < TICK_NS
+        racy = time.time_ns() - listing.changed_ns < TICK_NS
         self._directories[path] = _Directory(
-            listing.fingerprint, racy, set(listing.directories), set(listing.candidates)
+            listing.fingerprint, racy, set(listing.directories) or None, set(listing.candidates) or None
         )
 
     def _remember_failure(self, path: str, error: OSError) -> None:
@@ -273,7 +284,7 @@ class Catalogue:
 
     def _drop_file(self, path: str) -> None:
         parent = self._directories.get(dirname(path))
-        if parent is not None:
+        if parent is not None and parent.files is not None:
             parent.files.discard(basename(path))
         self._documents.drop(path)
 
@@ -283,7 +294,7 @@ class Catalogue:
         self.unlisted.pop(path, None)
         self._unwatch(path)
         parent = self._directories.get(dirname(path))
-        if parent is not None:
+        if parent is not None and parent.directories is not None:
             parent.directories.discard(basename(path))
 
     def _drop_tree(self, path: str) -> None:
@@ -305,8 +316,8 @@ class Catalogue:
             known = self._directories.get(path)
             if known is not None:
                 directories.add(path)
-                files.update(_in(path, known.files))
-                pending.extend(_in(path, known.directories))
+                files.update(_in(path, known.files or ()))
+                pending.extend(_in(path, known.directories or ()))
         return directories, files
 
     # The disk
@@ -315,7 +326,7 @@ class Catalogue:
         # Not the root with a slash at its end: that would follow it where it is a link by now.
         return self._prefix + path if path else self._root
 
-    def _fingerprint(self, path: str) -> Fingerprint | None:
+    def _fingerprint(self, path: str) -> int | None:
         try:
             return fingerprint(os.lstat(self._absolute(path)))
         except OSError:

@@ -1,4 +1,4 @@
-"""The texts of documents that were emitted, by digest: what is on screen stays readable after its file changed."""
+"""The texts of documents that were observed, by digest: what is on screen stays readable after its file changed."""
 
 from __future__ import annotations
 
@@ -7,42 +7,67 @@ import zlib
 from collections import OrderedDict
 from typing import Final
 
+from agentwatch.sources.files.read import FileRefusedError, read_file
+
 LIMIT_BYTES: Final = 16 * 1024 * 1024
+PLACES: Final = 200_000
 
 # A window and tables for documents of a few KiB: a tenth of the time of zlib's defaults, and the same size.
 _WINDOW: Final = 12
 _MEMORY: Final = 5
-# What an entry costs beside its bytes: key, bytes object, links of the dictionary.
-_OVERHEAD: Final = 256
+# What an entry costs beside its bytes: key, bytes object, path, links of the dictionary.
+_OVERHEAD: Final = 320
 
 
 class ContentStore:
-    """Compressed texts, the least recently used dropped above `limit` bytes. Any thread may call it."""
+    """Compressed texts of the files below `root`. Any thread may call it.
 
-    def __init__(self, limit: int = LIMIT_BYTES) -> None:
+    Above `limit` bytes the least recently used are dropped. Of those the place is remembered: most files never change,
+    and what is wanted is still on disk.
+    """
+
+    def __init__(self, root: str, limit: int = LIMIT_BYTES, places: int = PLACES) -> None:
+        self._root = root
         self._limit = limit
+        self._limit_of_places = places
         self._bytes = 0
-        self._packed: OrderedDict[str, bytes] = OrderedDict()
+        self._packed: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
+        self._places: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def put(self, digest: str, text: str) -> None:
-        """Keep a text; `digest` is that of the bytes it was read from."""
+    def put(self, digest: str, text: str, path: str) -> None:
+        """Keep a text; `digest` is that of the bytes it was read from, `path` the file's name relative to the root."""
         compressor = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, _MEMORY)
         packed = compressor.compress(text.encode()) + compressor.flush()
         with self._lock:
-            known = self._packed.pop(digest, None)
-            if known is not None:
-                self._bytes -= len(known) + _OVERHEAD
-            self._packed[digest] = packed
+            self._drop(digest)
+            self._packed[digest] = packed, path
             self._bytes += len(packed) + _OVERHEAD
             while self._bytes > self._limit and len(self._packed) > 1:
-                _, dropped = self._packed.popitem(last=False)
-                self._bytes -= len(dropped) + _OVERHEAD
+                oldest, (_, place) = next(iter(self._packed.items()))
+                self._drop(oldest)
+                self._places[oldest] = place
+            if len(self._places) > self._limit_of_places:
+                del self._places[next(iter(self._places))]
 
     def get(self, digest: str) -> str | None:
-        """The text of a digest, None where it is not kept (any more)."""
+        """The text of a digest, None where it is neither kept nor in its file any more. It may read that file."""
         with self._lock:
-            packed = self._packed.get(digest)
-            if packed is not None:
+            kept = self._packed.get(digest)
+            if kept is not None:
                 self._packed.move_to_end(digest)
-        return None if packed is None else zlib.decompress(packed).decode()
+            place = self._places.get(digest)
+        if kept is not None:
+            return zlib.decompress(kept[0]).decode()
+        if place is None:
+            return None
+        try:
+            read = read_file(self._root, place)
+        except (FileRefusedError, FileNotFoundError):
+            return None
+        return read.text if read.digest == digest else None
+
+    def _drop(self, digest: str) -> None:
+        dropped = self._packed.pop(digest, None)
+        if dropped is not None:
+            self._bytes -= len(dropped[0]) + _OVERHEAD

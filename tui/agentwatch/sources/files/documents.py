@@ -20,13 +20,14 @@ from agentwatch.sources.files.read import (
     NotUnderstoodError,
     read_file,
 )
-from agentwatch.sources.files.scan import Fingerprint, fingerprint
+from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.files.settings import FilesSettings
 
 Reader = Callable[[str, str], Reading | None]
 """Text and path of a file to what is recognised in it."""
 
-Keep = Callable[[str, str], None]
+Keep = Callable[[str, str, str], None]
+"""Takes the digest, the text and the path of a document that was observed."""
 
 TICK_NS: Final = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a look may leave every stamp as it was."""
@@ -39,23 +40,22 @@ _RETRY_SECONDS: Final = 0.1
 class KnownFile:
     """The state of one file between two looks."""
 
-    fingerprint: Fingerprint | None = None
+    fingerprint: int | None = None
     """None: look at it whenever there is an occasion."""
     racy: bool = False
     """It changed so shortly before it was read that the next change may not show in its fingerprint."""
     digest: str | None = None
     """Of what was read last, whatever it was."""
-    shown: Seen | Unreadable | None = None
-    """The last observation, None where there was none or it was Gone."""
+    shown: str | Finding | None = None
+    """The last observation: the digest of what was seen, or why it could not be read; None for neither."""
+    incomplete: bool = False
+    """What was seen broke off in the middle."""
     due: float | None = None
     """While what was read last is withheld: when it is emitted if it stays so, on the monotonic clock."""
 
 
 class Documents:
-    """The files of one workspace, by their names relative to the root; it makes the observations.
-
-    `keep` is called with the digest and the text of each document that is observed.
-    """
+    """The files of one workspace, by their names relative to the root; it makes the observations."""
 
     def __init__(self, root: str, settings: FilesSettings, read_document: Reader, keep: Keep) -> None:
         self._root = root
@@ -100,7 +100,7 @@ class Documents:
         try:
             text = read_file(self._root, path, self._settings.max_bytes)
             file.fingerprint = text.fingerprint
-            file.racy = looked_at - text.fingerprint[1] < TICK_NS
+            file.racy = looked_at - text.changed_ns < TICK_NS
             self._take(path, file, text, expired=expired)
         except ChangingError as error:
             file.fingerprint = None
@@ -144,7 +144,7 @@ class Documents:
                 self._show(path, file, text, reading)
             else:
                 self._hide(path, file)
-        elif reading is None and not isinstance(file.shown, Seen):
+        elif reading is None and not isinstance(file.shown, str):
             self._settle(path, file, text.digest)
             self._hide(path, file)
         else:
@@ -165,7 +165,7 @@ class Documents:
         """Seconds until what was read may be taken as it is. A file first seen may have rested long before."""
         if known:
             return self._settings.settle_seconds
-        age = time.time() - max(text.fingerprint[0], text.fingerprint[1]) / 1e9
+        age = time.time() - max(text.mtime_ns, text.changed_ns) / 1e9
         return self._settings.settle_seconds - max(age, 0.0)
 
     def _settle(self, path: str, file: KnownFile, digest: str | None) -> None:
@@ -175,20 +175,17 @@ class Documents:
 
     def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading) -> None:
         incomplete = not reading.complete
-        shown = file.shown
-        if isinstance(shown, Seen) and shown.digest == text.digest and shown.incomplete == incomplete:
+        if file.shown == text.digest and file.incomplete == incomplete:
             return
-        self._keep(text.digest, text.text)
-        file.shown = Seen(
-            self._next_seq(),
-            min(text.mtime_ns / 1e9, time.time()),
-            to_path(path),
-            text.digest,
-            reading.document,
-            _findings(text, reading),
-            incomplete,
+        self._keep(text.digest, text.text, path)
+        # The very string that the observation carries: there is one for each document of the workspace.
+        file.shown = file.digest = text.digest
+        file.incomplete = incomplete
+        at = min(text.mtime_ns / 1e9, time.time())
+        findings = _findings(text, reading)
+        self._made.append(
+            Seen(self._next_seq(), at, to_path(path), text.digest, reading.document, findings, incomplete)
         )
-        self._made.append(file.shown)
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
         """The file is not read. Said of those that look like ours, or were."""
@@ -198,12 +195,12 @@ class Documents:
         if file.shown is None and not looks_like_ours(path):
             return
         finding = error.finding
-        if isinstance(file.shown, Unreadable) and file.shown.finding == finding:
+        if file.shown == finding:
             return
+        file.shown = finding
         now = time.time()
         at = now if status is None else min(status.st_mtime, now)
-        file.shown = Unreadable(self._next_seq(), at, to_path(path), finding)
-        self._made.append(file.shown)
+        self._made.append(Unreadable(self._next_seq(), at, to_path(path), finding))
 
     def _hide(self, path: str, file: KnownFile) -> None:
         if file.shown is not None:

@@ -28,7 +28,6 @@ _DELETE: Final = 0x0000_0200
 _DELETE_SELF: Final = 0x0000_0400
 _MOVE_SELF: Final = 0x0000_0800
 _Q_OVERFLOW: Final = 0x0000_4000
-_IGNORED: Final = 0x0000_8000
 _ONLYDIR: Final = 0x0100_0000
 _DONT_FOLLOW: Final = 0x0200_0000
 _EXCL_UNLINK: Final = 0x0400_0000
@@ -106,18 +105,18 @@ class InotifyBackend:
             return
         # The kernel knows directories, not names: one that was moved keeps its watch and brings it along.
         old_path = self._paths.get(watch)
-        if old_path is not None and self._watches.get(old_path) == watch:
+        if old_path is not None:
             del self._watches[old_path]
         old_watch = self._watches.get(path)
         if old_watch is not None and old_watch != watch:
-            self._remove(path, old_watch)
+            self._remove(old_watch)
         self._paths[watch] = path
         self._watches[path] = watch
 
     def unwatch(self, path: str) -> None:
         watch = self._watches.pop(path, None)
         if watch is not None:
-            self._remove(path, watch)
+            self._remove(watch)
 
     def wait(self, timeout: float) -> Changes:
         milliseconds = int(timeout * 1000 + 0.999)
@@ -148,11 +147,10 @@ class InotifyBackend:
                 os.close(self._descriptor)
                 os.close(self._wake)
 
-    def _remove(self, path: str, watch: int) -> None:
-        if self._paths.get(watch) == path:
-            del self._paths[watch]
-            # It fails where the directory is gone, and its watch with it.
-            _libc.inotify_rm_watch(self._descriptor, watch)
+    def _remove(self, watch: int) -> None:
+        # It is unknown here, and fails there, where the directory is gone and its watch with it.
+        self._paths.pop(watch, None)
+        _libc.inotify_rm_watch(self._descriptor, watch)
 
     def _read(self, paths: set[str], created: set[str]) -> bool:
         """Take what the kernel has into `paths`, merely created files into `created`. True: some was lost."""
@@ -172,10 +170,6 @@ class InotifyBackend:
                 directory = self._paths.get(watch)
                 if directory is None:
                     continue
-                if mask & _IGNORED:
-                    del self._paths[watch]
-                    if self._watches.get(directory) == watch:
-                        del self._watches[directory]
                 if length:
                     name = os.fsdecode(data[offset - length : offset].rstrip(b"\0"))
                     if not mask & _ISDIR and not is_candidate(name):

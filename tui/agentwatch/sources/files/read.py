@@ -25,7 +25,7 @@ from typing import ClassVar, Final
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Finding
 from agentwatch.sources.files import rules
-from agentwatch.sources.files.scan import Fingerprint, fingerprint
+from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.files.settings import MAX_BYTES
 
 _OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -116,26 +116,18 @@ class NotUnderstoodError(FileRefusedError):
 class FileText:
     """A file as it was read. `digest` is the sha256, in hex, of its bytes; `text` is those bytes as UTF-8 without BOM.
 
-    `replaced_line` is the 1-based line of the first bytes that are not UTF-8 and were replaced by U+FFFD, None where
-    there are none.
+    `mtime_ns`, `size` and `inode` are those of the file as it was read, `changed_ns` is its ctime. `replaced_line` is
+    the 1-based line of the first bytes that are not UTF-8 and were replaced by U+FFFD, None where there are none.
     """
 
     text: str
     digest: str
-    fingerprint: Fingerprint
+    size: int
+    mtime_ns: int
+    changed_ns: int
+    inode: int
+    fingerprint: int
     replaced_line: int | None = None
-
-    @property
-    def mtime_ns(self) -> int:
-        return self.fingerprint[0]
-
-    @property
-    def size(self) -> int:
-        return self.fingerprint[2]
-
-    @property
-    def inode(self) -> int:
-        return self.fingerprint[3]
 
     @property
     def replaced(self) -> bool:
@@ -224,13 +216,23 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         return None
     if len(data) > max_bytes:
         raise TooLargeError(size=len(data), limit=max_bytes)
-    digest = hashlib.sha256(data).hexdigest()
     payload = data.removeprefix(_BOM)
+    replaced_line = None
     try:
-        return FileText(payload.decode("utf-8"), digest, fingerprint(after))
+        text = payload.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = payload.count(b"\n", 0, error.start) + 1
-        return FileText(payload.decode("utf-8", "replace"), digest, fingerprint(after), line)
+        text = payload.decode("utf-8", "replace")
+        replaced_line = payload.count(b"\n", 0, error.start) + 1
+    return FileText(
+        text,
+        hashlib.sha256(data).hexdigest(),
+        after.st_size,
+        after.st_mtime_ns,
+        after.st_ctime_ns,
+        after.st_ino,
+        fingerprint(after),
+        replaced_line,
+    )
 
 
 def _read_bytes(descriptor: int, size: int, max_bytes: int) -> bytes | None:

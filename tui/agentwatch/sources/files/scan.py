@@ -12,22 +12,31 @@ from agentwatch.sources.files.settings import DEFAULT_PRUNED
 
 _OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-Fingerprint = tuple[int, int, int, int, int]
-"""What tells that a file or directory changed without reading it: (mtime_ns, ctime_ns, size, inode, device).
-
-The ctime is in it because nobody can set it: a rewrite of the same size that restores the mtime is noticed.
-"""
+_INODE_BITS: Final = 64
+_INODE: Final = (1 << _INODE_BITS) - 1
 
 
-def fingerprint(status: os.stat_result) -> Fingerprint:
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
+def fingerprint(status: os.stat_result) -> int:
+    """What tells that a file or directory changed without reading it: mtime, ctime, size and inode, as one number.
+
+    One number, because there is one for every file of the workspace. The ctime is in it because nobody can set it: a
+    rewrite of the same size that restores the mtime is noticed.
+    """
+    times = (status.st_mtime_ns << 192) | (status.st_ctime_ns << 128)
+    return times | (status.st_size << _INODE_BITS) | (status.st_ino & _INODE)
+
+
+def inode_in(known: int | None) -> int | None:
+    """The inode in a fingerprint."""
+    return None if known is None else known & _INODE
 
 
 @dataclass(slots=True)
 class Listing:
-    """One directory as it was listed. `fingerprint` was taken before its entries were read."""
+    """One directory as it was listed; `fingerprint` and `changed_ns`, its ctime, are from before that."""
 
-    fingerprint: Fingerprint
+    fingerprint: int
+    changed_ns: int
     directories: dict[str, int] = field(default_factory=dict)
     """Names of the directories to enter, with their inode."""
     candidates: dict[str, int] = field(default_factory=dict)
@@ -38,7 +47,8 @@ def list_directory(path: str, is_pruned: Callable[[str], bool]) -> Listing:
     """List one directory, given as an absolute path. Raises OSError; a symbolic link is NotADirectoryError."""
     descriptor = os.open(path, _OPEN_DIRECTORY)
     try:
-        listing = Listing(fingerprint(os.fstat(descriptor)))
+        status = os.fstat(descriptor)
+        listing = Listing(fingerprint(status), status.st_ctime_ns)
         directories, candidates = listing.directories, listing.candidates
         with os.scandir(descriptor) as entries:
             for entry in entries:

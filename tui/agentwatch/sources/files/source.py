@@ -41,7 +41,7 @@ class FilesSource:
         self._settings = settings or FilesSettings()
         self._read_document = read_document
         self._open_backend = open_backend
-        self._contents = ContentStore()
+        self._contents = ContentStore(self._root)
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
 
@@ -61,36 +61,42 @@ class FilesSource:
             self._watcher.wake()
             self._thread.join(_JOIN_SECONDS)
 
+    def scan(self) -> Batch:
+        """What the workspace holds now, in the order in which it was written.
+
+        Half-written files are given the time to be completed that watching gives them. Raises WorkspaceError where
+        there is no workspace.
+        """
+        if not os.path.isdir(self._root):  # noqa: PTH112  the name may be no text
+            raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
+        documents = Documents(self._root, self._settings, self._read_document or _recognise, self._contents.put)
+        catalogue = Catalogue(self._root, self._settings.pruned, documents, watch=_ignore, unwatch=_ignore)
+        catalogue.scan()
+        observations: list[Observation] = []
+        while True:
+            while catalogue.waiting:
+                observations += catalogue.drain(time.monotonic() + 1.0)
+            if not documents.withheld:
+                break
+            time.sleep(_RECHECK_SECONDS)
+            catalogue.mark_withheld()
+        return Batch(tuple(observations), Health("live", "Looked once", catalogue.directories, catalogue.files))
+
     def content(self, digest: str) -> str | None:
-        """The text of a document that was emitted with this digest, None where it is no longer kept. Any thread."""
+        """The text of a document that was emitted with this digest, None where it is lost.
+
+        Any thread may call it. It may read one file, of at most `max_bytes`.
+        """
         return self._contents.get(digest)
 
 
 def scan_once(root: Path, settings: FilesSettings | None = None, *, read_document: Reader | None = None) -> Batch:
-    """What a workspace holds now, in the order in which it was written. Raises WorkspaceError where there is none.
-
-    Half-written files are given the time to be completed that watching gives them.
-    """
-    resolved = os.path.realpath(root)
-    if not os.path.isdir(resolved):  # noqa: PTH112  the name may be no text
-        raise WorkspaceError(f"{root} is no directory. Give the directory in which the agents work.")
-    settings = settings or FilesSettings()
-    documents = Documents(resolved, settings, read_document or _recognise, _ignore)
-    catalogue = Catalogue(resolved, settings.pruned, documents, watch=_ignore, unwatch=_ignore)
-    catalogue.scan()
-    observations: list[Observation] = []
-    while True:
-        while catalogue.waiting:
-            observations += catalogue.drain(time.monotonic() + 1.0)
-        if not documents.withheld:
-            break
-        time.sleep(_RECHECK_SECONDS)
-        catalogue.mark_withheld()
-    return Batch(tuple(observations), Health("live", "Looked once", catalogue.directories, catalogue.files))
+    """`FilesSource.scan` for those who need nothing else of the source."""
+    return FilesSource(root, settings, read_document=read_document).scan()
 
 
-def _ignore(*_: str) -> None:
-    """Nothing is watched, and no text is kept, when everything is looked at once."""
+def _ignore(_path: str) -> None:
+    """Nothing is watched when everything is looked at once."""
 
 
 def _recognise(text: str, path: str) -> Reading | None:

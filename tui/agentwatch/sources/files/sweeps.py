@@ -47,10 +47,6 @@ class Sweeps:
         share = _EXACT_SHARE if exact else _ACTIVE_SHARE
         self.next_at = min(self.next_at, max(at, self._ended_at + self._cost / share))
 
-    def drop(self) -> None:
-        """Give up the running sweep: what it has compared is not true any more."""
-        self._running = None
-
     def advance(self, *, polls: bool) -> None:
         """Begin a sweep that is due, and do a slice of it. `polls`: nothing else finds changes."""
         now = time.monotonic()

@@ -12,6 +12,7 @@ from typing import Final
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.documents import Documents
+from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.sweeps import Sweeps
 from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
@@ -65,7 +66,8 @@ class Watcher:
         self._emit = emit
         self._open_backend = open_backend
         self._stopping = threading.Event()
-        self._backend: Backend | None = None
+        self._backend: Backend = PollingBackend()
+        self._opened = False
         self._documents = documents
         self._catalogue = Catalogue(root, settings.pruned, documents, watch=self._watch, unwatch=self._unwatch)
         self._sweeps = Sweeps(self._catalogue)
@@ -83,9 +85,7 @@ class Watcher:
     def wake(self) -> None:
         """End `run` soon."""
         self._stopping.set()
-        backend = self._backend
-        if backend is not None:
-            backend.wake()
+        self._backend.wake()
 
     def run(self) -> None:
         """Watch until woken. Whatever fails is told in the health, and watching begins again."""
@@ -94,15 +94,16 @@ class Watcher:
                 self._turn()
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
                 self._recover(error)
-        if self._backend is not None:
-            self._backend.close()
+        self._backend.close()
 
     def _turn(self) -> None:
         """Wait for events, not longer than until something else is due, and do what there is to do."""
-        backend = self._backend or self._open()
+        if not self._opened:
+            self._open()
         now = time.monotonic()
         if now >= self._root_at:
             self._check_root(now)
+        backend = self._backend
         timeout = self._timeout(time.monotonic())
         try:
             changes = backend.wait(timeout)
@@ -138,7 +139,6 @@ class Watcher:
                 self._touched.update(changes.paths)
                 lost = lost or len(changes.paths) >= _BURST
         if lost:
-            self._sweeps.drop()
             self._sweeps.ask(now)
         if self._touched and now >= self._touched_at:
             self._catalogue.mark_around(self._touched)
@@ -185,22 +185,20 @@ class Watcher:
     def _lose_root(self, trouble: str) -> None:
         self._trouble = trouble
         self._scan_all = self._starting = True
-        self._sweeps.drop()
         self._touched.clear()
         self._tell(self._catalogue.forget_all())
 
     # The backend
 
-    def _open(self) -> Backend:
+    def _open(self) -> None:
         try:
             self._backend = self._open_backend(self._root, self._settings)
         except WatchError as error:
             self._poll_because(error)
-        return self._backend or PollingBackend()
+        self._opened = True
 
     def _poll_because(self, error: WatchError) -> None:
-        if self._backend is not None:
-            self._backend.close()
+        self._backend.close()
         self._polling = str(error)
         self._backend = PollingBackend()
         self._sweeps.ask(time.monotonic())
@@ -208,15 +206,13 @@ class Watcher:
             self._backend.wake()
 
     def _watch(self, path: str) -> None:
-        if self._backend is not None:
-            try:
-                self._backend.watch(path)
-            except WatchError as error:
-                self._poll_because(error)
+        try:
+            self._backend.watch(path)
+        except WatchError as error:
+            self._poll_because(error)
 
     def _unwatch(self, path: str) -> None:
-        if self._backend is not None:
-            self._backend.unwatch(path)
+        self._backend.unwatch(path)
 
     # What is told
 
@@ -253,12 +249,11 @@ class Watcher:
         if unlisted and mode != "degraded":
             path, reason = next(iter(unlisted.items()))
             more = f" and {len(unlisted) - 1} more" if len(unlisted) > 1 else ""
-            detail += f"; cannot look into {path}{more} ({reason})"
+            detail += f"; cannot look into {to_path(path)}{more} ({reason})"
         return Health(mode, detail, self._catalogue.directories, self._catalogue.files)
 
     def _recover(self, error: Exception) -> None:
         """Say what failed, wait a little, and look through everything again."""
-        self._sweeps.drop()
         self._trouble = f"Watching failed and is tried again ({type(error).__name__}: {error})"
         self._tell([])
         self._stopping.wait(_RESTART_SECONDS)

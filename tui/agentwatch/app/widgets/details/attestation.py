@@ -1,4 +1,4 @@
-"""The attestation tab: what the return says of itself: model, mode, and every file it claims."""
+"""The attestation tab: what the return says of itself, and what the evidence says of every claim in it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Final
 
 from textual.content import Content
 
+from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import (
     Block,
+    Column,
     Gap,
     Heading,
+    Table,
     faint,
     field,
     listed,
@@ -23,6 +26,7 @@ from agentwatch.contracts.return_format import AttestationSection, ReturnFormat
 from agentwatch.contracts.return_meta import ReturnMeta
 from agentwatch.contracts.shapes import Contract, Return
 from agentwatch.contracts.subagent_return import SubagentReturn
+from agentwatch.delegation.claims import Claim, Verdict
 
 _WITHOUT: Final[dict[Contract, str]] = {
     Contract.SUBAGENT_RETURN: "There is no attestation in this contract (subagent-return): it names artifacts, but no "
@@ -34,8 +38,31 @@ _WITHOUT: Final[dict[Contract, str]] = {
 }
 
 
+_COLUMNS: Final = (Column("verdict"), Column("claim"), Column("of", flexible=True), Column("because", flexible=True))
+_ORDER: Final = {Verdict.CONTRADICTED: 0, Verdict.UNVERIFIABLE: 1, Verdict.VERIFIED: 2}
+
+
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
+    yield from _attested(view)
+    yield from _evidence(view.task.claims)
+
+
+def _evidence(claims: Sequence[Claim]) -> Iterator[Block]:
+    """Every claim with its verdict, the false ones first."""
+    if not claims:
+        return
+    yield Gap()
+    yield Heading("Evidence", len(claims))
+    rows = []
+    for claim in sorted(claims, key=lambda claim: _ORDER[claim.verdict]):
+        look = wording.VERDICT_LOOKS[claim.verdict]
+        verdict = Content.styled(f"{look.glyph} {look.word}", f"${look.color}")
+        rows.append((verdict, faint(claim.kind.replace("_", " ")), plain(claim.path), faint(claim.detail)))
+    yield Table(_COLUMNS, rows)
+
+
+def _attested(view: View) -> Iterator[Block]:
     attempt = view.returned
     result = attempt.result if attempt else None
     if attempt is None or attempt.returned is None or result is None:

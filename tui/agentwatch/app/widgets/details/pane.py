@@ -18,6 +18,7 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tab_bar import TABS, Count, TabBar
 from agentwatch.app.widgets.details.view import Documents, View
 from agentwatch.contracts.shapes import Severity
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Task, Version
 from agentwatch.delegation.tree import DelegationTree
 
@@ -173,6 +174,8 @@ def _counts(task: Task) -> dict[str, Count]:
     if severities:
         worst = Severity.ERROR if Severity.ERROR in severities else Severity.WARNING
         counts["findings"] = Count(str(len(task.findings)), f"${wording.SEVERITY_LOOKS[worst].color}")
+    if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
+        counts["attestation"] = Count(f"{false}!", f"${wording.VERDICT_LOOKS[Verdict.CONTRADICTED].color}")
     if task.todos:
         done, total = task.progress or (0, 0)
         counts["handoff"] = Count(f"{done}/{total}", FAINT)

@@ -10,6 +10,7 @@ from agentwatch.app import present
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details.blocks import plain
 from agentwatch.contracts.shapes import Contract, Severity, TodoStatus
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, Basis, State, Task
 
 ACCENT: Final = "bold $text-accent"
@@ -26,6 +27,12 @@ BASIS_WORDS: Final[dict[Basis, str]] = {
 SEVERITY_LOOKS: Final[dict[Severity, present.Look]] = {
     Severity.ERROR: present.Look("✗", "error", "text-error"),
     Severity.WARNING: present.Look("!", "warning", "text-warning"),
+}
+
+VERDICT_LOOKS: Final[dict[Verdict, present.Look]] = {
+    Verdict.VERIFIED: present.Look("✓", "verified", "state-completed"),
+    Verdict.CONTRADICTED: present.Look("⚑", "false", "state-contradicted"),
+    Verdict.UNVERIFIABLE: present.Look("?", "unverifiable", "text-muted"),
 }
 
 TODO_LOOKS: Final[dict[TodoStatus, present.Look]] = {

@@ -1,0 +1,361 @@
+"""git asked about hostile, broken and missing repositories: nothing runs, nothing is written, nothing hangs."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from agentwatch.evidence.checker import Checker
+from agentwatch.evidence.claims import Verdict
+from agentwatch.evidence.inspect import difference
+from agentwatch.evidence.process import TooSlowError, run
+from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, only, request, returned
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path / "workspace", tmp_path / "home")
+    made.init()
+    for name in ("tracked.md", "data.bin", "locked.md"):
+        made.write(name, "one\n", at=BEFORE)
+    made.commit(at=BEFORE)
+    return made
+
+
+def hostile(repository: Repository, canary: Path) -> None:
+    """Every way known to make git run a program by what stands in a repository."""
+    script = repository.home / "program"
+    script.write_text(f'#!/bin/sh\necho "$0 $*" >> {canary}\ncat\n')
+    script.chmod(0o755)
+    hooks = repository.root / "hooks"
+    hooks.mkdir()
+    for name in ("post-index-change", "fsmonitor-watchman", "reference-transaction", "pre-auto-gc", "post-checkout"):
+        (hooks / name).symlink_to(script)
+        (repository.root / ".git" / "hooks").mkdir(exist_ok=True)
+        (repository.root / ".git" / "hooks" / name).symlink_to(script)
+    included = repository.root / "included.config"
+    included.write_text(f'[filter "late"]\n\tclean = {script}\n\trequired = true\n')
+    (repository.root / ".gitattributes").write_text("*.md filter=evil diff=evil\n*.bin filter=pro\n*.txt filter=late\n")
+    (repository.root / ".git" / "info").mkdir(exist_ok=True)
+    (repository.root / ".git" / "info" / "attributes").write_text("* filter=evil diff=evil merge=evil\n")
+    config = f"""
+[core]
+	fsmonitor = {script}
+	hooksPath = {hooks}
+	pager = {script}
+	editor = {script}
+	sshCommand = {script}
+	gitProxy = {script}
+	askPass = {script}
+	alternateRefsCommand = {script}
+	attributesFile = {repository.root}/.gitattributes
+	worktree = /
+	bare = true
+	untrackedCache = true
+[include]
+	path = {included}
+[alias]
+	status = !{script}
+	cat-file = !{script}
+	diff = !{script}
+	rev-list = !{script}
+	diff-tree = !{script}
+[diff]
+	external = {script}
+	noprefix = true
+[diff "evil"]
+	command = {script}
+	textconv = {script}
+	cachetextconv = true
+[filter "evil"]
+	clean = {script}
+	smudge = {script}
+	required = true
+[filter "pro"]
+	process = {script}
+	required = true
+[merge "evil"]
+	driver = {script}
+[gpg]
+	program = {script}
+[log]
+	showSignature = true
+[pager]
+	status = {script}
+	diff = {script}
+[interactive]
+	diffFilter = {script}
+[credential]
+	helper = {script}
+[extensions]
+	partialClone = origin
+[remote "origin"]
+	url = ext::{script}
+	promisor = true
+	uploadpack = {script}
+	partialclonefilter = blob:none
+[protocol]
+	allow = always
+[protocol "ext"]
+	allow = always
+[submodule "sub"]
+	update = !{script}
+	ignore = none
+[uploadpack]
+	packObjectsHook = {script}
+"""
+    with (repository.root / ".git" / "config").open("a") as file:
+        file.write(config)
+
+
+def snapshot(root: Path) -> dict[str, tuple[int, int, int]]:
+    found = {}
+    for path in sorted(root.rglob("*")):
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            found[str(path)] = (status.st_mtime_ns, status.st_size, status.st_ino)
+        else:
+            found[str(path)] = (status.st_mtime_ns, 0, status.st_ino)
+    return found
+
+
+def test_a_hostile_configuration_runs_nothing_and_nothing_is_written(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canary = tmp_path / "canary"
+    hostile(repository, canary)
+    nested = Repository(repository.root / "nested", repository.home)
+    nested.init()
+    nested.write("x.md")
+    hostile_nested = (nested.root / ".git" / "config").open("a")
+    with hostile_nested as file:
+        file.write(f"[core]\n\tfsmonitor = {repository.home}/program\n")
+    # The size is the same and the time another: git has to look at the content, which is where filters run.
+    repository.write("tracked.md", "two\n", at=AFTER)
+    repository.write("data.bin", "two\n", at=AFTER)
+    repository.write("late.txt", at=AFTER)
+    # An object that is missing would be fetched from the promisor.
+    blob = subprocess.run(
+        ["git", "hash-object", "--no-filters", "-t", "blob", "--stdin"],
+        input=b"one\n",
+        capture_output=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    name = blob.stdout.decode().strip()
+    (repository.root / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    for variable in ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "PAGER", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EDITOR"):
+        monkeypatch.setenv(variable, f"{repository.home}/program")
+    monkeypatch.setenv("GIT_TRACE", f"{tmp_path}/trace")
+    before = snapshot(repository.root)
+
+    claims = ["tracked.md", "data.bin", "locked.md", "nested/x.md", "late.txt"]
+    (result,) = Checker(repository.root).check([request(returned(modified=claims, created=["tracked.md"]))])
+    difference(repository.root, "tracked.md", HANDED_OFF)
+    difference(repository.root, "data.bin", None)
+
+    assert not canary.exists(), canary.read_text()
+    assert not (tmp_path / "trace").exists()
+    assert snapshot(repository.root) == before
+    assert result.git == ""
+    told = {(claim.kind, claim.path): claim.verdict for claim in result.claims}
+    assert told["modified", "tracked.md"] is Verdict.VERIFIED
+    assert told["modified", "locked.md"] is Verdict.CONTRADICTED
+    assert told["created", "tracked.md"] is Verdict.CONTRADICTED
+
+
+def test_the_canary_would_sing(repository: Repository, tmp_path: Path) -> None:
+    """The same repository, asked in the ordinary way, does run programs: so the test above can fail."""
+    canary = tmp_path / "canary"
+    script = repository.home / "program"
+    script.write_text(f"#!/bin/sh\necho ran >> {canary}\ncat\n")
+    script.chmod(0o755)
+    (repository.root / ".gitattributes").write_text("*.md filter=evil\n")
+    repository.git("config", "filter.evil.clean", str(script))
+    repository.write("tracked.md", "two\n", at=AFTER)
+    repository.git("status", "--porcelain=v2")
+    assert canary.exists()
+
+
+def test_a_git_that_an_agent_put_into_the_workspace_is_not_run(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canary = tmp_path / "canary"
+    planted = repository.root / "bin" / "git"
+    planted.parent.mkdir()
+    planted.write_text(f"#!/bin/sh\ntouch {canary}\n")
+    planted.chmod(0o755)
+    (tmp_path / "way").symlink_to(planted.parent)
+    monkeypatch.setenv("PATH", f"{planted.parent}:{tmp_path}/way:.:bin::{os.environ['PATH']}")
+    monkeypatch.chdir(planted.parent)
+    (result,) = Checker(repository.root).check([request(returned(created=["tracked.md"]))])
+    assert (only(result).verdict, result.git, canary.exists()) == (Verdict.CONTRADICTED, "", False)
+
+
+def without(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    made = Repository(tmp_path / "workspace", tmp_path / "home")
+    mark = made.root / ".git"
+    if kind == "no program":
+        made.init()
+        monkeypatch.setenv("PATH", str(tmp_path))
+    elif kind == "bare":
+        made.init("--bare")
+    elif kind == "file that points elsewhere":
+        other = Repository(tmp_path / "other", tmp_path / "home")
+        other.init()
+        mark.write_text(f"gitdir: {other.root}/.git\n")
+    elif kind == "file of noise":
+        mark.write_text("gitdir:\n")
+    elif kind == "pipe":
+        os.mkfifo(mark)
+    elif kind == "link":
+        mark.symlink_to("/")
+    elif kind == "empty directory":
+        mark.mkdir()
+    elif kind == "broken HEAD":
+        made.init()
+        (mark / "HEAD").write_text("ref: ../../../../etc/passwd\n")
+    elif kind == "pipe for HEAD":
+        made.init()
+        (mark / "HEAD").unlink()
+        os.mkfifo(mark / "HEAD")
+    elif kind == "pipe for the index":
+        made.init()
+        os.mkfifo(mark / "index")
+    elif kind == "broken index":
+        made.init()
+        (mark / "index").write_bytes(b"DIRC" + b"\xff" * 100)
+    elif kind == "missing commit":
+        made.init()
+        (mark / "HEAD").write_text("1" * 40 + "\n")
+    elif kind == "reftable":
+        made.init()
+        (mark / "config").write_text("[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("no program", "git is not installed"),
+        ("bare", "a bare git repository"),
+        ("file that points elsewhere", "points elsewhere"),
+        ("file of noise", "names no git directory"),
+        ("pipe", "neither a directory nor a file"),
+        ("link", "neither a directory nor a file"),
+        ("empty directory", "no HEAD"),
+        ("broken HEAD", "HEAD of the git repository cannot be understood"),
+        ("pipe for HEAD", "no HEAD"),
+        ("pipe for the index", "index of the git repository is not a regular file"),
+        ("broken index", "git cannot read this repository"),
+        ("missing commit", "git cannot read this repository"),
+        ("reftable", "reftable"),
+        ("none", "not in a git repository"),
+    ],
+)
+def test_without_a_usable_repository_the_disk_still_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+) -> None:
+    repository = without(tmp_path, kind, monkeypatch)
+    repository.write("x.md", at=AFTER)
+    repository.write("y.md", at=BEFORE)
+    (result,) = Checker(repository.root).check([request(returned(created=["x.md", "y.md", "z.md"]))])
+    assert words in result.git
+    assert result.changed is None
+    verified, contradicted = Verdict.VERIFIED, Verdict.CONTRADICTED
+    assert [claim.verdict for claim in result.claims] == [verified, contradicted, contradicted]
+
+
+def test_a_repository_without_a_commit_knows_nothing_from_before(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "workspace", tmp_path / "home")
+    repository.init()
+    repository.write("x.md", at=AFTER)
+    (result,) = Checker(repository.root).check([request(returned(created=["x.md"]))])
+    assert (only(result).verdict, result.git, result.changed) == (Verdict.VERIFIED, "", ("x.md",))
+
+
+def test_a_repository_of_sha256(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "workspace", tmp_path / "home")
+    repository.init("--object-format=sha256")
+    repository.write("x.md", at=BEFORE)
+    repository.commit(at=BEFORE)
+    (result,) = Checker(repository.root).check([request(returned(created=["x.md"]))])
+    assert (result.git, only(result).detail[:34]) == ("", "claimed created but tracked before")
+
+
+def test_packed_references_are_read(repository: Repository) -> None:
+    repository.git("pack-refs", "--all")
+    (result,) = Checker(repository.root).check([request(returned(created=["tracked.md"]))])
+    assert (result.git, only(result).detail[:34]) == ("", "claimed created but tracked before")
+
+
+def test_a_git_that_does_not_answer_is_killed_with_its_children(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    pids = tmp_path / "pids"
+    slow.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >> {pids}\necho $$ >> {pids}\nwait\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    (result,) = Checker(repository.root, git_seconds=0.3).check([request(returned(created=["x.md"]))])
+    assert result.git == "git did not answer within 0.3 s"
+    deadline = time.monotonic() + 10
+    for pid in pids.read_text().split():
+        while _runs(int(pid)) and time.monotonic() < deadline:
+            os.sched_yield()
+        assert not _runs(int(pid))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+def test_a_program_that_writes_too_much_is_cut(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"]}
+    output = run(["yes"], directory=str(tmp_path), environment=environment, seconds=10, max_bytes=1_000)
+    assert (len(output.text), output.cut) == (1_000, True)
+
+
+def test_a_program_reads_what_it_is_given_and_no_terminal(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"]}
+    for given in (b"", b"x" * 1_000_000):
+        output = run(
+            ["cat"], directory=str(tmp_path), environment=environment, seconds=10, max_bytes=2_000_000, given=given
+        )
+        assert (output.text, output.code) == (given, 0)
+
+
+def test_a_program_that_closes_its_output_and_stays_is_killed(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"]}
+    with pytest.raises(TooSlowError):
+        run(
+            ["sh", "-c", "exec >&- 2>&-; sleep 600"],
+            directory=str(tmp_path),
+            environment=environment,
+            seconds=0.3,
+            max_bytes=10,
+        )
+
+
+def test_no_descriptor_and_no_temporary_directory_is_left_behind(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(room))
+    checker = Checker(repository.root)
+    asked = [request(returned(created=["x.md", "a/b/c.md"], modified=["tracked.md"]))]
+    checker.check(asked)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        checker.check(asked)
+    assert (len(list(Path("/proc/self/fd").iterdir())), list(room.iterdir())) == (before, [])

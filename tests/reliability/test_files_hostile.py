@@ -1,0 +1,94 @@
+"""A workspace full of files that were made to break whoever reads them.
+
+`AGENTWATCH_HOSTILE=20000 pytest tests/reliability/test_files_hostile.py` makes more of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tracemalloc
+from pathlib import Path
+
+from agentwatch.delegation.observation import Seen, Unreadable
+from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.source import scan_once
+
+COUNT = int(os.environ.get("AGENTWATCH_HOSTILE", "600"))
+
+NAMES = [
+    b"return",
+    b"handoff",
+    b"todos",
+    b"\xff",
+    b"\x1b]52;c;eA==\x07",
+    b"\n",
+    "\u202e".encode(),
+    b"\\xff",
+    b"[/]",
+    b".",
+]
+SUFFIXES = [b".json", b".md", b".return.json", b".handoff.md", b".todos.md", b".MARKDOWN"]
+PIECES = [
+    b'{"status": "completed", "summary": "',
+    b'{"task_id": "a", "objective": "',
+    b"## Status\nstate: SUCCESS\nsummary: ",
+    b"```json\n{",
+    b"- [x] DRAFT: done\n",
+    b"[" * 3_000,
+    b'{"a":' * 3_000,
+    b"\xff\xfe\x00",
+    b"\xed\xa0\x80",
+    b"\\ud800",
+    b"\x1b[2J\x9b31m",
+    b"[@click=app.quit]x[/]",
+    b"1e400, NaN, -0",
+    b"9" * 5_000,
+    b"x" * 50_000,
+    b'"}\n',
+    b"}\n",
+    b"\r\n---\n",
+    b"",
+]
+
+
+def test_every_hostile_file_is_read_or_refused_and_none_ends_the_scan(tmp_path: Path) -> None:
+    chance = random.Random(COUNT)
+    for number in range(COUNT):
+        make(tmp_path, chance, number)
+    tracemalloc.start()
+    try:
+        batch = scan_once(tmp_path, FilesSettings(settle_seconds=0.0))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64_000_000
+    assert len(batch.observations) > COUNT / 10
+    assert len({item.path for item in batch.observations if isinstance(item, Seen | Unreadable)}) == len(
+        batch.observations
+    )
+    for item in batch.observations:
+        assert isinstance(item, Seen | Unreadable)
+        assert item.path.encode()
+        findings = item.findings if isinstance(item, Seen) else (item.finding,)
+        assert all(finding.message.encode() for finding in findings)
+        assert not any(finding.rule == "SRC008" for finding in findings), item.path
+
+
+def make(root: Path, chance: random.Random, number: int) -> None:
+    """One file, or something that has the name of one."""
+    name = chance.choice(NAMES) + str(number).encode() + chance.choice(SUFFIXES)
+    path = root / chance.choice(["", "handoffs", "returns", "a/b"]) / os.fsdecode(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kind = chance.random()
+    if kind < 0.05:
+        os.mkfifo(path)
+    elif kind < 0.1:
+        path.symlink_to(chance.choice(["/etc/passwd", ".", "loop", "/dev/zero", str(path)]))
+    elif kind < 0.12:
+        path.mkdir()
+    elif kind < 0.15:
+        with path.open("wb") as file:
+            file.truncate(1024**3)
+    else:
+        path.write_bytes(b"".join(chance.choices(PIECES, k=chance.randint(0, 5))))

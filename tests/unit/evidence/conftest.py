@@ -1,0 +1,24 @@
+"""Workspaces for the tests of evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.evidence.repository import Repository
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Repository:
+    """A workspace that is in no git repository."""
+    return Repository(tmp_path / "workspace", tmp_path / "home")
+
+
+@pytest.fixture
+def repository(plain: Repository) -> Repository:
+    """A git repository with one commit from before the handoff that holds `tracked.md`."""
+    plain.init()
+    plain.write("tracked.md", "one\n", at=-1_000)
+    plain.commit(at=-1_000)
+    return plain

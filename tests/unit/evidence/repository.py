@@ -1,0 +1,97 @@
+"""A real git repository for a test, with an identity and a home of its own, and returns to check in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from agentwatch.evidence.checker import Checker, Request, Result
+from agentwatch.evidence.claims import Claim
+
+HANDED_OFF = 1_700_000_000.0
+"""When the handoff was written: every other time is given from here."""
+
+BEFORE = -1_000.0
+AFTER = 1_000.0
+
+
+class Repository:
+    """A workspace under git. Times are seconds after the handoff."""
+
+    def __init__(self, root: Path, home: Path) -> None:
+        self.root = root
+        self.home = home
+        root.mkdir(parents=True, exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True)
+
+    def git(self, *arguments: str, at: float = BEFORE) -> str:
+        stamp = f"@{int(HANDED_OFF + at)} +0000"
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_NAME": "A",
+            "GIT_AUTHOR_EMAIL": "a@example.org",
+            "GIT_AUTHOR_DATE": stamp,
+            "GIT_COMMITTER_NAME": "A",
+            "GIT_COMMITTER_EMAIL": "a@example.org",
+            "GIT_COMMITTER_DATE": stamp,
+        }
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.root, env=environment, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    def init(self, *arguments: str) -> None:
+        self.git("init", "-q", *arguments)
+        self.git("config", "gc.auto", "0")
+
+    def commit(self, at: float = BEFORE) -> None:
+        self.git("add", "-A", at=at)
+        self.git("commit", "-q", "--allow-empty", "-m", "x", at=at)
+
+    def write(self, path: str, text: str = "text\n", at: float = AFTER) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        self.touch(path, at)
+
+    def touch(self, path: str, at: float) -> None:
+        os.utime(self.root / path, (HANDED_OFF + at, HANDED_OFF + at))
+
+
+def returned(
+    created: Iterable[str] = (),
+    modified: Iterable[str] = (),
+    deliverables: Iterable[str] = (),
+    evidence: Iterable[str] = (),
+    *,
+    state: str = "SUCCESS",
+    summary: str = "Done.",
+) -> str:
+    """A return-format text."""
+
+    def listed(entries: Iterable[str], more: str = "") -> str:
+        return "".join(f"- {entry}{more}\n" for entry in entries) or "- (none)\n"
+
+    return (
+        f"## Status\nstate: {state}\nsummary: {summary}\n\n"
+        f"## Deliverables\n{listed(deliverables, ' — a file')}\n## Evidence\n{listed(evidence)}\n"
+        "## Runtime Attestation\nruntime_model_reported: m\nruntime_mode_reported: code\n"
+        f"files_created:\n{listed(created)}files_modified:\n{listed(modified)}"
+    )
+
+
+def request(text: str, handoff: str | None = None, at: float | None = HANDED_OFF, name: str = "a.return.md") -> Request:
+    return Request("a", "digest", text, name, handoff, "a.handoff.json" if handoff is not None else None, at)
+
+
+def check(root: Path, text: str, handoff: str | None = None, at: float | None = HANDED_OFF) -> Result:
+    return Checker(root).check([request(text, handoff, at)])[0]
+
+
+def only(result: Result) -> Claim:
+    (claim,) = result.claims
+    return claim

@@ -1,0 +1,280 @@
+"""Rounds of checking: many returns, what else changed, lines, and handoffs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentwatch.evidence.checker import Checker
+from agentwatch.evidence.claims import MAX_ASSERTIONS, Verdict
+from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, check, only, request, returned
+
+V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
+
+
+def handoff(**more: object) -> str:
+    packet = {"task_id": "a", "objective": "o", "evidence": [], "success_criteria": [], "risks": []}
+    return json.dumps({**packet, **more})
+
+
+def report(*pointers: str | None) -> str:
+    rows = [["what it is", pointer] for pointer in pointers]
+    metadata = {"agent_name": "a", "task_id": "a", "status": "completed", "verbosity_level": "summary"}
+    return json.dumps(
+        {"report_metadata": {**metadata, "confidence_level": 0.9}, "findings": {"context_map": rows}, "blockers": []}
+    )
+
+
+@pytest.mark.parametrize(
+    ("pointer", "verdict", "words"),
+    [
+        ("repo://src/a.ts:1-3", V, "exists, with lines 1-3"),
+        ("repo://src/a.ts:2-4", C, "line range 2-4 is beyond the end: the file has 3 lines"),
+        ("repo://src/a.ts:3-2", C, "lines 3-2 are no range"),
+        ("repo://src/a.ts:0-2", C, "lines 0-2 are no range"),
+        ("repo://src/a.ts", V, "exists"),
+        ("repo://src/none.ts:1-2", C, "missing"),
+        ("repo://src:1-2", C, "not a regular file: a directory"),
+        ("repo://../a.ts:1-2", C, "outside the workspace"),
+        ("repo:///etc/passwd:1-2", C, "outside the workspace"),
+        ("repo://big.ts:1-2", U, "its lines were not counted"),
+        ("see the code", U, "not of the form repo://"),
+    ],
+)
+def test_a_pointer_of_a_context_map(repository: Repository, pointer: str, verdict: Verdict, words: str) -> None:
+    repository.write("src/a.ts", "1\n2\n3")
+    with (repository.root / "big.ts").open("wb") as file:
+        file.truncate(64 * 1024 * 1024)
+    claim = only(Checker(repository.root).check([request(report(None, pointer), name="a.report.json")])[0])
+    assert (claim.kind, claim.verdict) == ("reference", verdict), claim.detail
+    assert words in claim.detail
+
+
+def test_lines_are_counted_again_after_a_change(repository: Repository) -> None:
+    checker = Checker(repository.root)
+    asked = [request(report("repo://a.ts:1-3"), name="a.report.json")]
+    verdicts = []
+    for text in ("1\n", "1\n2\n3\n", "1\n"):
+        repository.write("a.ts", text)
+        verdicts.append(only(checker.check(asked)[0]).verdict)
+    assert verdicts == [C, V, C]
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "kinds"),
+    [
+        ("x/.return-meta.json", {"status": "implemented", "artifacts": ["a.md", {"path": "b.md"}]}, [V, C]),
+        ("x/.return-meta.json", {"status": "partial", "artifacts": ["b.md"]}, [C]),
+        ("x/.return-meta.json", {"status": "in_progress", "artifacts": ["a.md", "b.md"]}, [V, U]),
+        ("x/.return-meta.json", {"status": "implemented", "artifacts": [], "files_modified": ["tracked.md"]}, [C]),
+    ],
+)
+def test_artifacts_of_the_drifted_dialect(
+    repository: Repository, name: str, document: dict[str, object], kinds: list[Verdict]
+) -> None:
+    repository.write("a.md")
+    text = json.dumps({**document, "session_id": "s", "agent_type": "a", "delegation_path": ["o", "a"]})
+    result = Checker(repository.root).check([request(text, name=name)])[0]
+    assert [claim.verdict for claim in result.claims] == kinds
+
+
+def test_what_a_handoff_requires(repository: Repository) -> None:
+    repository.write("made.md")
+    packet = handoff(
+        deliverables=[
+            {"path": "made.md", "description": "d", "must_create": True},
+            {"path": "unmade.md", "description": "d", "must_create": True},
+            {"path": "optional.md", "description": "d", "must_create": False},
+        ],
+        evidence=[
+            {"path": "docs/a.md", "purpose": "p", "required": True},
+            {"path": "docs/b.md", "purpose": "p", "required": True},
+            {"path": "tracked.md", "purpose": "p", "required": True},
+            {"path": "docs/d.md", "purpose": "p", "required": False},
+        ],
+        success_criteria=["The migration is reversible", "Documents the checkout endpoint"],
+    )
+    text = returned(
+        evidence=["`docs/a.md`", "old/docs/b.md"], summary="Documented the checkout endpoint in tracked.md."
+    )
+    claims = {(claim.kind, claim.path): claim for claim in check(repository.root, text, packet).claims}
+    asked = {key: claim.verdict for key, claim in claims.items() if key[0] != "evidence"}
+    assert asked == {
+        ("must_create", "made.md"): V,
+        ("must_create", "unmade.md"): C,
+        ("required_evidence", "docs/a.md"): V,
+        ("required_evidence", "docs/b.md"): U,
+        ("required_evidence", "tracked.md"): U,
+        ("criterion", "The migration is reversible"): U,
+    }
+    assert claims["required_evidence", "docs/b.md"].detail.startswith("required evidence is not cited")
+
+
+def test_a_return_that_does_not_say_it_is_done_is_no_liar_for_what_is_missing(repository: Repository) -> None:
+    packet = handoff(
+        deliverables=[{"path": "x.md", "description": "d", "must_create": True}],
+        evidence=[{"path": "docs/b.md", "purpose": "p", "required": True}],
+    )
+    claims = check(repository.root, returned(state="ERROR"), packet).claims
+    assert [claim.verdict for claim in claims] == [U, U]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "files", "verdict", "words"),
+    [
+        ("markdown-only outputs", ["a.md"], V, "no file claimed"),
+        ("Markdown only", ["a.py"], C, "the return itself claims a.py"),
+        ("markdown-only outputs", ["a.md", "b.py"], U, "b.py changed since the handoff"),
+        ("no code edits", ["a.md"], V, "no file claimed"),
+        ("No code edits.", ["a.py"], C, "the return itself claims a.py"),
+        ("Do not edit code", ["src/a.ts"], C, "the return itself claims src/a.ts"),
+        ("no code edits", ["a.md", "b.py"], U, "b.py changed since the handoff"),
+        ("no edits outside docs/", ["docs/a.md"], V, "no file claimed"),
+        ("No edits outside `docs/`", ["src/a.md"], C, "the return itself claims src/a.md"),
+        ("read-only", ["a.md"], C, "the return itself claims a.md"),
+    ],
+)
+def test_a_constraint_that_files_can_break(
+    repository: Repository, constraint: str, files: list[str], verdict: Verdict, words: str
+) -> None:
+    for file in files:
+        repository.write(file)
+    # The first is claimed, the second is only there.
+    result = check(repository.root, returned(created=files[:1]), handoff(constraints=[constraint]))
+    claim = next(claim for claim in result.claims if claim.kind == "constraint")
+    assert (claim.path, claim.verdict) == (constraint, verdict), claim.detail
+    assert words in claim.detail
+
+
+@pytest.mark.parametrize("constraint", ["no code edits except tests", "Use fenced code blocks", "", "x" * 10_000])
+def test_a_constraint_that_is_only_half_understood_is_left_alone(repository: Repository, constraint: str) -> None:
+    assert check(repository.root, returned(), handoff(constraints=[constraint])).claims == ()
+
+
+def test_without_git_a_kept_constraint_is_not_called_kept(plain: Repository) -> None:
+    plain.write("a.md")
+    result = check(plain.root, returned(created=["a.md"]), handoff(constraints=["markdown-only outputs"]))
+    assert [claim.verdict for claim in result.claims] == [V, U]
+
+
+def test_what_changed_since_the_handoff_is_told_whoever_did_it(repository: Repository) -> None:
+    repository.write("dirty before.md", at=BEFORE)
+    repository.write("written.md", at=AFTER)
+    repository.write("committed.md", at=AFTER)
+    repository.git("add", "committed.md")
+    repository.git("commit", "-q", "-m", "x", at=AFTER)
+    result = check(repository.root, returned(created=["written.md"]))
+    assert result.changed == ("committed.md", "written.md")
+
+
+def test_each_return_has_its_own_handoff(repository: Repository) -> None:
+    repository.write("x.md", at=10)
+    asked = [request(returned(created=["x.md"]), at=HANDED_OFF + offset) for offset in (0, 20)]
+    assert [only(result).verdict for result in Checker(repository.root).check(asked)] == [V, C]
+
+
+def test_a_workspace_below_the_top_of_the_repository(repository: Repository) -> None:
+    repository.write("sub/old.md", at=BEFORE)
+    repository.commit(at=BEFORE)
+    repository.write("sub/new.md", at=AFTER)
+    repository.write("other.md", at=AFTER)
+    result = check(repository.root / "sub", returned(created=["new.md", "old.md"]))
+    assert [claim.verdict for claim in result.claims] == [V, C]
+    assert result.changed == ("new.md",)
+
+
+def test_a_linked_work_tree_is_a_repository_too(repository: Repository, tmp_path: Path) -> None:
+    repository.git("worktree", "add", "-q", str(tmp_path / "other"))
+    result = check(tmp_path / "other", returned(created=["tracked.md"]))
+    assert only(result).detail.startswith("claimed created but tracked before")
+
+
+def test_too_many_claims_are_cut_and_said_to_be(repository: Repository) -> None:
+    text = returned(created=[f"c{number}.md" for number in range(900)], modified=[f"m{n}.md" for n in range(900)])
+    claims = check(repository.root, text).claims
+    assert len(claims) == MAX_ASSERTIONS + 1
+    assert claims[-1].verdict is U
+    assert "more than 1000" in claims[-1].detail
+
+
+def test_a_text_that_is_no_return_claims_nothing(repository: Repository) -> None:
+    result = check(repository.root, "# Notes\n")
+    assert (result.claims, result.watch_paths, result.changed) == ((), frozenset(), None)
+
+
+def test_none_is_no_claim(repository: Repository) -> None:
+    assert check(repository.root, returned()).claims == ()
+
+
+def test_a_workspace_that_is_gone_is_said_to_be(plain: Repository) -> None:
+    checker = Checker(plain.root)
+    plain.root.rmdir()
+    claim = only(checker.check([request(returned(created=["x.md"]))])[0])
+    assert claim.verdict is U
+    assert "cannot be looked at: the workspace" in claim.detail
+
+
+def test_a_commit_between_two_checks_is_noticed(repository: Repository) -> None:
+    repository.write("tracked.md", "two words\n", at=BEFORE)
+    checker = Checker(repository.root)
+    asked = [request(returned(modified=["tracked.md"]))]
+    before = only(checker.check(asked)[0])
+    repository.commit(at=AFTER)
+    after = only(checker.check(asked)[0])
+    assert (before.verdict, after.verdict) == (C, V)
+    assert after.detail == "changed by a commit since the handoff"
+
+
+def test_many_handoffs_with_commits_between_them(repository: Repository) -> None:
+    for number in range(5):
+        repository.write(f"{number}.md", at=AFTER)
+        repository.commit(at=number * 100)
+    asked = [
+        request(returned(created=[f"{number}.md" for number in range(5)]), at=HANDED_OFF + when * 100 + 50)
+        for when in range(-1, 5)
+    ]
+    results = Checker(repository.root).check(asked)
+    contradicted = [sum(claim.verdict is C for claim in result.claims) for result in results]
+    assert contradicted == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_shallow_clone_says_what_it_can(repository: Repository, tmp_path: Path) -> None:
+    repository.write("x.md", at=AFTER)
+    repository.commit(at=AFTER)
+    repository.git("clone", "-q", "--depth", "1", f"file://{repository.root}", str(tmp_path / "clone"))
+    result = check(tmp_path / "clone", returned(modified=["tracked.md", "x.md"]))
+    assert result.git == ""
+    assert [claim.verdict for claim in result.claims] == [V, V]
+
+
+@pytest.mark.parametrize(
+    ("bullet", "cites"),
+    [
+        ("docs/b.md — why", True),
+        ("./docs/b.md", True),
+        ("`docs/b.md:3`", True),
+        ("repo://docs/b.md:1-2", True),
+        ("old/docs/b.md", False),
+        ("docs/b.md.bak", False),
+        ("docs/b.mdx", False),
+    ],
+)
+def test_required_evidence_is_cited_by_its_own_name_only(repository: Repository, bullet: str, cites: bool) -> None:
+    packet = handoff(evidence=[{"path": "./docs/b.md", "purpose": "p", "required": True}])
+    claims = check(repository.root, returned(evidence=[bullet]), packet).claims
+    assert [claim.verdict is V for claim in claims if claim.kind == "required_evidence"] == [cites]
+
+
+@pytest.mark.parametrize("path", ["/", "./", "a" * 100_000])
+def test_required_evidence_that_names_no_file_is_not_called_cited(repository: Repository, path: str) -> None:
+    packet = handoff(evidence=[{"path": path, "purpose": "p", "required": True}])
+    claim = only(check(repository.root, returned(summary="a" * 200_000), packet))
+    assert (claim.verdict, len(claim.path) <= 4_096) == (U, True)
+
+
+def test_the_return_itself_does_not_break_a_constraint(repository: Repository) -> None:
+    repository.write("a.return.md")
+    claims = check(repository.root, returned(created=["a.return.md"]), handoff(constraints=["Read-only."])).claims
+    assert [claim.verdict for claim in claims if claim.kind == "constraint"] == [V]

@@ -1,0 +1,62 @@
+"""Which words of an evidence bullet are paths."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.evidence.claims import Kind, Verdict, claims_of
+from agentwatch.evidence.pointers import pointers
+from tests.unit.evidence.repository import returned
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("docs/a.md — why", [("docs/a.md", None)]),
+        ("`docs/a.md`: why", [("docs/a.md", None)]),
+        ("docs/a.md:12-40", [("docs/a.md", (12, 40))]),
+        ("docs/a.md#L3-L9", [("docs/a.md", (3, 9))]),
+        ("docs/a.md:7 — the rule", [("docs/a.md", (7, 7))]),
+        ("a.md, b.md and c/d.py", [("a.md", None), ("b.md", None), ("c/d.py", None)]),
+        ("[the plan](plans/x.md)", [("plans/x.md", None)]),
+        ("I read `src/a.py` and more of it", [("src/a.py", None)]),
+        ("src/lib (the library)", [("src/lib", None)]),
+        ("docs/", [("docs/", None)]),
+        ("`pytest -q tests/unit/test_a.py`", []),
+        ("pytest tests/unit/test_a.py -q: 3 passed", []),
+        ("84 tests passed", []),
+        ("https://example.org/a.md", []),
+        ("mailto:a@example.org", []),
+        ("handoff-packet contract", []),
+        ("3/4", [("3/4", None)]),
+        ("", []),
+    ],
+)
+def test_the_paths_of_a_bullet(text: str, paths: list[tuple[str, tuple[int, int] | None]]) -> None:
+    assert [(pointer.path, pointer.lines) for pointer in pointers(text)] == paths
+
+
+@pytest.mark.parametrize("text", ["3/4", "and/or", "tests/unit", "Makefile"])
+def test_what_may_be_no_path_is_doubtful(text: str) -> None:
+    assert [pointer.doubtful for pointer in pointers(text)] == [True]
+
+
+def test_a_command_is_said_to_be_unverifiable() -> None:
+    (claim,) = claims_of(returned(evidence=["`pytest -q`: 3 passed"]), "a.return.md", None, None)
+    assert claim.kind is Kind.EVIDENCE
+    assert claim.settled is not None
+    assert claim.settled[0] is Verdict.UNVERIFIABLE
+
+
+@given(st.text(max_size=200))
+def test_any_bullet_is_read_without_an_error(text: str) -> None:
+    for pointer in pointers(text):
+        assert pointer.path
+
+
+@given(st.text(max_size=300), st.text(max_size=100), st.text(max_size=100))
+def test_any_text_is_read_without_an_error(text: str, path: str, constraint: str) -> None:
+    claims_of(text, path, constraint, path)
+    claims_of(returned(created=[path], evidence=[text]), "a.return.md", text, "a.handoff.json")

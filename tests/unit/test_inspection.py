@@ -1,0 +1,103 @@
+"""Claims in a watched workspace: a lie is caught, and becomes true when the file appears."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from agentwatch.config import Settings
+from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.task import Task
+from agentwatch.monitor import Monitor, Update
+from agentwatch.sources.files.source import FilesSource
+
+RETURN = """\
+## Status
+state: SUCCESS
+task_id: shop.api
+summary: Built the handler.
+
+## Deliverables
+- src/handler.py - the handler
+
+## Evidence
+- docs/design.md - read
+
+## Runtime Attestation
+runtime_model_reported: some/model
+runtime_mode_reported: code
+files_created:
+- src/handler.py
+files_modified:
+- (none)
+"""
+
+
+def workspace_with_a_lie(root: Path) -> Path:
+    (root / "docs").mkdir()
+    (root / "docs" / "design.md").write_text("# Design\n", "utf-8")
+    (root / "api.return.md").write_text(RETURN, "utf-8")
+    return root
+
+
+def monitor_of(root: Path) -> Monitor:
+    return Monitor(root, Settings(), FilesSource(root), clock=time.time, inspects=True)
+
+
+async def until(updates: AsyncIterator[Update], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
+    async with asyncio.timeout(20):
+        async for _ in updates:
+            task = monitor.tree.tasks.get("shop.api")
+            if task is not None and holds(task):
+                return
+
+
+async def test_a_lie_is_caught_and_turns_true_when_the_file_appears(tmp_path: Path) -> None:
+    root = workspace_with_a_lie(tmp_path)
+    monitor = monitor_of(root)
+    updates = monitor.updates()
+    await until(updates, monitor, lambda task: task.contradicted)
+    task = monitor.tree.tasks["shop.api"]
+    assert task.ask is not None
+    assert task.ask.startswith("a claim is false: src/handler.py (missing")
+    (root / "src").mkdir()
+    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
+    await until(updates, monitor, lambda task: task.verdict is Verdict.VERIFIED)
+    assert task.ask is None
+    (root / "src" / "handler.py").unlink()
+    await until(updates, monitor, lambda task: task.contradicted)
+    await updates.aclose()  # type: ignore[attr-defined]
+
+
+def test_one_look_checks_the_claims_too(tmp_path: Path) -> None:
+    monitor = monitor_of(workspace_with_a_lie(tmp_path))
+    monitor.scan()
+    claims = {(claim.kind, claim.path): claim.verdict for claim in monitor.tree.tasks["shop.api"].claims}
+    assert claims == {
+        ("created", "src/handler.py"): Verdict.CONTRADICTED,
+        ("deliverable", "src/handler.py"): Verdict.CONTRADICTED,
+        ("evidence", "docs/design.md"): Verdict.VERIFIED,
+    }
+
+
+def test_a_handoff_whose_checklist_has_moved_tells_no_time(tmp_path: Path) -> None:
+    """Ticking a box writes the handoff again: what was created before is not older than the handoff."""
+    root = workspace_with_a_lie(tmp_path)
+    (root / "src").mkdir()
+    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
+    packet = {
+        "task_id": "shop.api",
+        "objective": "Build it.",
+        "evidence": [{"path": "docs/design.md", "purpose": "the design", "required": True}],
+        "success_criteria": ["Built the handler"],
+        "risks": [{"risk": "none", "mitigation": "none"}],
+    }
+    handoff = root / "api.handoff.md"
+    handoff.write_text(f"```json\n{json.dumps(packet)}\n```\n\n- [x] Build it\n", "utf-8")
+    monitor = monitor_of(root)
+    monitor.scan()
+    assert not monitor.tree.tasks["shop.api"].contradicted
+    assert monitor.tree.tasks["shop.api"].started_at is None

@@ -1,0 +1,136 @@
+"""What a handoff asked for and the return has to show: files, evidence read, criteria met, constraints kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from agentwatch.contracts.handoff import HandoffPacket
+from agentwatch.contracts.return_format import ReturnFormat
+from agentwatch.contracts.shapes import Outcome
+from agentwatch.contracts.validation import Contracted
+from agentwatch.evidence.pointers import LONGEST
+from agentwatch.evidence.shapes import Assertion, Kind, Limit, Verdict
+
+CITED: Final = "required evidence, and the return cites it"
+NOT_CITED: Final = "required evidence is not cited in the return's Evidence; whether it was read cannot be seen"
+ONLY_MENTIONED: Final = "required evidence: the return mentions it, but does not cite it in its Evidence"
+NO_FILE: Final = "required evidence: the handoff names no file here"
+NO_PLACE: Final = "required evidence: this return's contract has no section to cite it in, and the text does not"
+NOT_FINISHED: Final = "required evidence is not cited; the return does not claim that the work is done"
+NO_TRACE: Final = "success criterion: the return says nothing about it, so look for yourself"
+
+_WORD: Final = re.compile(r"[^\W_]{4,}")
+_LOOKED_AT: Final = 256 * 1024
+_LONGEST_CRITERION: Final = 4_096
+_LONGEST_CONSTRAINT: Final = 200
+_STEM: Final = 5
+"""Letters by which two forms of a word are the same (`creates`, `created`)."""
+_COMMON: Final = re.compile(
+    r"(?:must|should|shall|will|that|this|with|from|into|have|been|when|where|which|each|every|least|there|their|they"
+    r"|them|than|then|also|only|other|under|over|about|after|before|without|within|being|does|done|makes?|made|very"
+    r"|more|most|some|such)\Z"
+)
+_DECORATION: Final = re.compile(r"[\s*_`\"'\u2018\u2019\u201c\u201d.!]+")
+_QUOTES: Final = re.compile(r"[\s*`\"'\u2018\u2019]+")
+_NO: Final = r"(?:no|never|do not|don t|without|avoid|must not)"
+_CHANGE: Final = r"(?:edits?|editing|changes?|changing|modif(?:y|ying|ications?)|writes?|writing|touch(?:ing)?)"
+_LIMITS: Final = (
+    (
+        Limit.ONLY_MARKDOWN,
+        re.compile(
+            r"(?:(?:only )?markdown(?: |-)only(?: outputs?| files?| deliverables?| edits?| changes?)?"
+            r"|(?:outputs?|write|produce|create|edit)?:? ?only markdown(?: outputs?| files?)?)\Z"
+        ),
+    ),
+    (
+        Limit.NO_CODE,
+        re.compile(
+            rf"(?:{_NO} (?:any )?(?:source )?code {_CHANGE}|{_NO} {_CHANGE} (?:any |the |of |to )*(?:source )?code"
+            rf"|{_NO} {_CHANGE} (?:to )?(?:any |the )?source(?: code| files?))\Z"
+        ),
+    ),
+    (
+        Limit.NO_FILES,
+        re.compile(
+            rf"(?:read(?: |-)only|{_NO} (?:any )?(?:file )?{_CHANGE}|{_NO} {_CHANGE} (?:to )?(?:any |the )?files?)\Z"
+        ),
+    ),
+)
+_BELOW: Final = re.compile(
+    rf"(?:{_NO} (?:file |code )?{_CHANGE}(?: to)?(?: any| the)?(?: files?| anything| code)? outside(?: of)?(?: the)?"
+    r"|(?:only edit|edit only|only change|change only|only modify|modify only)(?: files?)? (?:in|under|below|inside))"
+    r" (?P<path>[\w.@+-]+(?:/[\w.@+-]+)*)/?(?: directory| folder)?\Z",
+    re.IGNORECASE,
+)
+
+
+def assertions_of(
+    packet: HandoffPacket, document: Contracted, outcome: Outcome | None, returned_text: str, made: Sequence[str]
+) -> Iterator[Assertion]:
+    """What the packet demands of this return. `made` are the paths that the return claims to have made."""
+    unfinished = outcome is not Outcome.COMPLETED
+    for deliverable in packet.deliverables or ():
+        if deliverable.must_create and deliverable.path:
+            yield Assertion(Kind.MUST_CREATE, deliverable.path, unfinished=unfinished)
+    looked_at = returned_text[:_LOOKED_AT]
+    cited = "\n".join(document.evidence or ()) if isinstance(document, ReturnFormat) else None
+    for pointer in packet.evidence or ():
+        if pointer.required and pointer.path and pointer.path.strip():
+            settled = _cited(pointer.path.strip(), cited, looked_at, outcome)
+            yield Assertion(Kind.REQUIRED_EVIDENCE, pointer.path, settled=settled)
+    stems = {word[:_STEM] for word in _WORD.findall(looked_at.casefold())}
+    for criterion in packet.success_criteria or ():
+        if criterion.strip() and not _has_trace(criterion, stems):
+            yield Assertion(Kind.CRITERION, criterion, settled=(Verdict.UNVERIFIABLE, NO_TRACE))
+    for constraint in packet.constraints or ():
+        limit, below = limit_of(constraint)
+        if limit is not None:
+            yield Assertion(Kind.CONSTRAINT, constraint, limit=limit, below=below, made=tuple(made))
+
+
+def limit_of(constraint: str) -> tuple[Limit | None, str | None]:
+    """What a constraint demands of the files, and the directory it allows; (None, None) where it cannot be checked.
+
+    Only a constraint that says nothing else is understood: half of a sentence would be a guess.
+    """
+    if len(constraint) > _LONGEST_CONSTRAINT:
+        return None, None
+    words = _DECORATION.sub(" ", constraint.casefold()).strip()
+    for limit, pattern in _LIMITS:
+        if pattern.match(words):
+            return limit, None
+    # A path keeps its dots and its case.
+    found = _BELOW.match(_QUOTES.sub(" ", constraint).strip(" .!"))
+    return (Limit.ONLY_BELOW, found["path"]) if found is not None else (None, None)
+
+
+def _cited(path: str, cited: str | None, text: str, outcome: Outcome | None) -> tuple[Verdict, str]:
+    path = path.removeprefix("./").rstrip("/")
+    if not path or len(path) > LONGEST:
+        return Verdict.UNVERIFIABLE, NO_FILE
+    if _names(path, cited if cited is not None else text):
+        return Verdict.VERIFIED, CITED
+    if cited is None:
+        return Verdict.UNVERIFIABLE, NO_PLACE
+    if _names(path, text):
+        return Verdict.UNVERIFIABLE, ONLY_MENTIONED
+    if outcome not in (Outcome.COMPLETED, Outcome.PARTIAL):
+        return Verdict.UNVERIFIABLE, NOT_FINISHED
+    # An omission is no false statement: what was left out is shown, and is no lie.
+    return Verdict.UNVERIFIABLE, NOT_CITED
+
+
+def _names(path: str, text: str) -> bool:
+    """The text names a path, and not only a longer one that ends or begins with it."""
+    if path not in text:
+        return False
+    before = r"(?:(?<![\w./-])|(?<![\w./-])\./|(?<=repo://))"
+    return re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", text) is not None
+
+
+def _has_trace(criterion: str, stems: set[str]) -> bool:
+    words = _WORD.findall(criterion[:_LONGEST_CRITERION].casefold())
+    wanted = {word[:_STEM] for word in words if not _COMMON.match(word)}
+    return bool(wanted) and 2 * len(wanted & stems) >= len(wanted)

@@ -1,0 +1,217 @@
+"""Checks the claims of many returns in one round: one look at the disk and one `git status` for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agentwatch.evidence import verdicts
+from agentwatch.evidence.claims import claims_of
+from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
+from agentwatch.evidence.git import GitView, History, look
+from agentwatch.evidence.paths import Place, place_of
+from agentwatch.evidence.plumbing import SECONDS
+from agentwatch.evidence.repository import NoRepositoryError
+from agentwatch.evidence.shapes import Assertion, Claim, Kind
+from agentwatch.sources.files.read import FileRefusedError, read_file
+
+MAX_CHANGED: Final = 1_000
+"""Changed paths that a result names."""
+_LARGEST: Final = 4 * 1024 * 1024
+"""Bytes of a file whose lines are counted."""
+_READ: Final = 64 * 1024 * 1024
+"""Bytes read in one round."""
+_COUNTED: Final = 20_000
+"""Files whose number of lines is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A return to check, with the handoff it answers. `digest` is the return's; `handed_off_at` in epoch seconds.
+
+    Names are paths relative to the workspace.
+    """
+
+    task_id: str
+    digest: str
+    returned_text: str
+    returned_name: str
+    handoff_text: str | None = None
+    handoff_name: str | None = None
+    handed_off_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
+
+    `changed` are the paths changed since the handoff, whoever did it, deleted ones not included and at most
+    MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing.
+    """
+
+    task_id: str
+    digest: str
+    claims: tuple[Claim, ...]
+    watch_paths: frozenset[str]
+    changed: tuple[str, ...] | None = None
+    git: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    request: Request
+    assertions: tuple[Assertion, ...]
+    places: tuple[Place | None, ...]
+
+    @property
+    def relatives(self) -> set[str]:
+        return {place.relative for place in self.places if place is not None and place.relative is not None}
+
+
+@dataclass(slots=True)
+class _Round:
+    """What disk and git said this time. `unread` is how many bytes may still be read."""
+
+    facts: dict[str, DiskFacts]
+    view: GitView | None
+    without_git: str
+    unread: int = _READ
+    changes: dict[float, tuple[str, ...] | None] = field(default_factory=dict)
+    newest: list[str] | None = None
+
+    def changed_since(self, handed_off_at: float | None) -> tuple[str, ...] | None:
+        """The paths changed since a handoff by commits, or on disk and written since; None where git cannot say."""
+        if handed_off_at is None or not math.isfinite(handed_off_at) or self.view is None:
+            return None
+        if handed_off_at not in self.changes:
+            self.changes[handed_off_at] = self._changed(self.view, handed_off_at)
+        return self.changes[handed_off_at]
+
+    def _changed(self, view: GitView, handed_off_at: float) -> tuple[str, ...] | None:
+        committed = view.changes_since(handed_off_at)
+        if committed is None or not view.complete:
+            return None
+        written: set[str] = set()
+        for path in self._newest(view):
+            if verdicts.is_older(self.facts[path], handed_off_at):
+                break
+            written.add(path)
+        return tuple(sorted((committed - view.deleted) | written))
+
+    def _newest(self, view: GitView) -> list[str]:
+        """The files that differ from the last commit, the one last written first."""
+        if self.newest is None:
+            files = [path for path in view.changed | view.untracked if self.facts[path].kind is FileKind.REGULAR]
+            self.newest = sorted(files, key=lambda path: self.facts[path].mtime_ns, reverse=True)
+        return self.newest
+
+
+class Checker:
+    """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread."""
+
+    def __init__(self, workspace: Path, *, git_seconds: float = SECONDS) -> None:
+        self._root = workspace.resolve()
+        self._workspace = str(self._root)
+        self._git_seconds = git_seconds
+        self._disk = Disk(self._workspace)
+        self._history = History()
+        self._lines: dict[str, tuple[tuple[int, int, int, int], int]] = {}
+
+    def check(self, requests: Sequence[Request]) -> list[Result]:
+        """A result for each request, in their order. Blocks for about as long as one `git status`."""
+        if not requests:
+            return []
+        times = [request.handed_off_at for request in requests if request.handed_off_at is not None]
+        with ThreadPoolExecutor(1) as beside:
+            asked = beside.submit(self._look_at_git, times)
+            prepared = [self._prepare(request) for request in requests]
+            paths: set[str] = set()
+            for one in prepared:
+                paths |= one.relatives
+                paths.update(place.slashed for place in one.places if place is not None and place.slashed is not None)
+            facts = self._disk.look(paths)
+            view, without_git = asked.result()
+        if view is not None:
+            facts |= self._disk.look((view.changed | view.untracked).difference(facts))
+        state = _Round(facts, view, without_git)
+        return [self._result(one, state) for one in prepared]
+
+    def _prepare(self, request: Request) -> _Prepared:
+        assertions = claims_of(request.returned_text, request.returned_name, request.handoff_text, request.handoff_name)
+        places = tuple(
+            place_of(assertion.path, self._workspace)
+            if assertion.settled is None and assertion.kind is not Kind.CONSTRAINT
+            else None
+            for assertion in assertions
+        )
+        return _Prepared(request, assertions, places)
+
+    def _look_at_git(self, times: list[float]) -> tuple[GitView | None, str]:
+        try:
+            view = look(self._workspace, times, history=self._history, seconds=self._git_seconds)
+        except NoRepositoryError as error:
+            return None, error.reason
+        return view, "" if view.complete else "git lists too many changes"
+
+    def _result(self, one: _Prepared, state: _Round) -> Result:
+        request = one.request
+        changed = state.changed_since(request.handed_off_at) if one.assertions else None
+        claims: list[Claim] = []
+        for assertion, place in zip(one.assertions, one.places, strict=True):
+            if assertion.kind is Kind.CONSTRAINT and assertion.settled is None:
+                made = [place_of(path, self._workspace) for path in assertion.made]
+                # The return and the handoff themselves are not the work that was constrained.
+                own = {request.returned_name, request.handoff_name}
+                others = None if changed is None else [path for path in changed if path not in own]
+                claimed = {place.relative for place in made if place.relative is not None} - own
+                claims.append(verdicts.judge_constraint(assertion, claimed, others, state.without_git))
+            else:
+                found = self._found(assertion, place, state, request.handed_off_at) if place is not None else None
+                claims.append(verdicts.judge(assertion, found, request.handed_off_at))
+        return Result(
+            request.task_id,
+            request.digest,
+            tuple(claims),
+            frozenset(one.relatives),
+            changed[:MAX_CHANGED] if changed is not None else None,
+            state.without_git,
+        )
+
+    def _found(self, assertion: Assertion, place: Place, state: _Round, handed_off_at: float | None) -> verdicts.Found:
+        path = place.relative
+        if path is None:
+            return verdicts.Found(place, MISSING)
+        disk = state.facts[path]
+        known = state.view.facts(path, handed_off_at) if state.view is not None else None
+        count, uncounted = None, ""
+        if assertion.lines is not None and disk.kind is FileKind.REGULAR:
+            count, uncounted = self._count(path, disk, state)
+        slashed = state.facts.get(place.slashed) if place.slashed is not None else None
+        return verdicts.Found(place, disk, known, state.without_git, count, uncounted, slashed)
+
+    def _count(self, path: str, disk: DiskFacts, state: _Round) -> tuple[int | None, str]:
+        """(the number of lines of a file, None where it is not counted; why)."""
+        identity = (disk.mtime_ns, disk.ctime_ns, disk.size, disk.inode)
+        known = self._lines.get(path)
+        if known is not None and known[0] == identity:
+            return known[1], ""
+        if disk.linked:
+            return None, "a symbolic link leads to it, and agentwatch reads no file through one"
+        if disk.size > state.unread:
+            return None, "there was too much to read at once"
+        state.unread -= disk.size
+        try:
+            text = read_file(self._root, path, _LARGEST).text
+        except FileNotFoundError:
+            return None, "it is gone"
+        except FileRefusedError as error:
+            return None, error.reason
+        count = text.count("\n") + (1 if text and not text.endswith("\n") else 0)
+        if len(self._lines) >= _COUNTED:
+            self._lines.clear()
+        self._lines[path] = (identity, count)
+        return count, ""

@@ -1,0 +1,240 @@
+"""What git says of the files of a workspace: tracked before a handoff, changed since; a few processes for all of them.
+
+Files that a filter rewrites (large file storage) are compared as they lie on disk, because no filter is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing
+from agentwatch.evidence.repository import Repository, find_repository
+
+SLACK: Final = 0.05
+"""Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
+
+_STATUS: Final = (
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--untracked-files=all",
+    "--ignore-submodules=all",
+    "--no-renames",
+    "--no-ahead-behind",
+)
+_FIELDS: Final = {b"1": 8, b"2": 9, b"u": 10}
+"""Blanks before the path of an entry, by its kind."""
+_COMMITS_BYTES: Final = 4 * 1024 * 1024
+_LATEST: Final = 2**31 - 1
+"""The last second that older versions of git understand."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitFacts:
+    """One path. None where git cannot say.
+
+    `known`: in the index or the last commit. `tracked_before`: in the commit that was there at the handoff.
+    `committed`: the last commit has it otherwise than the one at the handoff. `changed`: it differs from the last
+    commit. Without a handoff `tracked_before` and `committed` are None.
+    """
+
+    known: bool
+    tracked_before: bool | None
+    committed: bool | None
+    changed: bool
+
+
+@dataclass(slots=True)
+class GitView:
+    """One round of answers. Paths are relative to the workspace."""
+
+    changed: frozenset[str] = frozenset()
+    """Differs from the last commit, deleted ones not included."""
+    deleted: frozenset[str] = frozenset()
+    untracked: frozenset[str] = frozenset()
+    """Neither tracked nor ignored."""
+    complete: bool = True
+    """All of the changes were listed."""
+    tracked: frozenset[str] | None = frozenset()
+    """The paths of the last commit, None where they were too many to list."""
+    bases: dict[float, str | None] = field(default_factory=dict)
+    """The commit at a handoff's time, None where there was none yet."""
+    committed: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By commit, what the ones after it have done to a path: A added, D deleted, M or T changed."""
+
+    def facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
+        """The facts of a path, with the time of the handoff; None where they are not known."""
+        if self.tracked is None or (not self.complete and path not in self.changed):
+            return None
+        now = path in self.tracked
+        tracked_before: bool | None = None
+        committed: bool | None = None
+        if handed_off_at is not None and handed_off_at in self.bases:
+            base = self.bases[handed_off_at]
+            if base is None:
+                tracked_before, committed = False, now
+            elif base in self.committed:
+                done = self.committed[base].get(path)
+                tracked_before = done != "A" if now else done == "D"
+                committed = done is not None
+        changed = path in self.changed or path in self.deleted
+        return GitFacts(now or changed, tracked_before, committed, changed)
+
+    def changes_since(self, handed_off_at: float) -> frozenset[str] | None:
+        """What commits have added or changed since a handoff; None where it was not looked up."""
+        if handed_off_at not in self.bases:
+            return None
+        base = self.bases[handed_off_at]
+        if base is None:
+            return self.tracked
+        done = self.committed.get(base)
+        return None if done is None else frozenset(path for path, letter in done.items() if letter != "D")
+
+
+@dataclass(slots=True)
+class History:
+    """What the last commit and those before it say: it holds until another commit is checked out."""
+
+    repository: Repository | None = None
+    tracked: frozenset[str] | None = None
+    bases: dict[float, str | None] = field(default_factory=dict)
+    committed: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def look(
+    workspace: str, handoffs: Iterable[float], *, history: History | None = None, seconds: float = SECONDS
+) -> GitView:
+    """Ask git once for everything, given the times of the handoffs. Raises NoRepositoryError with the reason.
+
+    `workspace` is absolute and resolved; each process may take `seconds`. `history` is kept from look to look.
+    """
+    repository = find_repository(workspace)
+    history = history if history is not None else History()
+    times = sorted({time for time in handoffs if math.isfinite(time)})
+    with Plumbing(repository, workspace, seconds=seconds) as git, ThreadPoolExecutor(1) as beside:
+        # The longest of the questions; the others are asked meanwhile.
+        status = beside.submit(_status, git)
+        view = GitView()
+        if repository.head is None:
+            view.bases = dict.fromkeys(times)
+        else:
+            if history.repository != repository:
+                history.tracked = _tracked(git, repository.head)
+                history.repository, history.bases, history.committed = repository, {}, {}
+            view.tracked = history.tracked
+            # A history that breaks off says nothing of the past; what is there now can still be told.
+            with contextlib.suppress(GitFailedError):
+                if missing := [time for time in times if time not in history.bases]:
+                    history.bases |= _bases(git, repository.head, missing)
+                bases = {history.bases[time] for time in times}
+                history.committed |= _committed(git, repository.head, bases - history.committed.keys())
+            view.bases, view.committed = history.bases, history.committed
+        view.changed, view.deleted, view.untracked, view.complete = status.result()
+    return view
+
+
+def commit_before(git: Plumbing, time: float) -> str | None:
+    """The commit that was checked out, as far as history tells, at this time; None where there was none."""
+    head = git.repository.head
+    return _bases(git, head, [time])[time] if head is not None else None
+
+
+def _status(git: Plumbing) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
+    """(changed, deleted, untracked, whether that is all)."""
+    prefix = os.fsencode(git.repository.prefix)
+    output = git.ask(*_STATUS, "--", git.repository.prefix or ".")
+    entries = output.text.split(b"\0")
+    if output.cut:
+        # The last one may be half a name.
+        entries.pop()
+    changed: set[str] = set()
+    deleted: set[str] = set()
+    untracked: set[str] = set()
+    rest = iter(entries)
+    for entry in rest:
+        kind = entry[:1]
+        if kind == b"?":
+            untracked.add(os.fsdecode(entry[2:].removeprefix(prefix)))
+            continue
+        if kind not in _FIELDS:
+            continue
+        parts = entry.split(b" ", _FIELDS[kind])
+        path = os.fsdecode(parts[-1].removeprefix(prefix))
+        (deleted if b"D" in parts[1][1:2] or parts[1] == b"D." else changed).add(path)
+        if kind == b"2":
+            next(rest, None)
+    return frozenset(changed), frozenset(deleted), frozenset(untracked), not output.cut
+
+
+def _bases(git: Plumbing, head: str, times: list[float]) -> dict[float, str | None]:
+    """The last commit at each of the times, given in order."""
+    first = git.ask("rev-list", "-1", f"--min-age={min(max(math.floor(times[0]) - 1, 0), _LATEST)}", head).text.split()
+    oldest = first[0].decode() if first else None
+    span = [head] if oldest is None else [f"{oldest}..{head}"]
+    output = git.ask("rev-list", "--timestamp", *span, max_bytes=_COMMITS_BYTES)
+    if output.cut:
+        raise GitFailedError("too many commits since the handoff")
+    commits: list[tuple[float, str]] = []
+    for line in output.text.splitlines():
+        stamp, _, name = line.decode().partition(" ")
+        commits.append((float(stamp), name))
+    bases: dict[float, str | None] = {}
+    for time in times:
+        bases[time] = next(
+            (name for stamp, name in commits if stamp <= time and _was_there(git, name, stamp, time)), oldest
+        )
+    return bases
+
+
+def _was_there(git: Plumbing, commit: str, stamp: float, time: float) -> bool:
+    """Whether a commit was made before a time: its own is in whole seconds, that of its object's file is finer."""
+    if stamp < math.floor(time - SLACK):
+        return True
+    path = f"{git.repository.common_directory}/objects/{commit[:2]}/{commit[2:]}"
+    try:
+        return os.lstat(path).st_mtime <= time
+    except OSError:
+        return True
+
+
+def _tracked(git: Plumbing, head: str) -> frozenset[str] | None:
+    """The paths of a commit. Only trees are read: the files themselves may be missing in a partial clone."""
+    output = git.ask("ls-tree", "-r", "-z", "--full-tree", "--name-only", head, "--", git.repository.prefix or ".")
+    return None if output.cut else frozenset(_paths(output.text.split(b"\0"), git.repository.prefix))
+
+
+def _committed(git: Plumbing, head: str, bases: set[str | None]) -> dict[str, dict[str, str]]:
+    """What was done to each path between each of the commits and the last one, by one process."""
+    found: dict[str, dict[str, str]] = {head: {}} if head in bases else {}
+    asked = sorted(base for base in bases if base is not None and base != head)
+    if not asked:
+        return found
+    # Compares the first with the second as if that were its only parent.
+    given = "".join(f"{head} {base}\n" for base in asked).encode()
+    prefix = git.repository.prefix
+    options = ("--stdin", "--always", "-r", "-z", "--name-status", "--no-renames", "--no-ext-diff")
+    output = git.ask("diff-tree", *options, "--", prefix or ".", given=given)
+    words = iter(output.text.split(b"\0")[:-1])
+    answers: list[dict[str, str]] = []
+    for word in words:
+        # A letter is followed by a path; anything else is the head of the next answer.
+        if len(word) == 1 and answers:
+            path = next(words, None)
+            if path is not None:
+                answers[-1][os.fsdecode(path).removeprefix(prefix)] = word.decode("ascii", "replace")
+        else:
+            answers.append({})
+    if output.cut:
+        answers.pop()
+    found.update(zip(asked, answers, strict=False))
+    return found
+
+
+def _paths(names: Iterable[bytes], prefix: str) -> Iterator[str]:
+    return (os.fsdecode(name).removeprefix(prefix) for name in names if name)

@@ -1,0 +1,89 @@
+"""What a claimed file holds, and how it differs from before the handoff: text for the screen, safe and cut to size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentwatch.evidence.disk import Disk, FileKind
+from agentwatch.evidence.git import commit_before
+from agentwatch.evidence.paths import place_of
+from agentwatch.evidence.plumbing import SECONDS, Plumbing
+from agentwatch.evidence.repository import NoRepositoryError, find_repository
+from agentwatch.sources.files.read import FileRefusedError, read_file
+
+MAX_SHOWN: Final = 256 * 1024
+"""Characters of a text that are handed out."""
+_LARGEST: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A text to show: foreign and unsanitised. `problem` says in words why there is none, "" where there is one."""
+
+    text: str
+    truncated: bool = False
+    problem: str = ""
+
+
+def file_text(workspace: Path, path: str) -> Inspection:
+    """The text of a claimed file. Blocks for as long as reading takes; never raises for what is on disk."""
+    root = workspace.resolve()
+    place = place_of(path, str(root))
+    if place.relative is None:
+        return Inspection("", problem=f"This path is not shown: {place.fault}.")
+    try:
+        return _cut(read_file(root, place.relative, _LARGEST).text)
+    except FileNotFoundError:
+        return Inspection("", problem="There is no such file now.")
+    except FileRefusedError as error:
+        return Inspection("", problem=error.reason)
+
+
+def difference(workspace: Path, path: str, handed_off_at: float | None, *, seconds: float = SECONDS) -> Inspection:
+    """The `git diff` of a claimed file since the commit at its handoff, or since the last commit without a handoff.
+
+    A file that git does not know has no difference; its text is all new. No filter, textconv or external diff is run.
+    """
+    root = workspace.resolve()
+    place = place_of(path, str(root))
+    if place.relative is None:
+        return Inspection("", problem=f"This path is not shown: {place.fault}.")
+    # git itself would follow a link in the middle of a path.
+    facts = Disk(str(root)).look([place.relative])[place.relative]
+    if facts.kind in (FileKind.OUTSIDE, FileKind.OTHER, FileKind.REFUSED) or facts.linked:
+        return Inspection("", problem="This is not a regular file of the workspace: there is no difference to show.")
+    try:
+        repository = find_repository(str(root))
+        if repository.head is None:
+            return Inspection("", problem="git has no commit to compare with.")
+        with Plumbing(repository, str(root), seconds=seconds) as git:
+            base: str | None = repository.head
+            if handed_off_at is not None and math.isfinite(handed_off_at):
+                base = commit_before(git, handed_off_at)
+            if base is None:
+                return Inspection("", problem="git had no commit before the handoff: everything is new.")
+            output = git.ask(
+                "diff",
+                "--no-textconv",
+                "--no-ext-diff",
+                "--no-color",
+                "--no-renames",
+                "--ignore-submodules=all",
+                base,
+                "--",
+                f"{repository.prefix}{place.relative}",
+                max_bytes=MAX_SHOWN * 4,
+            )
+    except NoRepositoryError as error:
+        return Inspection("", problem=f"git cannot show the difference: {error.reason}.")
+    shown = _cut(output.text.decode("utf-8", "replace"))
+    if not shown.text:
+        return Inspection("", problem="git sees no difference since the handoff, or does not track this file.")
+    return Inspection(shown.text, shown.truncated or output.cut)
+
+
+def _cut(text: str) -> Inspection:
+    return Inspection(text[:MAX_SHOWN], truncated=len(text) > MAX_SHOWN)

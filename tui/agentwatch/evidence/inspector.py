@@ -1,0 +1,175 @@
+"""Keeps the claims of all returns checked: at once when a return comes, and again when what it names changes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentwatch.delegation.claims import Claim
+from agentwatch.delegation.task import Version
+from agentwatch.evidence.checker import Checker, Request
+
+_ROUND: Final = 1_000
+"""Returns that are checked against one `git status`."""
+
+_PAUSE_SECONDS: Final = (0.5, 30.0)
+_SHARE: Final = 0.002
+"""The part of one core that looking for changes may take: the pause grows with what a look costs."""
+
+_JOIN_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A return to check, the handoff it answers, and when that was given (epoch seconds)."""
+
+    returned: Version
+    handoff: Version | None = None
+    handed_off_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What was found about the return with this digest in this file."""
+
+    path: str
+    digest: str
+    claims: tuple[Claim, ...]
+
+
+Emit = Callable[[Sequence[Checks]], None]
+TextOf = Callable[[Version], str | None]
+_Look = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A target that was checked: the files it names, how they looked before, and what was found."""
+
+    target: Target
+    watched: tuple[str, ...]
+    look: _Look | None
+    claims: tuple[Claim, ...]
+
+
+class Inspector:
+    """Checks claims in its own thread, from `start` to `stop`.
+
+    `text_of` gives the text of a version, None where it is lost; any thread may call it.
+    """
+
+    def __init__(self, workspace: Path, text_of: TextOf) -> None:
+        self._root = str(workspace)
+        self._checker = Checker(workspace)
+        self._text_of = text_of
+        self._wanted: dict[str, Target] = {}
+        self._known: dict[str, _Known] = {}
+        self._news = threading.Condition()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, emit: Emit) -> None:
+        """Begin. `emit` is called in the inspector's thread."""
+        self._emit = emit
+        self._thread = threading.Thread(target=self._run, name="agentwatch-evidence", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End within a second, or with the `git status` that runs."""
+        with self._news:
+            self._stopped = True
+            self._news.notify()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    def want(self, targets: Iterable[Target]) -> None:
+        """Check these returns, soon. A target replaces the one before with the same file."""
+        with self._news:
+            self._wanted.update((target.returned.path, target) for target in targets)
+            self._news.notify()
+
+    def check(self, targets: Sequence[Target]) -> list[Checks]:
+        """Check now, in the caller's thread. Returns what is new since each was checked last."""
+        found: list[Checks] = []
+        requests = [(target, request) for target in targets if (request := self._request(target)) is not None]
+        for start in range(0, len(requests), _ROUND):
+            some = requests[start : start + _ROUND]
+            # A look before the check: a file that changes during it looks different the next time. A return that is
+            # new has no such look yet, because only its check tells which files it names: it is checked once more.
+            looks = [self._look_before(target) for target, _ in some]
+            results = self._checker.check([request for _, request in some])
+            for (target, _), look, result in zip(some, looks, results, strict=True):
+                path = target.returned.path
+                known = self._known.get(path)
+                self._known[path] = _Known(target, tuple(sorted(result.watch_paths)), look, result.claims)
+                if known is None or known.target != target or known.claims != result.claims:
+                    found.append(Checks(path, target.returned.digest, result.claims))
+        return found
+
+    def _run(self) -> None:
+        pause = _PAUSE_SECONDS[0]
+        while True:
+            with self._news:
+                if not self._wanted and not self._stopped:
+                    self._news.wait(pause)
+                if self._stopped:
+                    return
+                targets = list(self._wanted.values())
+                self._wanted.clear()
+            if not targets:
+                began = time.perf_counter()
+                targets = self._changed()
+                least, most = _PAUSE_SECONDS
+                pause = min(max((time.perf_counter() - began) / _SHARE, least), most)
+            for start in range(0, len(targets), _ROUND):
+                checks = self.check(targets[start : start + _ROUND])
+                if self._stopped:
+                    return
+                if checks:
+                    self._emit(checks)
+
+    def _request(self, target: Target) -> Request | None:
+        text = self._text_of(target.returned)
+        if text is None:
+            return None
+        handoff = target.handoff
+        return Request(
+            target.returned.path,
+            target.returned.digest,
+            text,
+            target.returned.path,
+            self._text_of(handoff) if handoff else None,
+            handoff.path if handoff else None,
+            target.handed_off_at,
+        )
+
+    def _changed(self) -> list[Target]:
+        """The targets of which a named file looks different from when it was checked."""
+        changed = []
+        for path, known in list(self._known.items()):
+            if not os.path.lexists(f"{self._root}/{path}"):
+                # The return itself is gone: nobody asks any more.
+                del self._known[path]
+            elif known.look is None or self._look(known.watched) != known.look:
+                changed.append(known.target)
+        return changed
+
+    def _look_before(self, target: Target) -> _Look | None:
+        known = self._known.get(target.returned.path)
+        return self._look(known.watched) if known is not None and known.target == target else None
+
+    def _look(self, paths: Sequence[str]) -> _Look:
+        return tuple(_signature(f"{self._root}/{path}") for path in paths)
+
+
+def _signature(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

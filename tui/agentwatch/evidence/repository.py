@@ -1,0 +1,153 @@
+"""Finds the git repository of a workspace and reads what is needed of it without running git.
+
+Its configuration is an agent's to write, and git runs programs that a configuration names: fsmonitor, hooks, filters,
+textconv, pagers, transports. So git never reads it. HEAD and a few harmless settings are read here; everything else
+is looked at through a repository of our own that borrows the objects and the index (see `plumbing`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentwatch.sources.files.read import FileRefusedError, read_file
+
+_OBJECT_NAME: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_REFERENCE: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}\Z")
+_SECTION: Final = re.compile(r"\s*\[\s*([A-Za-z0-9.-]+)\s*(\"[^\"]*\")?\s*\]")
+_SETTING: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*\"?([A-Za-z0-9]{1,16})\"?\s*(?:[#;].*)?\Z")
+_SETTINGS: Final = frozenset(
+    {"filemode", "symlinks", "ignorecase", "precomposeunicode", "autocrlf", "eol", "trustctime", "checkstat"}
+)
+"""Settings of `[core]` that say how files compare and name no program."""
+
+_SMALL: Final = 64 * 1024
+_CONFIGURATION: Final = 1024 * 1024
+_PACKED: Final = 64 * 1024 * 1024
+_HOPS: Final = 5
+
+
+class NoRepositoryError(Exception):
+    """There is no repository that can be asked; `reason` says why, in words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A work tree and its repository: absolute paths, resolved.
+
+    `prefix` is the workspace below the work tree, "" or ending in `/`. `head` is the commit checked out, None before
+    the first one.
+    """
+
+    top: str
+    git_directory: str
+    common_directory: str
+    prefix: str
+    head: str | None
+    settings: tuple[tuple[str, str], ...]
+
+
+def find_repository(workspace: str) -> Repository:
+    """The repository that the workspace is in, itself or one of the directories above. Raises NoRepositoryError."""
+    top = workspace
+    while True:
+        mark = os.path.join(top, ".git")  # noqa: PTH118  many levels, no objects
+        try:
+            status = os.lstat(mark)
+        except OSError:
+            status = None
+        if status is not None:
+            git, common = _directories(top, mark, status)
+            prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
+            settings, format_is_known = _settings(common)
+            if not format_is_known:
+                raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
+            return Repository(top, git, common, prefix, _head(git, common), settings)
+        if all(os.path.exists(os.path.join(top, name)) for name in ("HEAD", "objects", "refs")):  # noqa: PTH110,PTH118
+            raise NoRepositoryError("a bare git repository: it has no files to compare with")
+        above = os.path.dirname(top)  # noqa: PTH120
+        if above == top:
+            raise NoRepositoryError("not in a git repository")
+        top = above
+
+
+def _directories(top: str, mark: str, status: os.stat_result) -> tuple[str, str]:
+    """(git directory, the one that it shares with other work trees)."""
+    if stat.S_ISDIR(status.st_mode):
+        if _text(mark, "commondir") is not None:
+            raise NoRepositoryError("the .git directory borrows another one: agentwatch does not follow it")
+        return mark, mark
+    if not stat.S_ISREG(status.st_mode):
+        raise NoRepositoryError(".git is neither a directory nor a file: agentwatch does not follow it")
+    text = _text(top, ".git") or ""
+    target = text.strip().removeprefix("gitdir:").strip()
+    if not text.startswith("gitdir:") or not target or "\0" in target:
+        raise NoRepositoryError(".git is a file that names no git directory")
+    git = os.path.realpath(os.path.join(top, target))  # noqa: PTH118
+    # A linked work tree knows its work tree; anything else is a file that points wherever its writer liked.
+    back = _text(git, "gitdir")
+    shared = _text(git, "commondir")
+    if back is None or shared is None or os.path.realpath(os.path.join(git, back.strip())) != mark:  # noqa: PTH118
+        raise NoRepositoryError(".git is a file that points elsewhere: agentwatch does not follow it")
+    return git, os.path.realpath(os.path.join(git, shared.strip()))  # noqa: PTH118
+
+
+def _text(directory: str, name: str, max_bytes: int = _SMALL) -> str | None:
+    try:
+        return read_file(Path(directory), name, max_bytes).text
+    except (FileRefusedError, FileNotFoundError):
+        return None
+
+
+def _head(git: str, common: str) -> str | None:
+    name = "HEAD"
+    for _ in range(_HOPS):
+        text = _text(git, name) if name == "HEAD" else _text(git, name) or _text(common, name)
+        if text is None:
+            if name == "HEAD":
+                raise NoRepositoryError("the git repository has no HEAD that can be read")
+            return _packed(common, name)
+        text = text.strip()
+        if _OBJECT_NAME.match(text):
+            return text
+        name = text.removeprefix("ref:").strip()
+        if not text.startswith("ref:") or not _REFERENCE.match(name) or ".." in name:
+            break
+    raise NoRepositoryError("the HEAD of the git repository cannot be understood")
+
+
+def _packed(common: str, name: str) -> str | None:
+    """The commit of a reference that has no file of its own, None for a branch without a commit."""
+    text = _text(common, "packed-refs", _PACKED) or ""
+    found = re.search(rf"^([0-9a-f]{{40}}|[0-9a-f]{{64}}) {re.escape(name)}$", text, re.MULTILINE)
+    return found[1] if found else None
+
+
+def _settings(common: str) -> tuple[tuple[tuple[str, str], ...], bool]:
+    """(the settings that say how files compare, whether references are kept as files)."""
+    found: dict[str, str] = {}
+    files = True
+    section = ""
+    for line in (_text(common, "config", _CONFIGURATION) or "").splitlines():
+        header = _SECTION.match(line)
+        rest = line
+        if header is not None:
+            section = header[1].lower() if header[2] is None else ""
+            rest = line[header.end() :]
+        setting = _SETTING.match(rest)
+        if setting is None:
+            continue
+        key, value = setting[1].lower(), setting[2]
+        if section == "core" and key in _SETTINGS:
+            found[key] = value
+        elif section == "extensions" and key == "refstorage":
+            files = value.lower() == "files"
+    return tuple(sorted(found.items())), files

@@ -1,0 +1,63 @@
+"""What a return claims, before anybody looks at the disk: small immutable values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agentwatch.delegation.claims import Claim, Verdict
+
+__all__ = ["Assertion", "Claim", "Kind", "Limit", "Verdict"]
+
+
+class Kind(StrEnum):
+    """What is claimed of a path; a criterion and a constraint have their text in the place of the path."""
+
+    CREATED = "created"
+    MODIFIED = "modified"
+    DELIVERABLE = "deliverable"
+    EVIDENCE = "evidence"
+    ARTIFACT = "artifact"
+    REFERENCE = "reference"
+    MUST_CREATE = "must_create"
+    REQUIRED_EVIDENCE = "required_evidence"
+    CRITERION = "criterion"
+    CONSTRAINT = "constraint"
+
+    @property
+    def is_made(self) -> bool:
+        """The child says that it made this file, so it lies in the workspace and holds something."""
+        return self in _MADE
+
+
+_MADE = frozenset({Kind.CREATED, Kind.MODIFIED, Kind.DELIVERABLE, Kind.ARTIFACT, Kind.MUST_CREATE})
+
+
+class Limit(StrEnum):
+    """A constraint of a handoff that can be held against the files of an attempt."""
+
+    ONLY_MARKDOWN = "only_markdown"
+    NO_CODE = "no_code"
+    NO_FILES = "no_files"
+    ONLY_BELOW = "only_below"
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """What is claimed, before it is checked.
+
+    `lines` is a range of 1-based lines, both included. `settled` is the verdict where the text alone decides it.
+    `doubtful`: it may be no path at all, so that its absence says nothing. `unfinished`: the return does not say that
+    the work is done, so that an absence is no lie. `limit`, and `below` for ONLY_BELOW, are what a constraint demands;
+    `made` are the paths that the return claims to have made.
+    """
+
+    kind: Kind
+    path: str
+    lines: tuple[int, int] | None = None
+    settled: tuple[Verdict, str] | None = None
+    doubtful: bool = False
+    unfinished: bool = False
+    limit: Limit | None = None
+    below: str | None = None
+    made: tuple[str, ...] = ()
