@@ -41,3 +41,7 @@ def test_the_headless_faces_load_no_screen() -> None:
 
 def test_the_tree_needs_no_library_at_all() -> None:
     assert loaded("import agentwatch.delegation.tree, agentwatch.delegation.export", *HEAVY) == set()
+
+
+def test_the_screen_appears_before_the_models_of_the_contracts_are_loaded() -> None:
+    assert loaded("import agentwatch.app.run, agentwatch.monitor, agentwatch.sources.files.source", "pydantic") == set()

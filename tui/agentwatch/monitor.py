@@ -14,6 +14,7 @@ from agentwatch.delegation.observation import Checked, Observation, Tick
 from agentwatch.delegation.task import Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Checks, Inspector, Target
+from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Batch, Health
 
 SLICE_SECONDS: Final = 0.006
@@ -78,8 +79,8 @@ class Monitor:
         self._latest_seq = 0
 
     def absolute(self, relative: str) -> Path:
-        """Where a file of the workspace is on disk."""
-        return self.workspace / relative
+        """Where a file of the workspace is on disk; a path of an observation spells names that are no text."""
+        return self.workspace / to_name(relative)
 
     def content(self, version: Version) -> str | None:
         """The text that this version of a file had, None where it is not kept any more."""

@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.delegation.claims import Claim
 from agentwatch.delegation.task import Version
-from agentwatch.evidence.checker import Checker, Request
+from agentwatch.sources.files.names import to_name
+
+if TYPE_CHECKING:
+    from agentwatch.evidence.checker import Checker, Request
 
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
@@ -65,7 +68,8 @@ class Inspector:
 
     def __init__(self, workspace: Path, text_of: TextOf) -> None:
         self._root = str(workspace)
-        self._checker = Checker(workspace)
+        self._workspace = workspace
+        self._checker: Checker | None = None
         self._text_of = text_of
         self._wanted: dict[str, Target] = {}
         self._known: dict[str, _Known] = {}
@@ -95,6 +99,11 @@ class Inspector:
 
     def check(self, targets: Sequence[Target]) -> list[Checks]:
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
+        if self._checker is None:
+            # In the inspector's thread: the models of the contracts take as long to load as a screen to appear.
+            from agentwatch.evidence.checker import Checker  # noqa: PLC0415
+
+            self._checker = Checker(self._workspace)
         found: list[Checks] = []
         requests = [(target, request) for target in targets if (request := self._request(target)) is not None]
         for start in range(0, len(requests), _ROUND):
@@ -134,6 +143,8 @@ class Inspector:
                     self._emit(checks)
 
     def _request(self, target: Target) -> Request | None:
+        from agentwatch.evidence.checker import Request  # noqa: PLC0415
+
         text = self._text_of(target.returned)
         if text is None:
             return None
@@ -152,7 +163,7 @@ class Inspector:
         """The targets of which a named file looks different from when it was checked."""
         changed = []
         for path, known in list(self._known.items()):
-            if not os.path.lexists(f"{self._root}/{path}"):
+            if not os.path.lexists(f"{self._root}/{to_name(path)}"):
                 # The return itself is gone: nobody asks any more.
                 del self._known[path]
             elif known.look is None or self._look(known.watched) != known.look:

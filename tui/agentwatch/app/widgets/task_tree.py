@@ -472,10 +472,11 @@ class TaskTree(ScrollView, can_focus=True):
         self.refresh()
 
     def on_focus(self) -> None:
-        self._draw()
+        # The widget's own handlers run after these, and only they set `has_focus`.
+        self.call_next(self._draw)
 
     def on_blur(self) -> None:
-        self._draw()
+        self.call_next(self._draw)
 
     def watch_follows(self) -> None:
         self._draw()

@@ -17,7 +17,7 @@ from agentwatch.sources.files.watch import NOTHING, Changes, WatchError, why_pol
 _STEP_MS: Final = 10
 _DEBOUNCE_MS: Final = 20
 _TIMEOUT_MS: Final = 20
-"""Together a latency of about 20 ms, at a third of a percent of one core while nothing happens."""
+"""Together a latency of 17 ms, for just under one percent of a core while nothing happens: it looks every step."""
 
 
 class WatchfilesBackend:
