@@ -31,6 +31,7 @@ PICTURES: Final = (
     ("agentwatch-contrast", "agentwatch-contrast", WIDE, 119, ("n", "n")),
     ("blocked", "agentwatch-dark", WIDE, 119, ("n",)),
     ("findings", "agentwatch-dark", WIDE, 119, ("n", "n", "5")),
+    ("false-claim", "agentwatch-dark", WIDE, 119, ("/", *"docs", "enter", "4")),
     ("narrow", "agentwatch-dark", (80, 24), 119, ("n",)),
     ("narrow-details", "agentwatch-dark", (80, 24), 119, ("n", "enter")),
 )
@@ -47,7 +48,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: float
             return STARTED_AT + second
 
         settings = replace(Settings(), theme=theme, stale_after=60)
-        app = AgentwatchApp(Monitor(workspace, settings, FilesSource(workspace), clock), clock)
+        app = AgentwatchApp(Monitor(workspace, settings, FilesSource(workspace), clock, inspects=True), clock)
         async with app.run_test(size=size) as pilot:
             while app.monitor.health.mode != "live":
                 await pilot.pause(0.05)

@@ -12,6 +12,7 @@ import select
 import signal
 import struct
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,9 @@ class Terminal:
     ) -> None:
         self.command = list(command)
         self.size = (columns, lines)
-        self.environment = {**_ENVIRONMENT, **(environment or {})}
+        # Nothing that a test watches is remembered in the home directory of whoever runs it.
+        self._state = tempfile.TemporaryDirectory(prefix="agentwatch-state-", ignore_cleanup_errors=True)
+        self.environment = {**_ENVIRONMENT, "XDG_STATE_HOME": self._state.name, **(environment or {})}
         self.screen = pyte.Screen(columns, lines)
         self.written = bytearray()
         """Every byte that the command wrote to the terminal."""
@@ -67,6 +70,7 @@ class Terminal:
                 os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         self.hang_up()
+        self._state.cleanup()
 
     def press(self, keys: str) -> None:
         """Type; `\\x1b` is escape, `\\t` tab, `\\r` enter."""

@@ -180,3 +180,33 @@ def test_tree_prints_the_tree_and_its_json(workspace: Path) -> None:
     }
     assert document["tasks"][0]["task_id"] == "shop.api"
     assert document["tasks"][0]["retry"]["hint"] == "Raise the time-out."
+
+
+def test_the_log_tells_what_was_watched_after_the_files_are_gone(workspace: Path, tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    with Terminal(agentwatch(workspace), environment=environment) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        (workspace / "api.return.md").write_text(FAILED, "utf-8")
+        terminal.wait_for(r"✗ shop\.api")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+    for path in workspace.iterdir():
+        path.unlink()
+    command = agentwatch("log", "--json", workspace)
+    result = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, **environment, "PYTHONUTF8": "1"}
+    )
+    changes = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(change["task_id"], change["before"], change["after"]) for change in changes] == [
+        ("shop.api", None, "submitted"),
+        ("shop.api", "submitted", "failed"),
+    ]
+
+
+def test_a_workspace_that_was_never_watched_has_no_log(workspace: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    command = agentwatch("log", workspace)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert result.stdout == ""
+    assert "it is kept while `agentwatch` watches the workspace" in result.stderr
+    assert not (tmp_path / "state").exists()

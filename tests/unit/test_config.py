@@ -29,11 +29,12 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     pruned = ["build-*"]
     max_bytes = 4096
     poll = true
+    read_only = true
     theme = "agentwatch-light"
     editor = "vi"
     """
     assert load(written(tmp_path, text)) == Settings(
-        "lenient", 30, 2, 0.7, frozenset({"build-*"}), 4096, True, "agentwatch-light", "vi"
+        "lenient", 30, 2, 0.7, frozenset({"build-*"}), 4096, True, True, "agentwatch-light", "vi"
     )
 
 

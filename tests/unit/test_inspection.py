@@ -8,9 +8,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import pytest
+
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.files.source import FilesSource
 
@@ -43,8 +45,9 @@ def workspace_with_a_lie(root: Path) -> Path:
     return root
 
 
-def monitor_of(root: Path) -> Monitor:
-    return Monitor(root, Settings(), FilesSource(root), clock=time.time, inspects=True)
+def monitor_of(root: Path, *, keeps: bool = False, read_only: bool = False) -> Monitor:
+    settings = Settings(read_only=read_only)
+    return Monitor(root, settings, FilesSource(root), clock=time.time, inspects=True, keeps=keeps)
 
 
 async def until(updates: AsyncIterator[Update], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
@@ -101,3 +104,33 @@ def test_a_handoff_whose_checklist_has_moved_tells_no_time(tmp_path: Path) -> No
     monitor.scan()
     assert not monitor.tree.tasks["shop.api"].contradicted
     assert monitor.tree.tasks["shop.api"].started_at is None
+
+
+async def watch_a_broken_return(root: Path, *, read_only: bool) -> None:
+    (root / "api.return.md").write_text(RETURN.replace("state: SUCCESS", "state: DONE"), "utf-8")
+    monitor = monitor_of(root, keeps=True, read_only=read_only)
+    updates = monitor.updates()
+    await until(updates, monitor, lambda task: task.state is State.INVALID and bool(task.claims))
+    await updates.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_return_that_breaks_its_contract_is_written_to_errors_json_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = tmp_path / "shop"
+    root.mkdir()
+    await watch_a_broken_return(root, read_only=False)
+    await watch_a_broken_return(root, read_only=False)
+    (entry,) = json.loads((root / ".agentwatch" / "errors.json").read_text("utf-8"))["errors"]
+    assert (entry["task_id"], entry["rules"]) == ("shop.api", ["RET011"])
+    assert entry["recommendation"] == "Fix code subagent return format"
+
+
+async def test_read_only_writes_nothing_into_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = tmp_path / "shop"
+    root.mkdir()
+    await watch_a_broken_return(root, read_only=True)
+    assert [path.name for path in root.iterdir()] == ["api.return.md"]
+    assert (tmp_path / "state" / "agentwatch").is_dir()

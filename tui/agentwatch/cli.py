@@ -30,6 +30,7 @@ commands:
   agentwatch [PATH]          watch a workspace (default: this directory)
   agentwatch demo            watch a demo session, to see what it looks like
   agentwatch tree [PATH]     print the tree once, as text or --json
+  agentwatch log [PATH]      print every state change that was ever observed
   agentwatch check PATH ...  check handoffs and returns like a linter
   agentwatch rules           list the rules that are checked
 
@@ -78,12 +79,16 @@ def _watch(arguments: Sequence[str]) -> int:
     parser = _parser("", _DESCRIPTION, raw=True)
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
     parser.add_argument("--version", "-V", action="version", version=f"agentwatch {__version__}")
+    parser.add_argument("--read-only", action="store_true", help="write nothing into the workspace")
     _add_screen_options(parser)
     options = parser.parse_args(arguments)
     _require_terminal()
     workspace = _workspace(options.path)
+    from dataclasses import replace  # noqa: PLC0415
+
     settings = _settings(options)
-    return _show(workspace, settings)
+    settings = replace(settings, read_only=options.read_only or settings.read_only)
+    return _show(workspace, settings, keeps=True)
 
 
 def _demo(arguments: Sequence[str]) -> int:
@@ -118,6 +123,17 @@ def _tree(arguments: Sequence[str]) -> int:
     return print_tree(monitor, as_json=options.json, fail=options.fail)
 
 
+def _log(arguments: Sequence[str]) -> int:
+    parser = _parser("log", "Print every state change that was observed while the workspace was watched, in order.")
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    options = parser.parse_args(arguments)
+    workspace = _workspace(options.path)
+    from agentwatch.headless import print_log  # noqa: PLC0415
+
+    return print_log(workspace, as_json=options.json)
+
+
 def _check(arguments: Sequence[str]) -> int:
     parser = _parser("check", "Check handoffs and returns against their contracts.")
     parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or directories that are searched")
@@ -141,6 +157,7 @@ def _rules(arguments: Sequence[str]) -> int:
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "check": _check,
     "demo": _demo,
+    "log": _log,
     "rules": _rules,
     "tree": _tree,
 }
@@ -178,18 +195,18 @@ def _require_terminal() -> None:
         raise UsageError("the screen needs a terminal; `agentwatch tree` prints the tree without one")
 
 
-def _show(workspace: Path, settings: Settings) -> int:
+def _show(workspace: Path, settings: Settings, *, keeps: bool = False) -> int:
     from agentwatch.app.run import run as run_app  # noqa: PLC0415
 
-    return run_app(_monitor(workspace, settings))
+    return run_app(_monitor(workspace, settings, keeps=keeps))
 
 
-def _monitor(workspace: Path, settings: Settings) -> Monitor:
+def _monitor(workspace: Path, settings: Settings, *, keeps: bool = False) -> Monitor:
     from agentwatch.monitor import Monitor  # noqa: PLC0415
     from agentwatch.sources.files.source import FilesSource  # noqa: PLC0415
 
     source = FilesSource(workspace, _files_settings(settings))
-    return Monitor(workspace, settings, source, clock=time.time, inspects=True)
+    return Monitor(workspace, settings, source, clock=time.time, inspects=True, keeps=keeps)
 
 
 def _files_settings(settings: Settings) -> FilesSettings:

@@ -32,6 +32,8 @@ class Settings:
     """Larger files are not read."""
     poll: bool = False
     """Look again regularly instead of asking the system for events."""
+    read_only: bool = False
+    """Write nothing into the workspace."""
     theme: str | None = None
     editor: str | None = None
 
@@ -133,6 +135,7 @@ _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "pruned": _words,
     "max_bytes": _whole(1024),
     "poll": _flag,
+    "read_only": _flag,
     "theme": _text,
     "editor": _text,
 }

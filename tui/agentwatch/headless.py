@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.task import Task
+from agentwatch.history.log import changes, document, line
+from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean, complain, say
 
@@ -23,6 +26,20 @@ def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
     if monitor.health.mode == "degraded":
         complain(f"agentwatch: {clean(monitor.health.detail)}")
     return 1 if fail and tree.totals.needs_operator else 0
+
+
+def print_log(workspace: Path, *, as_json: bool) -> int:
+    """Print the state changes that the history of a workspace holds, one a line. Nothing is written."""
+    history = History.open_read_only(workspace)
+    if history is None:
+        complain(f"no history of {clean(str(workspace))} yet: it is kept while `agentwatch` watches the workspace")
+        return 0
+    for change in changes(history.observations()):
+        say(json.dumps(document(change)) if as_json else line(change))
+    if history.notice:
+        complain(f"agentwatch: {clean(history.notice)}")
+    history.close()
+    return 0
 
 
 def _line(task: Task, depth: int) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Checked, Observation, Tick
-from agentwatch.delegation.task import Version
+from agentwatch.delegation.task import State, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Checks, Inspector, Target
+from agentwatch.history.keeper import Keeper
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Batch, Health
 
@@ -50,7 +51,8 @@ class Update:
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents.
 
-    With `inspects`, the claims of the returns are held against the disk and git.
+    With `inspects`, the claims of the returns are held against the disk and git. With `keeps`, everything observed is
+    recorded in the history of the workspace, which lies in the user's state directory.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Monitor:
         clock: Callable[[], float],
         *,
         inspects: bool = False,
+        keeps: bool = False,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
@@ -74,6 +77,7 @@ class Monitor:
         self._source = source
         self._clock = clock
         self._inspector = Inspector(workspace, self.content) if inspects else None
+        self._keeper = Keeper(workspace, source.content, read_only=settings.read_only) if keeps else None
         self._inspected: dict[str, tuple[str, str | None]] = {}
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
@@ -98,6 +102,11 @@ class Monitor:
         def take(batch: Batch) -> None:
             self._pending.extend(batch.observations)
             self.health = batch.health
+            if self._keeper is not None:
+                if batch.observations:
+                    self._keeper.keep(batch.observations)
+                if notice := self._keeper.notice:
+                    self.health = replace(batch.health, detail=f"{batch.health.detail}; {notice}")
             arrived.set()
 
         def take_checks(checks: Sequence[Checks]) -> None:
@@ -110,6 +119,8 @@ class Monitor:
         def emit_checks(checks: Sequence[Checks]) -> None:
             loop.call_soon_threadsafe(take_checks, checks)
 
+        if self._keeper is not None:
+            self._keeper.start()
         self._source.start(emit)
         if self._inspector is not None:
             self._inspector.start(emit_checks)
@@ -130,6 +141,8 @@ class Monitor:
             if self._inspector is not None:
                 await asyncio.to_thread(self._inspector.stop)
             await asyncio.to_thread(self._source.stop)
+            if self._keeper is not None:
+                await asyncio.to_thread(self._keeper.stop)
 
     def scan(self) -> None:
         """Look at everything once, for faces that show one moment. Blocks."""
@@ -158,6 +171,9 @@ class Monitor:
         changed |= self.tree.apply(Tick(self._latest_seq, self._clock()))
         if self._inspector is not None and (targets := self._targets(changed)):
             self._inspector.want(targets)
+        if self._keeper is not None:
+            tasks = (self.tree.tasks.get(task_id) for task_id in changed)
+            self._keeper.report(task for task in tasks if task is not None and task.own_state is State.INVALID)
         return Update(frozenset(changed), self.tree.structure != structure)
 
     def _apply(self, observation: Observation) -> Update:

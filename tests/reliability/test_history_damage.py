@@ -1,0 +1,76 @@
+"""Whatever bytes of the history are broken: it opens, says nothing false of being whole, and goes on recording."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentwatch.history.store import History
+from tests.unit.history.recorded import META, Workspace, facts, meta, packet
+
+_ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "20"))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history of some pages, closed."""
+    state = tmp_path_factory.mktemp("sound") / "state"
+    workspace = Workspace()
+    history = History.open(state.parent, state)
+    for number in range(40):
+        seen = [
+            workspace.seen(META, meta("partial", f"sess_{number}", "words " * 40)),
+            workspace.seen(f"{number}.handoff.json", packet(f"task.{number}")),
+        ]
+        assert history.record(seen, workspace.text_of)
+    history.close()
+    return state
+
+
+def check(state: Path) -> None:
+    reading = History.open_read_only(state.parent, state)
+    if reading is not None:
+        reading.load()
+        reading.close()
+    history = History.open(state.parent, state)
+    history.load()
+    history.observations()
+    history.index()
+    workspace = Workspace()
+    last = workspace.seen("after.json", meta("blocked", "sess_after"))
+    assert history.record([last], workspace.text_of), history.notice
+    history.close()
+    again = History.open(state.parent, state)
+    assert facts(again.load())[-1] == ("after.json", last.digest)
+    assert again.text(last.digest) == workspace.text_of(last.digest)
+    again.close()
+
+
+def test_bytes_broken_at_many_offsets(sound: Path, tmp_path: Path) -> None:
+    dice = random.Random(7)
+    size = (sound / "history.db").stat().st_size
+    offsets = [*range(0, 200, 7), *(dice.randrange(size) for _ in range(_ROUNDS * 10))]
+    for number, offset in enumerate(offsets):
+        state = tmp_path / str(number)
+        shutil.copytree(sound, state)
+        with (state / "history.db").open("r+b") as file:
+            file.seek(offset)
+            file.write(dice.randbytes(dice.choice((1, 4, 64, 4096))))
+        check(state)
+        shutil.rmtree(state)
+
+
+def test_files_cut_off_at_many_lengths(sound: Path, tmp_path: Path) -> None:
+    dice = random.Random(8)
+    size = (sound / "history.db").stat().st_size
+    lengths = [0, 1, 16, 99, 100, 4095, 4096, *(dice.randrange(size) for _ in range(_ROUNDS * 2))]
+    for number, length in enumerate(lengths):
+        state = tmp_path / str(number)
+        shutil.copytree(sound, state)
+        os.truncate(state / "history.db", length)
+        check(state)
+        shutil.rmtree(state)

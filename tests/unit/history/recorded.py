@@ -1,0 +1,84 @@
+"""Observations with texts behind them, as a source makes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Finding
+from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.history.store import Stored
+
+META = "specs/7_api/.return-meta.json"
+
+
+class Workspace:
+    """Gives out observations with rising `seq`, one second apart, and keeps their texts."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.texts: dict[str, str] = {}
+
+    def seen(self, path: str, text: str, *findings: Finding, at: float | None = None) -> Seen:
+        self.seq += 1
+        digest = digest_of(text)
+        self.texts[digest] = text
+        reading = read_document(text, path)
+        assert reading is not None
+        at = 1_000.0 + self.seq if at is None else at
+        return Seen(self.seq, at, path, digest, reading.document, (*findings, *reading.findings), not reading.complete)
+
+    def gone(self, path: str) -> Gone:
+        self.seq += 1
+        return Gone(self.seq, 1_000.0 + self.seq, path)
+
+    def text_of(self, digest: str) -> str | None:
+        return self.texts.get(digest)
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def meta(status: str, session: str = "sess_1", summary: str = "the work", agent: str = "coder") -> str:
+    """A return as it is found on disk."""
+    fields = {
+        "status": status,
+        "summary": summary,
+        "artifacts": [],
+        "metadata": {"session_id": session, "delegation_depth": 0, "delegation_path": [agent], "agent_type": agent},
+    }
+    return json.dumps(fields)
+
+
+def packet(task_id: str, objective: str = "build it", attempt: int | None = None) -> str:
+    """A handoff."""
+    fields: dict[str, object] = {
+        "handoff_schema": "composability.handoff_packet.v1",
+        "task_id": task_id,
+        "objective": objective,
+        "evidence": [],
+        "success_criteria": [],
+        "risks": [],
+        "constraints": [],
+        "deliverables": [],
+        "dependencies": [],
+        "notes": [],
+    }
+    if attempt is not None:
+        fields["attempt"] = attempt
+    return json.dumps(fields)
+
+
+def tree_of(observations: list[Observation]) -> DelegationTree:
+    tree = DelegationTree()
+    for observation in observations:
+        tree.apply(observation)
+    return tree
+
+
+def facts(stored: list[Stored]) -> list[tuple[str, str]]:
+    """What was recorded, without times."""
+    return [(version.seen.path, version.seen.digest) for version in stored]

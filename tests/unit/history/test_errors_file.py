@@ -1,0 +1,281 @@
+"""`.agentwatch/errors.json`: once each, bounded, always JSON, and nothing that lies in its place leads anywhere."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.delegation.task import State
+from agentwatch.history import errors_file
+from agentwatch.history.errors_file import LIMIT, Failure, append, failures
+from tests.unit.history.recorded import META, Workspace, meta, packet, tree_of
+
+FAILURE = Failure(1_700_000_000.5, "coder", "checkout.api", "api.return.md", "a" * 64, ("RET004", "RET009"))
+
+
+def entries(workspace: Path) -> list[dict[str, Any]]:
+    document = json.loads((workspace / ".agentwatch" / "errors.json").read_text("ascii"))
+    assert document["schema_version"] == 1
+    found: list[dict[str, Any]] = document["errors"]
+    return found
+
+
+def names(workspace: Path) -> list[str]:
+    return sorted(file.name for file in (workspace / ".agentwatch").iterdir())
+
+
+def many(count: int) -> list[Failure]:
+    return [replace(FAILURE, task_id=f"task.{number}") for number in range(count)]
+
+
+def test_an_entry_says_who_broke_what_where_and_what_to_do(tmp_path: Path) -> None:
+    assert append(tmp_path, [FAILURE]) is None
+    assert entries(tmp_path) == [
+        {
+            "at": "2023-11-14T22:13:20+00:00",
+            "agent": "coder",
+            "task_id": "checkout.api",
+            "path": "api.return.md",
+            "digest": "a" * 64,
+            "rules": ["RET004", "RET009"],
+            "recommendation": "Fix coder subagent return format",
+        }
+    ]
+    assert names(tmp_path) == [".gitignore", "errors.json"]
+    assert (tmp_path / ".agentwatch" / ".gitignore").read_text() == "*\n"
+
+
+def test_each_failure_is_appended_once(tmp_path: Path) -> None:
+    other = replace(FAILURE, digest="b" * 64)
+    assert append(tmp_path, [FAILURE, FAILURE]) is None
+    assert append(tmp_path, [replace(FAILURE, at=5.0), other]) is None
+    written = (tmp_path / ".agentwatch" / "errors.json").stat()
+    assert append(tmp_path, [other, FAILURE]) is None
+    assert [entry["digest"][0] for entry in entries(tmp_path)] == ["a", "b"]
+    assert (tmp_path / ".agentwatch" / "errors.json").stat().st_ino == written.st_ino
+
+
+def test_nothing_is_written_where_nothing_failed(tmp_path: Path) -> None:
+    assert append(tmp_path, []) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_thousand_are_kept(tmp_path: Path) -> None:
+    assert append(tmp_path, many(LIMIT + 5)) is None
+    assert append(tmp_path, [FAILURE]) is None
+    found = entries(tmp_path)
+    assert len(found) == LIMIT
+    assert (found[0]["task_id"], found[-1]["task_id"]) == ("task.6", "checkout.api")
+
+
+def test_the_largest_entries_are_still_read_again(tmp_path: Path) -> None:
+    long = "\U0001f600" * 5_000
+    large = [Failure(0.0, long, f"{number}{long}", long, "d" * 64, tuple([long] * 4)) for number in range(LIMIT)]
+    assert append(tmp_path, large) is None
+    assert append(tmp_path, [FAILURE]) is None
+    assert names(tmp_path) == [".gitignore", "errors.json"]
+    assert entries(tmp_path)[-1]["task_id"] == "checkout.api"
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300, float("nan"), float("inf")])
+def test_a_time_of_another_world_breaks_nothing(tmp_path: Path, at: float) -> None:
+    assert append(tmp_path, [replace(FAILURE, at=at)]) is None
+    assert entries(tmp_path)[0]["at"].startswith("1970")
+
+
+def test_foreign_text_is_written_as_ascii_json(tmp_path: Path) -> None:
+    hostile = 'x"\x1b]52;c;aGk=\x07\u202e\ud800\n'
+    assert append(tmp_path, [replace(FAILURE, task_id=hostile, agent=hostile)]) is None
+    assert entries(tmp_path)[0]["task_id"] == hostile
+    assert b"\x1b" not in (tmp_path / ".agentwatch" / "errors.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"{}",
+        b'{"errors": {}}',
+        b'{"errors": [1]}',
+        b'{"errors": [{"task_id": 1, "digest": "x"}]}',
+        b'{"errors": [{"task_id": "a", "digest": "x", "more": NaN}]}',
+        b'{"errors": [{"task_id": "a", "digest": "x", "more": 1e999}]}',
+        b'{"errors": [{"task_id": "a", "digest": "x", "more": ' + b"9" * 5_000 + b"}]}",
+        b'{"errors":' + b"[" * 100_000,
+        b"\xff\xfe\x00",
+        b'{"schema_version": 1, "errors": [{"task_id": "a", "dig',
+    ],
+)
+def test_a_file_that_is_not_ours_is_set_aside_whole(tmp_path: Path, content: bytes) -> None:
+    place = tmp_path / ".agentwatch"
+    place.mkdir()
+    (place / "errors.json").write_bytes(content)
+    assert append(tmp_path, [FAILURE]) is None
+    assert len(entries(tmp_path)) == 1
+    assert (place / "errors.broken-1.json").read_bytes() == content
+
+
+def test_a_huge_file_is_set_aside_unread(tmp_path: Path) -> None:
+    place = tmp_path / ".agentwatch"
+    place.mkdir()
+    with (place / "errors.json").open("wb") as file:
+        file.truncate(100 * 1024 * 1024)
+    assert append(tmp_path, [FAILURE]) is None
+    assert len(entries(tmp_path)) == 1
+    assert (place / "errors.broken-1.json").stat().st_size == 100 * 1024 * 1024
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "directory", "full directory", "link", "dangling link", "device"])
+def test_what_is_no_file_is_set_aside_and_never_followed(tmp_path: Path, kind: str) -> None:
+    workspace, place = tmp_path / "w", tmp_path / "w" / ".agentwatch"
+    place.mkdir(parents=True)
+    outside = tmp_path / "outside.json"
+    outside.write_text('{"schema_version": 1, "errors": []}')
+    name = place / "errors.json"
+    if kind == "pipe":
+        os.mkfifo(name)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            here = os.open(place, os.O_RDONLY)
+            server.bind(f"/proc/self/fd/{here}/errors.json")
+            os.close(here)
+    elif "directory" in kind:
+        name.mkdir()
+        if kind.startswith("full"):
+            (name / "kept").write_text("x")
+    elif kind == "device":
+        name.symlink_to("/dev/zero")
+    else:
+        name.symlink_to(outside if kind == "link" else tmp_path / "nowhere.json")
+    assert append(workspace, [FAILURE]) is None
+    assert len(entries(workspace)) == 1
+    assert outside.read_text() == '{"schema_version": 1, "errors": []}'
+    assert not (tmp_path / "nowhere.json").exists()
+    assert os.path.lexists(place / "errors.broken-1.json")
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "pipe"])
+def test_a_directory_that_is_none_is_refused_in_words(tmp_path: Path, kind: str) -> None:
+    workspace, outside = tmp_path / "w", tmp_path / "outside"
+    workspace.mkdir()
+    outside.mkdir()
+    place = workspace / ".agentwatch"
+    if kind == "link":
+        place.symlink_to(outside)
+    elif kind == "file":
+        place.write_text("x")
+    else:
+        os.mkfifo(place)
+    reason = append(workspace, [FAILURE])
+    assert reason is not None
+    assert "remove it" in reason
+    assert list(outside.iterdir()) == []
+
+
+def test_a_workspace_that_is_gone_is_refused_in_words(tmp_path: Path) -> None:
+    assert "cannot be written" in (append(tmp_path / "gone", [FAILURE]) or "")
+
+
+def test_broken_files_do_not_pile_up_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors_file, "_MOST_ASIDE", 2)
+    place = tmp_path / ".agentwatch"
+    place.mkdir()
+    reasons = []
+    for _ in range(3):
+        (place / "errors.json").write_text("broken")
+        reasons.append(append(tmp_path, [FAILURE]))
+    assert reasons[:2] == [None, None]
+    assert "delete them" in (reasons[2] or "")
+    assert (place / "errors.json").read_text() == "broken"
+
+
+def test_a_gitignore_that_is_there_stays(tmp_path: Path) -> None:
+    place = tmp_path / ".agentwatch"
+    place.mkdir()
+    (place / ".gitignore").symlink_to(tmp_path / "outside")
+    assert append(tmp_path, [FAILURE]) is None
+    assert not (tmp_path / "outside").exists()
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+    place = tmp_path / ".agentwatch"
+    place.mkdir()
+    (place / ".errors.json.writing-0123").write_text("half")
+    assert append(tmp_path, [FAILURE]) is None
+    assert names(tmp_path) == [".gitignore", "errors.json"]
+
+
+def test_a_lock_that_is_never_given_back_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors_file, "_LOCK_SECONDS", 0.0)
+    place = tmp_path / ".agentwatch"
+    place.mkdir()
+    held = os.open(place, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        assert append(tmp_path, [FAILURE]) is None
+    finally:
+        os.close(held)
+    assert len(entries(tmp_path)) == 1
+
+
+def test_an_error_of_the_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert append(tmp_path, [FAILURE]) is None
+    before = entries(tmp_path)
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    reason = append(tmp_path, many(1))
+    assert "No space left" in (reason or "")
+    assert entries(tmp_path) == before
+    assert names(tmp_path) == [".gitignore", "errors.json"]
+
+
+def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    program = """
+import sys
+from pathlib import Path
+from agentwatch.history.errors_file import Failure, append
+for number in range(40):
+    reason = append(Path(sys.argv[1]), [Failure(1.0, "a", f"{sys.argv[2]}.{number}", "p", "d", ())])
+    assert reason is None, reason
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path), side]) for side in "ab"]
+    while any(writer.poll() is None for writer in writers):
+        if (tmp_path / ".agentwatch" / "errors.json").exists():
+            entries(tmp_path)
+    assert [writer.wait() for writer in writers] == [0, 0]
+    found = {entry["task_id"] for entry in entries(tmp_path)}
+    assert found == {f"{side}.{number}" for side in "ab" for number in range(40)}
+
+
+def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:
+    workspace = Workspace()
+    tree = tree_of(
+        [
+            workspace.seen("x.handoff.json", packet("x")),
+            workspace.seen("x.return.md", "## Status\nstate: SUCCESS\nsummary: done\n"),
+            workspace.seen(META, meta("implemented")),
+        ]
+    )
+    found = [failure for task in tree.tasks.values() for failure in failures(task)]
+    assert [(one.task_id, one.path) for one in found] == [("x", "x.return.md")]
+    (attempt,) = tree.tasks["x"].attempts
+    assert attempt.state is State.INVALID
+    assert attempt.returned is not None
+    assert found[0].digest == attempt.returned.digest
+    assert found[0].rules
+    assert all(rule.startswith("RET") for rule in found[0].rules)
+    assert found[0].recommendation == "Fix x subagent return format"

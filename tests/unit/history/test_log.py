@@ -1,0 +1,114 @@
+"""Every change of a state, in order, one line each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentwatch.delegation.observation import Gone, Observation, Tick
+from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.history.log import Change, Changes, changes, document, line
+from tests.unit.history.recorded import META, Workspace, meta, packet
+
+
+def states(observations: list[Observation]) -> list[tuple[str, str | None, str | None, int]]:
+    return [(one.task_id, one.before, one.after, one.attempt) for one in changes(observations)]
+
+
+def test_a_task_comes_works_ends_and_is_tried_again() -> None:
+    workspace = Workspace()
+    observations: list[Observation] = [
+        workspace.seen("x.handoff.json", packet("x")),
+        workspace.seen("x.return.md", "## Status\nstate: ERROR\nsummary: no\n"),
+        workspace.seen("x.handoff.json", packet("x", "build it otherwise")),
+    ]
+    found = states(observations)
+    assert found[0] == ("x", None, "submitted", 1)
+    assert found[1][:2] == ("x", "submitted")
+    assert found[2] == ("x", found[1][2], "submitted", 2)
+    assert [change.at for change in changes(observations)] == [one.at for one in observations]
+
+
+def test_what_changes_no_state_is_no_change() -> None:
+    workspace = Workspace()
+    observations: list[Observation] = [
+        workspace.seen("x.handoff.json", packet("x")),
+        Tick(2, 2_000.0),
+        workspace.seen("x.handoff.json", packet("x", "said better")),
+    ]
+    assert len(states(observations)) == 1
+
+
+def test_a_new_attempt_in_the_same_state_is_a_change() -> None:
+    workspace = Workspace()
+    found = states([workspace.seen(META, meta("blocked", session)) for session in ("sess_1", "sess_2")])
+    assert [one[1:] for one in found] == [(None, "blocked", 1), ("blocked", "blocked", 2)]
+
+
+def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
+    workspace = Workspace()
+    seen = workspace.seen("x.handoff.json", packet("x"))
+    tree = DelegationTree()
+    log = Changes(tree)
+    assert [one.after for one in log.after(tree.apply(seen), 1.0)] == [State.SUBMITTED]
+    gone = Gone(2, 7.0, "x.handoff.json")
+    for change in log.after(tree.apply(gone), gone.at):
+        assert (change.at, change.before, change.after) == (7.0, State.SUBMITTED, None)
+    assert log.after({"x", "never heard of"}, 8.0) == []
+
+
+def test_a_log_of_a_tree_that_stands_begins_with_what_changes_next() -> None:
+    workspace = Workspace()
+    tree = DelegationTree()
+    tree.apply(workspace.seen("x.handoff.json", packet("x")))
+    log = Changes(tree)
+    assert log.after({"x"}, 1.0) == []
+    returned = workspace.seen("x.return.md", "## Status\nstate: ERROR\nsummary: no\n")
+    assert [one.before for one in log.after(tree.apply(returned), 2.0)] == [State.SUBMITTED]
+
+
+def test_changes_of_one_moment_come_in_the_order_of_the_tasks() -> None:
+    workspace = Workspace()
+    found = states(
+        [
+            workspace.seen("p.handoff.json", packet("p")),
+            workspace.seen("p.b.handoff.json", packet("p.b")),
+            workspace.seen("p.b.return.md", "## Status\nstate: ERROR\nsummary: no\n"),
+        ]
+    )
+    assert [one[0] for one in found].index("p") < [one[0] for one in found].index("p.b")
+
+
+def test_a_line_says_when_what_and_why() -> None:
+    change = Change(1_700_000_000.0, "checkout.api", State.WORKING, State.FAILED, 2, "the return says ERROR")
+    assert line(change) == ("2023-11-14T22:13:20Z  checkout.api  working → failed  attempt 2  the return says ERROR")
+    assert line(Change(0.0, "a", None, State.SUBMITTED, 1, "")) == "1970-01-01T00:00:00Z  a  new → submitted"
+    assert line(Change(0.0, "a", State.SUBMITTED, None, 1, "")) == "1970-01-01T00:00:00Z  a  submitted → gone"
+
+
+def test_no_foreign_text_reaches_the_terminal_as_it_is() -> None:
+    hostile = "x\x1b]52;c;aGk=\x07\n\u202e[/red]"
+    shown = line(Change(0.0, hostile, None, State.FAILED, 1, hostile))
+    assert shown.isprintable()
+    assert len(shown.splitlines()) == 1
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300, float("nan"), float("inf")])
+def test_a_time_of_another_world_is_left_out(at: float) -> None:
+    change = Change(at, "a", None, State.FAILED, 1, "")
+    assert line(change).startswith("- ")
+    assert document(change)["at"] is None
+
+
+def test_the_document_is_json_with_the_texts_as_they_were_written() -> None:
+    change = Change(0.0, "x\x1b", None, State.FAILED, 3, "why")
+    assert json.loads(json.dumps(document(change))) == {
+        "at": "1970-01-01T00:00:00Z",
+        "task_id": "x\x1b",
+        "before": None,
+        "after": "failed",
+        "attempt": 3,
+        "reason": "why",
+    }

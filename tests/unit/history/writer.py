@@ -1,0 +1,35 @@
+"""A program that records versions without end and says on standard output what is on disk: to be killed.
+
+Arguments: the state directory, a number that makes its documents its own, and how many observations make a batch.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from pathlib import Path
+
+from agentwatch.delegation.observation import Gone, Observation
+from agentwatch.history.store import History
+from tests.unit.history.recorded import Workspace, meta
+
+
+def main(state: Path, name: str, batch: int) -> None:
+    history = History.open(state.parent, state, limit=512 * 1024)
+    workspace = Workspace()
+    for number in count():
+        observations: list[Observation] = []
+        for step in range(batch):
+            path = f"{name}/{number % 7}-{step}.json"
+            observations.append(workspace.seen(path, meta("partial", f"sess_{name}_{number}_{step}")))
+        if number % 5 == 4:
+            observations.append(workspace.gone(f"{name}/{number % 7}-0.json"))
+        if not history.record(observations, workspace.text_of):
+            sys.exit(f"not recorded: {history.notice}")
+        digests = [one.digest for one in observations if not isinstance(one, Gone)]
+        sys.stdout.write(" ".join(digests) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,1 @@
+"""Every handoff and return ever observed: it outlives rewrites, deletes and restarts."""

@@ -1,0 +1,71 @@
+"""Records what a running monitor observes, in a thread of its own: the disk is never waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.task import Task
+from agentwatch.history.errors_file import Failure, append, failures
+from agentwatch.history.store import History
+
+
+class Keeper:
+    """The history of one workspace while it is watched, from `start` to `stop`.
+
+    `text_of` gives the text of a digest, None where it is lost; any thread may call it. With `read_only`, nothing is
+    written into the workspace: the history is the user's, but errors.json lies there.
+    """
+
+    def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
+        self._workspace = workspace
+        self._read_only = read_only
+        self._failed: set[Failure] = set()
+        self._trouble: str | None = None
+        self._text_of = text_of
+        self._history: History | None = None
+        # One thread, so that everything is recorded in its order.
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="agentwatch-history")
+
+    @property
+    def notice(self) -> str | None:
+        """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
+        return (self._history.notice if self._history is not None else None) or self._trouble
+
+    def start(self) -> None:
+        """Open the history, soon."""
+        self._worker.submit(self._open)
+
+    def keep(self, observations: Sequence[Observation]) -> None:
+        """Record these, in the order of the calls."""
+        self._worker.submit(self._record, observations)
+
+    def report(self, tasks: Iterable[Task]) -> None:
+        """Append the returns of these tasks that break their contract to errors.json, each once."""
+        if self._read_only:
+            return
+        new = [failure for task in tasks for failure in failures(task) if failure not in self._failed]
+        if new:
+            self._failed.update(new)
+            self._worker.submit(self._append, new)
+
+    def stop(self) -> None:
+        """Record what was given, and give the file back. Blocks."""
+        self._worker.submit(self._close)
+        self._worker.shutdown()
+
+    def _open(self) -> None:
+        self._history = History.open(self._workspace)
+
+    def _record(self, observations: Sequence[Observation]) -> None:
+        if self._history is not None:
+            self._history.record(observations, self._text_of)
+
+    def _append(self, new: Sequence[Failure]) -> None:
+        self._trouble = append(self._workspace, new)
+
+    def _close(self) -> None:
+        if self._history is not None:
+            self._history.close()

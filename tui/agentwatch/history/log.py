@@ -1,0 +1,105 @@
+"""The state changes of a session in their order, for `agentwatch log`: derived from observations, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, TypedDict
+
+from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.text import clean
+
+_ID: Final = 80
+_REASON: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A task came (`before` is None), went (`after` is None), or changed its state or its attempt.
+
+    `at` is the time of the observation that showed it, in seconds since the epoch. `attempt` is the number of the
+    latest attempt. `task_id` and `reason` are foreign and unsanitised.
+    """
+
+    at: float
+    task_id: str
+    before: State | None
+    after: State | None
+    attempt: int
+    reason: str
+
+
+class ChangeDocument(TypedDict):
+    """One line of `agentwatch log --json`. `at` is ISO 8601 in UTC, null where it is no time of this world."""
+
+    at: str | None
+    task_id: str
+    before: str | None
+    after: str | None
+    attempt: int
+    reason: str
+
+
+class Changes:
+    """What has changed in a tree that somebody else applies observations to."""
+
+    def __init__(self, tree: DelegationTree) -> None:
+        self._tree = tree
+        self._known = {task.task_id: (task.state, task.attempt) for task in tree.tasks.values()}
+
+    def after(self, changed: Iterable[str], at: float) -> list[Change]:
+        """The changes of these tasks since the call before, those first seen first."""
+        tasks = self._tree.tasks
+        found: list[Change] = []
+        for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
+            known = self._known.get(task_id)
+            task = tasks.get(task_id)
+            if task is None:
+                if known is not None:
+                    del self._known[task_id]
+                    found.append(Change(at, task_id, known[0], None, known[1], "no file speaks of it any more"))
+                continue
+            now = task.state, task.attempt
+            if now != known:
+                self._known[task_id] = now
+                found.append(Change(at, task_id, known[0] if known else None, task.state, task.attempt, task.why))
+        return found
+
+
+def changes(observations: Iterable[Observation], tree: DelegationTree | None = None) -> Iterator[Change]:
+    """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
+    tree = DelegationTree() if tree is None else tree
+    seen = Changes(tree)
+    for observation in observations:
+        yield from seen.after(tree.apply(observation), observation.at)
+
+
+def line(change: Change) -> str:
+    """One line, safe to print."""
+    before = change.before or "new"
+    after = change.after or "gone"
+    number = f"  attempt {change.attempt}" if change.attempt > 1 else ""
+    reason = f"  {clean(change.reason, _REASON)}" if change.reason else ""
+    return f"{_time(change.at) or '-':<20}  {clean(change.task_id, _ID)}  {before} → {after}{number}{reason}"
+
+
+def document(change: Change) -> ChangeDocument:
+    """The change for programs; the texts are as they were written."""
+    return {
+        "at": _time(change.at),
+        "task_id": change.task_id,
+        "before": change.before.value if change.before else None,
+        "after": change.after.value if change.after else None,
+        "attempt": change.attempt,
+        "reason": change.reason,
+    }
+
+
+def _time(at: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return None

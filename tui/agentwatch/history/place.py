@@ -1,0 +1,29 @@
+"""Where agentwatch keeps what it knows of a workspace: a directory of the user's, never inside the workspace."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]+")
+_LONGEST: Final = 40
+
+
+def workspace_id(workspace: Path) -> str:
+    """A name for people and 16 hex digits of the sha256 of the real path, `shop-3f9ac04e11d25b60`."""
+    real = os.path.realpath(workspace)
+    words = _NOT_IN_NAMES.sub("-", os.path.basename(real).lower())[:_LONGEST].strip("-")  # noqa: PTH119  may be no text
+    return f"{words or 'workspace'}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
+
+
+def state_directory(workspace: Path, environment: Mapping[str, str] | None = None) -> Path:
+    """`$XDG_STATE_HOME/agentwatch/<workspace id>`, else below `~/.local/state`. Nothing is created."""
+    environment = os.environ if environment is None else environment
+    base = environment.get("XDG_STATE_HOME") or ""
+    # The specification says that a relative path in it is to be ignored.
+    root = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state"
+    return root / "agentwatch" / workspace_id(workspace)

@@ -1,0 +1,130 @@
+"""Reading a history without writing a byte beside it: for `agentwatch tree`, which may run at any time.
+
+SQLite's `mode=ro` alone is not enough: to read a file with a write-ahead log it makes `-wal` and `-shm`. So:
+
+no log beside it            `immutable=1`: no lock, no file. Whoever reads checks afterwards that nothing was written
+                            meanwhile, and reads again if so.
+log and shared memory       `mode=ro` with `readonly_shm=1`: the shared memory of the program that runs is used, or
+                            private memory where its program has died; none is made.
+rollback journal, unused    `mode=ro`, which makes no file then.
+anything left by a crash    a copy in a temporary directory: nobody has it open.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from agentwatch.history.database import NAME, UnusableError, configure, examine, is_damage
+from agentwatch.history.schema import SCHEMA_VERSION
+
+_BUSY_MS: Final = 1_000
+_WAL_FORMAT: Final = 2
+"""Bytes 18 and 19 of a file whose journal is a write-ahead log."""
+
+Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """A connection that only reads. `signature` is that of the files if they are read without a lock, else None."""
+
+    path: Path
+    connection: sqlite3.Connection
+    signature: Signature | None
+    copy: tempfile.TemporaryDirectory[str] | None = field(default=None)
+
+    @property
+    def is_torn(self) -> bool:
+        """Somebody wrote while it was read without a lock: what was read may not fit together."""
+        return self.signature is not None and self.signature != _signature(self.path)
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.connection.close()
+        if self.copy is not None:
+            self.copy.cleanup()
+
+
+def open_snapshot(directory: Path) -> Snapshot | None:
+    """Open the history of a state directory for reading, None where there is none. Raises UnusableError."""
+    path = directory / NAME
+    if not path.is_file():
+        return None
+    try:
+        return _open(path)
+    except (sqlite3.Error, OSError) as error:
+        raise UnusableError(f"the history cannot be read: {path}: {error}") from error
+
+
+def _open(path: Path) -> Snapshot:
+    signature = _signature(path)
+    with path.open("rb") as file:
+        header = file.read(20)
+    has_log = header[18:20] == bytes((_WAL_FORMAT, _WAL_FORMAT))
+    log, memory, journal = (_exists(path, suffix) for suffix in ("-wal", "-shm", "-journal"))
+    if not has_log:
+        try:
+            return _checked(Snapshot(path, _connect(path, "mode=ro"), None))
+        except sqlite3.Error as error:
+            if not journal or is_damage(error):
+                raise
+    elif not log:
+        return _checked(Snapshot(path, _connect(path, "mode=ro&immutable=1"), signature))
+    elif memory:
+        return _checked(Snapshot(path, _connect(path, "mode=ro&readonly_shm=1"), None))
+    return _copied(path)
+
+
+def _copied(path: Path) -> Snapshot:
+    directory = tempfile.TemporaryDirectory(prefix="agentwatch-")
+    try:
+        copy = Path(directory.name) / NAME
+        for suffix in ("", "-wal", "-journal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        return _checked(Snapshot(path, sqlite3.connect(copy, check_same_thread=False), None, directory))
+    except (sqlite3.Error, OSError, UnusableError):
+        directory.cleanup()
+        raise
+
+
+def _checked(snapshot: Snapshot) -> Snapshot:
+    try:
+        configure(snapshot.connection, _BUSY_MS)
+        version = examine(snapshot.connection)
+        if version > SCHEMA_VERSION:
+            raise UnusableError(f"{snapshot.path} was written by a newer agentwatch; update this one")  # noqa: TRY301
+    except (sqlite3.Error, UnusableError):
+        snapshot.close()
+        raise
+    return snapshot
+
+
+def _connect(path: Path, options: str) -> sqlite3.Connection:
+    address = f"file:{quote(os.fsencode(path.absolute()))}?{options}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+
+
+def _exists(path: Path, suffix: str) -> bool:
+    return os.path.exists(f"{path}{suffix}")  # noqa: PTH110
+
+
+def _signature(path: Path) -> Signature:
+    """Size, mtime and inode of the file and its log. Only a checkpoint changes the file while there is a log."""
+    found: list[tuple[int, int, int] | None] = []
+    for suffix in ("", "-wal"):
+        try:
+            status = os.stat(f"{path}{suffix}")  # noqa: PTH116
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_size, status.st_mtime_ns, status.st_ino))
+    return tuple(found)

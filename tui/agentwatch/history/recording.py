@@ -1,0 +1,177 @@
+"""One process's observations written down in order, and those of another process on the same workspace recognised.
+
+Each process knows, for each file, the row that it holds to be current. A row that another process wrote after it and
+that says the same is adopted instead of written again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.history.outline import outline_of, pack
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """What told, when a file was last read, that it has not changed since. `digest` is of what was read then.
+
+    The ctime is in it because nobody can set it: a rewrite of the same size that restores the mtime is noticed. Do
+    not index a file that changed so shortly before it was read that the next change may not show in its times.
+    """
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One observation, ready to be written. `digest` is None where the file is gone."""
+
+    ordinal: int
+    at: float
+    path: str
+    digest: str | None
+    outline: str | None = None
+    packed: bytes | None = None
+
+
+class Recorder:
+    """The writing side of one process. A `Note` may be written any number of times: it becomes one row."""
+
+    def __init__(self) -> None:
+        self._run: Final = secrets.token_hex(8)
+        self._ordinal = 0
+        self._start = 0
+        self._current: dict[str, int] = {}
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        """Begin with a history that was just opened: what is in it now is what came before. Raises sqlite3.Error."""
+        row = connection.execute("SELECT max(id) FROM observations").fetchone()
+        self._start = row[0] or 0
+        self._current = {}
+
+    def notes(self, observations: Iterable[Observation], text_of: Callable[[str], str | None]) -> list[Note]:
+        """Observations ready to be written; those that say nothing of a file's content are left out."""
+        notes = []
+        for observation in observations:
+            if not isinstance(observation, Seen | Gone):
+                continue
+            self._ordinal += 1
+            if isinstance(observation, Gone):
+                notes.append(Note(self._ordinal, observation.at, observation.path, None))
+                continue
+            text = text_of(observation.digest)
+            outline = outline_of(observation)
+            packed = None if text is None else pack(text)
+            notes.append(Note(self._ordinal, observation.at, observation.path, observation.digest, outline, packed))
+        return notes
+
+    def write(
+        self, connection: sqlite3.Connection, notes: Sequence[Note], entries: Mapping[str, IndexEntry | None]
+    ) -> int:
+        """Write in one transaction. Returns the bytes of the texts that are new. Raises sqlite3.Error."""
+        current = dict[str, int]()
+        added = 0
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for note in notes:
+                added += self._write(connection, note, current)
+            _index(connection, notes, entries)
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._current |= current
+        return added
+
+    def _write(self, connection: sqlite3.Connection, note: Note, current: dict[str, int]) -> int:
+        known = current.get(note.path) or self._current.get(note.path) or self._known(connection, note.path)
+        if note.digest == self._digest(connection, known):
+            return 0
+        same = self._adopt(connection, note, max(known or 0, self._start))
+        if same is not None:
+            current[note.path] = same
+            return 0
+        written = connection.execute(
+            "INSERT OR IGNORE INTO observations (run, ordinal, at, path, digest, outline) VALUES (?, ?, ?, ?, ?, ?)",
+            (self._run, note.ordinal, note.at, note.path, note.digest, note.outline),
+        )
+        row = connection.execute(
+            "SELECT id FROM observations WHERE run = ? AND ordinal = ?", (self._run, note.ordinal)
+        ).fetchone()
+        if row is not None:
+            current[note.path] = row[0]
+        if not written.rowcount:
+            return 0
+        _forget_many(connection, note.path)
+        if note.packed is None:
+            return 0
+        text = connection.execute(
+            "INSERT OR IGNORE INTO texts (digest, packed) VALUES (?, ?)", (note.digest, note.packed)
+        )
+        return len(note.packed) if text.rowcount else 0
+
+    def _known(self, connection: sqlite3.Connection, path: str) -> int | None:
+        row = connection.execute(
+            "SELECT max(id) FROM observations WHERE path = ? AND id <= ?", (path, self._start)
+        ).fetchone()
+        known: int | None = row[0]
+        return known
+
+    def _digest(self, connection: sqlite3.Connection, row_id: int | None) -> str | None:
+        """The content of a row; None where the file is gone, or was never there."""
+        if row_id is None:
+            return None
+        row = connection.execute("SELECT digest FROM observations WHERE id = ?", (row_id,)).fetchone()
+        return None if row is None else row[0]
+
+    def _adopt(self, connection: sqlite3.Connection, note: Note, after: int) -> int | None:
+        row = connection.execute(
+            "SELECT id FROM observations WHERE path = ? AND id > ? AND run <> ? AND digest IS ?"
+            " AND (digest IS NULL OR at = ?) ORDER BY id LIMIT 1",
+            (note.path, after, self._run, note.digest, note.at),
+        ).fetchone()
+        return None if row is None else row[0]
+
+
+def _index(connection: sqlite3.Connection, notes: Sequence[Note], entries: Mapping[str, IndexEntry | None]) -> None:
+    gone = [note.path for note in notes if note.digest is None] + [path for path, entry in entries.items() if not entry]
+    connection.executemany("DELETE FROM files WHERE path = ?", [(path,) for path in gone])
+    connection.executemany(
+        "INSERT OR REPLACE INTO files (path, mtime_ns, ctime_ns, size, inode, digest) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (path, entry.mtime_ns, entry.ctime_ns, entry.size, _signed(entry.inode), entry.digest)
+            for path, entry in entries.items()
+            if entry is not None
+        ],
+    )
+
+
+def _signed(inode: int) -> int:
+    """SQLite's integers are signed; some file systems use all 64 bits."""
+    return inode - (1 << 64) if inode >= 1 << 63 else inode
+
+
+def _forget_many(connection: sqlite3.Connection, path: str) -> None:
+    """Keep as many rows of one file as the tree remembers: the first, which says when it began, and the last ones."""
+    rows = connection.execute("SELECT count(*) FROM observations WHERE path = ?", (path,)).fetchone()[0]
+    if rows <= MAX_VERSIONS:
+        return
+    row_id, digest = connection.execute(
+        "SELECT id, digest FROM observations WHERE path = ? ORDER BY id LIMIT 1 OFFSET 1", (path,)
+    ).fetchone()
+    connection.execute("DELETE FROM observations WHERE id = ?", (row_id,))
+    connection.execute(
+        "DELETE FROM texts WHERE digest = ? AND NOT EXISTS (SELECT 1 FROM observations WHERE digest = ?)",
+        (digest, digest),
+    )
