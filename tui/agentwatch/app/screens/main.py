@@ -45,7 +45,7 @@ class MainScreen(Screen[None]):
     MainScreen #body { height: 1fr; }
     MainScreen #left { width: 1fr; height: 1fr; }
     MainScreen DetailsPane { display: none; }
-    MainScreen.-wide #left { width: 9fr; padding-top: 1; }
+    MainScreen.-wide #left { width: 10fr; padding-top: 1; }
     MainScreen.-wide DetailsPane {
         display: block; width: 10fr; height: 1fr; padding: 1 1 0 1;
         border-left: solid $line;

@@ -42,8 +42,11 @@ class Columns:
             return cls(width, note=9, state=0, agent=0, elapsed=0)
         if width < 56:
             return cls(width, note=13, state=0, agent=0, elapsed=4)
+        if width < 62:
+            return cls(width, note=13, state=0, agent=12, elapsed=4)
         if width < 76:
-            return cls(width, note=13, state=0, agent=12 if width < 62 else 14, elapsed=4)
+            # The tree beside the details on a terminal of 140 columns: the word before the whole name of the agent.
+            return cls(width, note=13, state=10, agent=11, elapsed=4)
         if width < 110:
             return cls(width, note=13, state=12, agent=13, elapsed=4)
         return cls(width, note=14, state=12, agent=20, elapsed=4)
@@ -155,7 +158,7 @@ def _title(task: Task, room: int, style: Style, palette: Palette) -> list[tuple[
     attempts = ""
     if task.attempt > 1:
         attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}"
-    if room < 12 + len(attempts):
+    if room < min(cell_len(shown(task.title)), 12) + len(attempts):
         attempts = ""
     title = clip(shown(task.title), max(room - len(attempts), 1))
     rest = room - cell_len(title)
