@@ -26,6 +26,8 @@ def contract_of(text: str, name: str) -> Contract | None:
         (text_of(PACKET), "anything.json", Contract.HANDOFF_PACKET),
         (text_of(PACKET), "x.handoff.json", Contract.HANDOFF_PACKET),
         (text_of(drop("handoff_schema")(PACKET)), "anything.json", Contract.HANDOFF_PACKET),
+        (text_of(PACKET), "schema.handoff.json", Contract.HANDOFF_PACKET),
+        (text_of(PACKET), "handoffs/checkout.schema.json", Contract.HANDOFF_PACKET),
         (text_of({"task_id": "a", "objective": "Do."}), "x.handoff.json", Contract.HANDOFF_PACKET),
         (text_of({"objective": "Do.", "risks": []}), "handoffs/x.json", Contract.HANDOFF_PACKET),
         (FENCED_PACKET, "notes.md", Contract.HANDOFF_PACKET),

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Document
     from agentwatch.contracts.validation import Contracted
 
-_SCHEMA_FILE: Final = re.compile(r"schema[^/]*\.json\Z", re.IGNORECASE)
+# The schema of a contract, not a document about a task that happens to be called `schema`.
+_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", re.IGNORECASE)
 
 
 class Opened(NamedTuple):
