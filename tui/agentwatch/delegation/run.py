@@ -1,0 +1,77 @@
+"""Runs: executions of tasks as the session stores of agent programs show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agentwatch.contracts.shapes import Reading, Todo
+
+
+class RunState(StrEnum):
+    """What the store says of a run. Killed sessions leave `working` behind: silence tells, not the store."""
+
+    SUBMITTED = "submitted"
+    """Asked for; no sign of life of its own."""
+    WORKING = "working"
+    ENDED = "ended"
+    """It came to its end by itself; whether its return is any good is another question."""
+    FAILED = "failed"
+    """It ended by a technical failure, was refused before it began, or was left behind unfinished."""
+    CANCELED = "canceled"
+    """A human aborted it. What it had said by then is no return."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex.
+
+    `at` is in seconds since the epoch. `reading` is what the contracts find in it, None where it follows none.
+    `opening` is its first line that is not empty, of at most 200 characters, for where the whole text has no room.
+    """
+
+    at: float
+    digest: str
+    opening: str
+    reading: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a task in a session of its own. A source emits the whole run again whenever it has changed.
+
+    `source` is the name of the source, `session_id` the program's own id: of the session, of the agent inside it, or
+    of the call that was refused before a session existed. `parent_session` is the id of the run that asked for this
+    one, None for a session that a human began. `link` says in a few words by what the parent is known.
+    `place` is the absolute path of the file or database that shows it.
+
+    `prompt` is what the parent gave; None where it is not to be had, `prompt_missing` says why ("encrypted by Codex").
+    `said` is the last whole text of the child once it has ended, `earlier` those of the rounds before in the same
+    session, oldest first. `reason` is why the run failed or was cancelled, in the program's words.
+
+    Times are seconds since the epoch; `updated_at` is the last sign of life, `process_gone` whether the program that
+    ran it is known to be gone (None: not known). Texts are foreign and unsanitised.
+    """
+
+    source: str
+    session_id: str
+    parent_session: str | None
+    state: RunState
+    place: str
+    started_at: float
+    updated_at: float
+    ended_at: float | None = None
+    link: str = ""
+    reason: str = ""
+    title: str | None = None
+    agent: str | None = None
+    mode: str | None = None
+    model: str | None = None
+    prompt: Message | None = None
+    prompt_missing: str = ""
+    said: Message | None = None
+    earlier: tuple[Message, ...] = ()
+    todos: tuple[Todo, ...] | None = None
+    tokens: int | None = None
+    background: bool = False
+    process_gone: bool | None = None

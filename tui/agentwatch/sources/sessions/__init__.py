@@ -1,0 +1,1 @@
+"""The agents' own session stores as sources."""

@@ -1,0 +1,88 @@
+"""What every reader of a session store gives: the one small protocol behind all session sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Protocol
+
+from agentwatch.contracts.reading import read_document
+from agentwatch.delegation.run import Message, Run
+
+_OPENING: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A run as it is now, None where the store no longer has it. `key` names the run in the store, for ever."""
+
+    key: str
+    run: Run | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A store, or a part of one, that was looked at: for `agentwatch sources`.
+
+    `skipped` says in one sentence why something is not read, "" where all is. Paths and texts are foreign.
+    """
+
+    source: str
+    place: str
+    sessions: int
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the first look has come, in bytes; equal once all has been read."""
+
+    done: int
+    total: int
+
+
+class SessionReader(Protocol):
+    """Reads the sessions of one workspace out of one program's store, and never writes there.
+
+    One thread calls it. Nothing here raises for what a store holds: what cannot be read is told in `trouble`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the source: `claude-code`."""
+
+    @property
+    def trouble(self) -> str | None:
+        """One sentence for the health line, None where all that should be readable is read."""
+
+    def read(self, seconds: float) -> Sequence[Change]:
+        """What has changed since the call before, working for about so many seconds at most.
+
+        The last states of runs only: a run that changed twice is given once. Whether there is more to read at once
+        is told by `progress`.
+        """
+
+    @property
+    def progress(self) -> Progress:
+        """How far the reading has come."""
+
+    def places(self) -> Sequence[Path]:
+        """Directories in which changes are to be expected now; the caller watches them to call `read` sooner."""
+
+    def text(self, digest: str) -> str | None:
+        """A text handed over or back, by its digest; None where it is not to be had any more. Any thread may call."""
+
+    def found(self) -> Sequence[Found]:
+        """What was found, and what was skipped and why."""
+
+    def close(self) -> None:
+        """Give back what is open."""
+
+
+def message(text: str, at: float, *, key: str) -> Message:
+    """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
+    opening = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_OPENING]
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Message(at, digest, opening, read_document(text, key, embedded=True))
