@@ -17,7 +17,8 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.delegation.claims import Change, Claim
+from agentwatch.delegation.observation import Checked, Gone, Observation, Seen, Unreadable
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Batch, Health
 
@@ -32,6 +33,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.observations: list[Observation] = []
+        self.digests: dict[str, str] = {}
+        """The digest of each file's last content."""
         self._seq = 0
 
     def _next(self) -> int:
@@ -40,6 +43,7 @@ class Scene:
 
     def _see(self, path: str, document: Handoff | Return, ago: float, findings: Iterable[Finding] = ()) -> None:
         digest = sha256(f"{path}{document}".encode("utf-8", "surrogatepass")).hexdigest()
+        self.digests[path] = digest
         self.observations.append(Seen(self._next(), NOW - ago, path, digest, document, tuple(findings)))
 
     def handoff(
@@ -51,11 +55,12 @@ class Scene:
         attempt: int | None = None,
         done: str = "",
         parent: str | None = None,
+        mode: str | None = None,
     ) -> None:
         """A packet. `done` is the checklist in the letters x, - and a blank: `xx- `."""
         marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
         todos = tuple(Todo(f"step {n}", marks[mark], None, 20 + n) for n, mark in enumerate(done)) if done else None
-        packet = Handoff(task_id, objective, parent_task_id=parent, attempt=attempt, todos=todos)
+        packet = Handoff(task_id, objective, parent_task_id=parent, attempt=attempt, todos=todos, mode=mode)
         self._see(f"handoffs/{task_id}{attempt or ''}.handoff.md", packet, ago)
 
     def returned(
@@ -73,6 +78,7 @@ class Scene:
         code: str | None = None,
         invalid: bool = False,
         created: tuple[str, ...] = (),
+        limits: tuple[str, ...] = (),
     ) -> None:
         """A return."""
         words = {
@@ -82,10 +88,15 @@ class Scene:
         document = Return(
             Contract.RETURN_FORMAT, words[outcome], outcome, task_id=task_id, attempt=attempt, agent=agent,
             summary=summary, blockers=blockers, retry_recommended=retry, retry_hint=hint, error_code=code,
-            model="openai/gpt-5.2", mode="code", files_created=created,
+            model="openai/gpt-5.2", mode="code", files_created=created, limitations=limits,
         )  # fmt: skip
         findings = [Finding("RET004", Severity.ERROR, "state is missing: write SUCCESS, PARTIAL or ERROR", 3)]
         self._see(f"returns/{task_id}{attempt or ''}.return.md", document, ago, findings if invalid else ())
+
+    def checked(self, path: str, *claims: Claim, changed: dict[str, float] | None = None) -> None:
+        """What was found about the last content of a return; `changed` are files and how long ago they were written."""
+        changes = None if changed is None else tuple(Change(name, NOW - ago) for name, ago in changed.items())
+        self.observations.append(Checked(self._next(), NOW, path, self.digests[path], claims, changes))
 
     def gone(self, path: str) -> None:
         """A file that is no longer there."""
@@ -108,6 +119,8 @@ class ToldSource:
 
     def __init__(self, first: Iterable[Observation] = (), health: Health = LIVE) -> None:
         self.health = health
+        self.texts: dict[str, str] = {}
+        """The texts of some documents, by digest."""
         self._first = tuple(first)
         self._emit: Callable[[Batch], None] | None = None
 
@@ -119,7 +132,7 @@ class ToldSource:
         self._emit = None
 
     def content(self, digest: str) -> str | None:
-        return f"# Text of {digest[:8]}\n"
+        return self.texts.get(digest, f"# Text of {digest[:8]}\n")
 
     def push(self, observations: Iterable[Observation] = (), health: Health | None = None) -> None:
         """See more."""
@@ -173,4 +186,17 @@ def shop() -> Scene:
     scene.returned("checkout.release", Outcome.FAILED, agent="code", ago=200, attempt=1, retry=True)
     scene.handoff("checkout.release", "Prepare the release", ago=100, attempt=2, done="x-   ")
     scene.returned("checkout.release", Outcome.WORKING, agent="code", ago=10, attempt=2)
+    return scene
+
+
+def two_days() -> Scene:
+    """Work on two days, and a task that waits since the first."""
+    scene = Scene()
+    day = 86_400.0
+    scene.handoff("plan", ago=2 * day)
+    scene.returned("plan", ago=2 * day - 1_200)
+    scene.handoff("audit", ago=2 * day - 1_200)
+    scene.returned("audit", Outcome.BLOCKED, ago=2 * day - 2_400, blockers=("Who?",))
+    scene.handoff("build", ago=1_000)
+    scene.returned("build", Outcome.WORKING, ago=5)
     return scene

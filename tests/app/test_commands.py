@@ -6,18 +6,23 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.app.scenes import NOW
 from tests.app.stage import Stage, stage
 from textual.binding import Binding
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.commands import COMMANDS, Home, Place, bindings, footer_commands
 from agentwatch.app.screens.help import HelpScreen, help_text
+from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.notices import NoticesScreen
 from agentwatch.app.screens.task import TaskScreen
+from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.app.widgets.timeline.chart import TimelineChart
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import State
 
 API = "checkout.implement.api"
@@ -119,6 +124,88 @@ async def _(s: Stage, key: str) -> None:
     assert not s.tree.follows
 
 
+@case("timeline")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    assert isinstance(s.app.screen, TimelineScreen)
+    await s.press(key)
+    assert isinstance(s.app.screen, MainScreen)
+
+
+async def chart_of(s: Stage, *keys: str) -> TimelineChart:
+    """The timeline's chart after these keys."""
+    await s.press("t", *keys)
+    assert isinstance(s.app.screen, TimelineScreen)
+    return s.app.screen.chart
+
+
+@case("timeline.open")
+async def _(s: Stage, key: str) -> None:
+    await chart_of(s, "j")
+    await s.press(key)
+    assert isinstance(s.app.screen, MainScreen)
+    assert s.cursor == "checkout.plan"
+
+
+@case("timeline.in")
+async def _(s: Stage, key: str) -> None:
+    chart = await chart_of(s)
+    before = chart.picture[0].axis.scale
+    await s.press(key)
+    assert chart.picture[0].axis.scale < before
+
+
+@case("timeline.out")
+async def _(s: Stage, key: str) -> None:
+    chart = await chart_of(s, "+", "+")
+    before = chart.picture[0].axis.scale
+    await s.press(key)
+    assert chart.picture[0].axis.scale > before
+
+
+@case("timeline.fit")
+async def _(s: Stage, key: str) -> None:
+    chart = await chart_of(s, "+", "+", key)
+    assert chart.is_fitted
+
+
+@case("timeline.now")
+async def _(s: Stage, key: str) -> None:
+    chart = await chart_of(s, "+", "+", "+", "+", "h", "h", "h", "h", "h", "h")
+    assert not chart.follows_present
+    await s.press(key)
+    assert chart.follows_present
+
+
+@case("timeline.show")
+async def _(s: Stage, key: str) -> None:
+    chart = await chart_of(s, "j", key)
+    assert not chart.is_fitted
+    assert chart.picture[0].x(NOW - 800) < chart.size.width / 4
+
+
+@case("timeline.earlier")
+async def _(s: Stage, key: str) -> None:
+    chart = await chart_of(s, "+", "+", "+")
+    before = chart.picture[0].left
+    await s.press(key)
+    assert chart.picture[0].left < before
+
+
+@case("timeline.later")
+async def _(s: Stage, key: str) -> None:
+    chart = await chart_of(s, "+", "+", "+", "h", "h")
+    before = chart.picture[0].left
+    await s.press(key)
+    assert chart.picture[0].left > before
+
+
+@case("timeline.idle")
+async def _(s: Stage, key: str) -> None:
+    chart = await chart_of(s, key)
+    assert not chart.folds_idle
+
+
 @case("fold")
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
@@ -143,6 +230,52 @@ async def _(s: Stage, key: str) -> None:
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
     assert s.details.active == TABS[int(key) - 1][0]
+
+
+async def at_a_claim(s: Stage) -> None:
+    s.scene.checked("returns/checkout.review.return.md", Claim("created", "a.md", Verdict.VERIFIED, "", None, "a.md"))
+    s.source.push(s.scene.take())
+    await s.until(lambda: s.app.monitor.tree.tasks["checkout.review"].claims)
+    s.tree.select("checkout.review")
+    await s.press("4", "tab")
+    await s.until(lambda: "inspect" in s.details.offered)
+
+
+@case("inspect")
+async def _(s: Stage, key: str) -> None:
+    await at_a_claim(s)
+    await s.press(key)
+    assert isinstance(s.app.screen, InspectScreen)
+
+
+@case("inspect.switch")
+async def _(s: Stage, key: str) -> None:
+    await at_a_claim(s)
+    await s.press("enter", key)
+    await s.until(lambda: "there is no difference to show" in s.text())
+
+
+async def at_three_attempts(s: Stage) -> None:
+    s.scene.handoff("checkout.release", ago=5, attempt=3)
+    s.source.push(s.scene.take())
+    await s.until(lambda: s.app.monitor.tree.tasks["checkout.release"].attempt == 3)
+    s.tree.select("checkout.release")
+    await s.press("6", "tab")
+    await s.until(lambda: "Handoff  attempt 2 → 3" in s.details.shown_text)
+
+
+@case("compare.earlier")
+async def _(s: Stage, key: str) -> None:
+    await at_three_attempts(s)
+    await s.press(key)
+    await s.until(lambda: "Handoff  attempt 1 → 2" in s.details.shown_text)
+
+
+@case("compare.later")
+async def _(s: Stage, key: str) -> None:
+    await at_three_attempts(s)
+    await s.press("-", key)
+    await s.until(lambda: "Handoff  attempt 2 → 3" in s.details.shown_text)
 
 
 @case("tab.next")
@@ -270,12 +403,16 @@ async def _(s: Stage, key: str) -> None:
     assert s.app._exit
 
 
+HERE = [command for command in COMMANDS if Home.REPLAY not in command.homes]
+"""Those of the replay have their cases in `test_replay`."""
+
+
 def test_every_command_has_a_case() -> None:
-    assert set(CASES) == {command.id for command in COMMANDS}
+    assert set(CASES) == {command.id for command in HERE}
 
 
 @pytest.mark.parametrize(
-    ("command_id", "key"), [(command.id, key) for command in COMMANDS for key in command.keys.split(" ")]
+    ("command_id", "key"), [(command.id, key) for command in HERE for key in command.keys.split(" ")]
 )
 async def test_the_key_does_what_the_command_says(command_id: str, key: str) -> None:
     async with stage() as s:
@@ -283,7 +420,13 @@ async def test_the_key_does_what_the_command_says(command_id: str, key: str) -> 
 
 
 def test_no_key_means_two_things_in_one_place() -> None:
-    for homes in ((Home.APP, Home.MAIN, Home.TREE), (Home.APP, Home.MAIN, Home.PANE), (Home.APP, Home.PAGE, Home.PANE)):
+    places = (
+        (Home.APP, Home.MAIN, Home.TREE),
+        (Home.APP, Home.MAIN, Home.PANE),
+        (Home.APP, Home.PAGE, Home.PANE),
+        (Home.APP, Home.TIMELINE, Home.CHART),
+    )
+    for homes in places:
         keys = Counter(
             key for command in COMMANDS if set(command.homes) & set(homes) for key in command.keys.split(" ")
         )
@@ -299,8 +442,11 @@ def test_the_bindings_are_those_of_the_definitions() -> None:
         AgentwatchApp: Home.APP,
         MainScreen: Home.MAIN,
         TaskScreen: Home.PAGE,
+        InspectScreen: Home.INSPECT,
         TaskTree: Home.TREE,
         FilterInput: Home.FILTER,
+        TimelineScreen: Home.TIMELINE,
+        TimelineChart: Home.CHART,
     }
     for owner, home in pairs.items():
         assert bindings(home) == owner.BINDINGS, owner
@@ -345,7 +491,7 @@ async def test_the_footer_follows_the_operator() -> None:
         assert footer().split() == ["enter", "keep", "esc", "clear", "↓", "to", "the", "tree"]
         await s.press("escape", "tab")
         assert "esc back" in footer()
-        assert "1–6 tabs" in footer()
+        assert "1–7 tabs" in footer()
         await s.press("escape")
         await s.pilot.resize_terminal(80, 24)
         assert "switch" not in footer()

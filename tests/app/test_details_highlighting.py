@@ -14,8 +14,11 @@ from agentwatch.app.widgets.details.highlighting import (
     TITLE,
     WORD,
     Language,
+    code_spans,
     highlighted,
     json_spans,
+    language_of,
+    language_of_file,
     markdown_spans,
 )
 
@@ -52,6 +55,44 @@ def test_json_lines(line: str, expected: list[tuple[str, str]]) -> None:
 )
 def test_markdown_lines(line: str, expected: list[tuple[str, str]]) -> None:
     assert styled(line, markdown_spans(line)) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "expected"),
+    [
+        (Language.HASHED, 'def f(): return "a" # b', [("def", KEY), ("return", KEY), ('"a"', STRING), ("# b", FAINT)]),
+        (Language.SLASHED, "let x = 0x1f; // c", [("let", KEY), ("0x1f", NUMBER), ("// c", FAINT)]),
+        (Language.SLASHED, "fn f(x: &'static str) {}", [("fn", KEY), ("static", KEY)]),
+        (Language.DASHED, "SELECT 'x' -- y", [("SELECT", KEY), ("'x'", STRING), ("-- y", FAINT)]),
+        (Language.HASHED, "values = None", [("None", WORD)]),
+        (Language.HASHED, '"cut off', [('"cut off', STRING)]),
+    ],
+)
+def test_lines_of_code(language: Language, line: str, expected: list[tuple[str, str]]) -> None:
+    assert styled(line, code_spans(line, language)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("a.PY", Language.HASHED),
+        ("src/a.ts", Language.SLASHED),
+        ("a.sql", Language.DASHED),
+        ("a.json", Language.JSON),
+        ("README.md", Language.MARKDOWN),
+        ("Makefile", Language.PLAIN),
+        ("a.py/b", Language.PLAIN),
+    ],
+)
+def test_a_file_is_coloured_by_the_end_of_its_name(name: str, language: Language) -> None:
+    assert language_of_file(name, 100) is language
+    assert language_of_file(name, 100_000) is Language.PLAIN
+
+
+def test_a_document_is_json_or_markdown() -> None:
+    assert language_of('\n{"a": 1}') is Language.JSON
+    assert language_of("## Status") is Language.MARKDOWN
+    assert language_of("x" * 100_000) is Language.PLAIN
 
 
 def test_json_in_a_fence_is_coloured_and_other_code_is_not() -> None:

@@ -98,14 +98,14 @@ async def test_keys_go_through_the_tabs_and_round() -> None:
     async with DetailsApp(asking()).run_test(size=(80, 30)) as pilot:
         pane = pilot.app.query_one(DetailsPane)
         seen = [pane.active]
-        for key in ("right", "l", "right", "l", "right", "right"):
+        for key in ("right", "l", "right", "l", "right", "right", "l"):
             await pilot.press(key)
             seen.append(pane.active)
         assert seen == [tab_id for tab_id, _ in TABS] + [TABS[0][0]]
         await pilot.press("left")
         assert pane.active == "raw"
         await pilot.press("h")
-        assert pane.active == "findings"
+        assert pane.active == "attempts"
 
 
 async def test_a_click_on_a_title_opens_its_tab() -> None:
@@ -245,9 +245,9 @@ async def test_a_document_is_opened_once_however_often_it_is_looked_at(monkeypat
     opened: list[str] = []
     original = view_module.open_document
 
-    def counted(text, name):
+    def counted(text, name, **how):
         opened.append(name)
-        return original(text, name)
+        return original(text, name, **how)
 
     monkeypatch.setattr(view_module, "open_document", counted)
     one, other = case(), case(Contract.REPORT_CONTRACT)
@@ -382,10 +382,10 @@ async def test_an_attempt_under_way_shows_the_one_before_and_says_so() -> None:
             pane.activate(tab_id)
             await pilot.pause()
             assert words in pane.shown_text
-        pane.activate("overview")
+        pane.activate("attempts")
         await pilot.pause()
-        assert " 2  ◐ working" in pane.shown_text
-        assert " 1  ✗ failed" in pane.shown_text
+        assert "2  ◐ working" in pane.shown_text
+        assert "1  ✗ failed" in pane.shown_text
 
 
 async def test_a_task_nobody_speaks_of_says_so_in_every_tab() -> None:
@@ -398,6 +398,7 @@ async def test_a_task_nobody_speaks_of_says_so_in_every_tab() -> None:
             ("return", "Nothing has come back yet."),
             ("attestation", "Nothing has come back yet, so nothing is attested."),
             ("findings", "no findings"),
+            ("attempts", "no attempt is known"),
             ("raw", "No file speaks of this task."),
         ):
             pane.activate(tab_id)

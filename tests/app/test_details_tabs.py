@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from details_tasks import (
     BROKEN,
-    NOW,
     PACKET,
     PACKET_SUMMARY,
     REPORT,
@@ -23,8 +22,8 @@ from details_tasks import (
 
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.contracts.shapes import Contract, Finding, Severity
-from agentwatch.delegation.task import Attempt, Basis, Below, PlacedFinding, Retry, State
+from agentwatch.contracts.shapes import Contract, Finding, Outcome, Severity
+from agentwatch.delegation.task import Basis, Below, PlacedFinding, State
 
 RETURNS = {
     Contract.RETURN_FORMAT: RETURN_FORMAT,
@@ -131,13 +130,10 @@ async def test_overview_says_that_a_task_is_a_root() -> None:
     assert "linked a root: nothing names a parent" in await tab(one, "overview")
 
 
-async def test_overview_lists_the_attempts_newest_first() -> None:
-    one = case()
-    one.task.attempts.append(Attempt(2, State.WORKING, "sess_2", started_at=NOW - 60))
-    one.task.retry = Retry(remaining=0)
-    text = await tab(one, "overview")
-    assert_says(text, "Attempts 2", "retries 0 of 1 left")
-    assert text.index("2 ◐ working 1m sess_2 not yet") < text.index("1 ✗ failed 1m - work/api.return.md")
+async def test_overview_of_a_partial_return_says_at_once_what_it_leaves_out() -> None:
+    partial = replace(SUMMARIES[Contract.RETURN_FORMAT], outcome=Outcome.PARTIAL, reported_state="PARTIAL")
+    text = await tab(case(summary=partial), "overview")
+    assert text.index("limits • The contract tests were not run") < text.index("hint Raise the tool time-out")
 
 
 # Handoff

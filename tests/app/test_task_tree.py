@@ -11,6 +11,7 @@ from agentwatch.app.widgets.outline import Filter
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.contracts.shapes import Outcome
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import State
 
 
@@ -189,6 +190,44 @@ async def test_a_folded_row_carries_who_waits_below() -> None:
     async with stage() as s:
         await s.press("C")
         assert "‼ 3 need you" in s.line("checkout")
+
+
+def family(parent: str = "job", *, lies: bool = False) -> Scene:
+    """A parent and four children: one verified, one done, one with a false claim where one `lies`, one at work."""
+    scene = Scene()
+    scene.handoff(parent)
+    for name in ("a", "b", "c", "d"):
+        scene.handoff(f"{parent}.{name}")
+    for name in ("a", "b", "c") if lies else ("a", "b"):
+        scene.returned(f"{parent}.{name}")
+    scene.checked(f"returns/{parent}.a.return.md", Claim("created", "x", Verdict.VERIFIED, ""))
+    if lies:
+        scene.checked(f"returns/{parent}.c.return.md", Claim("created", "y", Verdict.CONTRADICTED, "missing"))
+    return scene
+
+
+@pytest.mark.parametrize("width", [140, 80, 50])
+async def test_a_folded_row_carries_the_tally_of_what_is_below(width: int) -> None:
+    async with stage(scene=family(), size=(width, 20)) as s:
+        assert "✓1" not in s.line("job")
+        await s.press("C")
+        assert "2/4 ✓1" in s.line("job")
+
+
+@pytest.mark.parametrize("width", [140, 80])
+async def test_what_is_urgent_keeps_its_place_beside_the_tally(width: int) -> None:
+    async with stage(scene=family(lies=True), size=(width, 20)) as s:
+        await s.press("C")
+        assert "3/4 ✓1 ⚑1  ✓ 1 needs you" in s.line("job")
+
+
+async def test_a_tally_never_takes_room_from_the_title_or_from_what_is_urgent() -> None:
+    async with stage(scene=family("a-name-of-some-length", lies=True), size=(44, 20)) as s:
+        await s.press("C")
+        assert s.line("a-name").split() == ["▌▸", "◐", "a-name-of-some-length", "⚑1", "✓", "1"]
+    async with stage(scene=family("a-name-of-really-some-length", lies=True), size=(44, 20)) as s:
+        await s.press("C")
+        assert s.line("a-name").split() == ["▌▸", "◐", "a-name-of-really-some-length", "✓", "1"]
 
 
 async def test_a_second_attempt_is_counted() -> None:

@@ -1,15 +1,18 @@
-"""A cold scan against a pruned os.walk, and with parsing against that walk, reading and json.loads."""
+"""A cold scan against a pruned os.walk and json.loads, and a warm start against a cold one."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
+import time
 from pathlib import Path
+from shutil import rmtree
 
+from agentwatch.history.store import History
 from agentwatch.sources.files.scan import scan_candidates
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
-from agentwatch.sources.files.source import scan_once
+from agentwatch.sources.files.source import FilesSource, scan_once
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.workspaces import write
 
@@ -29,6 +32,25 @@ def _walk_and_load(root: Path) -> None:
             json.loads(data)
 
 
+def _start(root: Path, state: Path) -> None:
+    """What a warm start does until all that was known, and all that has changed since, is observed."""
+    files = FilesSource(root)
+    history = History.open(root, state)
+    files.remember(history.files())
+    history.observations()
+    files.scan()
+    history.close()
+
+
+def _keep(root: Path, state: Path) -> None:
+    time.sleep(0.1)  # a file that has just been written is not trusted to show its next change
+    files = FilesSource(root)
+    history = History.open(root, state)
+    history.record(files.scan().observations, files.content)
+    history.keep_files(files.known())
+    history.close()
+
+
 def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
@@ -42,7 +64,14 @@ def run() -> list[Row]:
             ],
             5,
         )
+        state = root.with_name(f"{root.name}-state")
+        try:
+            _keep(root, state)
+            cold, warm = interleaved([lambda: scan_once(root), lambda: _start(root, state)], 5)
+        finally:
+            rmtree(state)
     return [
         Row("scan 50,000 files in 5,000 directories", "a pruned os.walk", walk, scan, 1.15),
         Row("scan, read and check 10,000 documents", "os.walk, read, json.loads", load, once, 3.0),
+        Row("warm start with 10,000 documents", "a cold start", cold, warm, 0.2),
     ]

@@ -39,8 +39,29 @@ def test_the_headless_faces_load_no_screen() -> None:
     assert loaded(statements, "textual", "rich") == set()
 
 
+def test_the_commands_about_decisions_load_no_screen() -> None:
+    names = ["checks", "commands", "decide", "doctor", "keyring", "pending", "verifying", "waiting"]
+    statements = "import " + ", ".join(f"agentwatch.deciding.{name}" for name in names)
+    assert loaded(statements, "textual", "rich") == set()
+
+
+def test_the_help_of_a_command_about_decisions_loads_no_library() -> None:
+    run = (
+        "sys.argv = ['agentwatch', 'decide', '--help']\n"
+        "from agentwatch.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit: pass"
+    )
+    assert loaded(run, *HEAVY, "cryptography") == set()
+
+
 def test_the_tree_needs_no_library_at_all() -> None:
     assert loaded("import agentwatch.delegation.tree, agentwatch.delegation.export", *HEAVY) == set()
+
+
+def test_nothing_that_signs_is_loaded_before_something_is_signed() -> None:
+    statements = "import agentwatch.decisions.desk, agentwatch.decisions.reader, agentwatch.decisions.policy"
+    assert loaded(statements, "cryptography", *HEAVY) == set()
 
 
 def test_the_screen_appears_before_the_models_of_the_contracts_are_loaded() -> None:

@@ -14,7 +14,7 @@ from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.claims import Verdict
 from agentwatch.evidence.inspect import difference
 from agentwatch.evidence.process import TooSlowError, run
-from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, only, request, returned
+from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, changed, only, request, returned
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def test_a_repository_without_a_commit_knows_nothing_from_before(tmp_path: Path)
     repository.init()
     repository.write("x.md", at=AFTER)
     (result,) = Checker(repository.root).check([request(returned(created=["x.md"]))])
-    assert (only(result).verdict, result.git, result.changed) == (Verdict.VERIFIED, "", ("x.md",))
+    assert (only(result).verdict, result.git, changed(result)) == (Verdict.VERIFIED, "", ["x.md"])
 
 
 def test_a_repository_of_sha256(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.history.store import History
-from tests.unit.history.recorded import META, Workspace, facts, meta, packet
+from tests.unit.history.recorded import META, Workspace, facts, meta, packet, seen_in
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "20"))
 
@@ -34,18 +34,18 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def check(state: Path) -> None:
     reading = History.open_read_only(state.parent, state)
     if reading is not None:
-        reading.load()
+        seen_in(reading)
         reading.close()
     history = History.open(state.parent, state)
-    history.load()
+    seen_in(history)
     history.observations()
-    history.index()
+    history.files()
     workspace = Workspace()
     last = workspace.seen("after.json", meta("blocked", "sess_after"))
     assert history.record([last], workspace.text_of), history.notice
     history.close()
     again = History.open(state.parent, state)
-    assert facts(again.load())[-1] == ("after.json", last.digest)
+    assert facts(seen_in(again))[-1] == ("after.json", last.digest)
     assert again.text(last.digest) == workspace.text_of(last.digest)
     again.close()
 

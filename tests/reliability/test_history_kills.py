@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from agentwatch.history.store import History
+from tests.unit.history.recorded import seen_in
 
 _ROUNDS = int(os.environ.get("AGENTWATCH_ROUNDS", "20"))
 _ROUNDS_EACH = 4
@@ -45,7 +46,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
         acknowledged += acknowledged_until_killed(writer, dice.randrange(1, 25))
         history = History.open(tmp_path, state)
         assert history.notice is None
-        kept = [version.seen.digest for version in history.load()]
+        kept = [version.digest for version in seen_in(history)]
         # They come back in the order in which they were recorded.
         heard = set(acknowledged)
         assert [digest for digest in kept if digest in heard] == acknowledged
@@ -60,11 +61,11 @@ def test_two_writers_at_once_both_killed(tmp_path: Path) -> None:
         heard = [acknowledged_until_killed(writer, dice.randrange(1, 20)) for writer in writers]
         history = History.open(tmp_path, state)
         assert history.notice is None
-        kept = [version.seen.digest for version in history.load()]
+        kept = [version.digest for version in seen_in(history)]
         for acknowledged in map(dict.fromkeys, heard):
             assert [digest for digest in kept if digest in acknowledged] == list(acknowledged)
         reading = History.open_read_only(tmp_path, state)
         assert reading is not None
-        assert [version.seen.digest for version in reading.load()] == kept
+        assert [version.digest for version in seen_in(reading)] == kept
         reading.close()
         history.close()

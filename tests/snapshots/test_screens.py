@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import monotonic
 
 import pytest
-from tests.app.scenes import LIVE, NOW, monitor_of, shop
+from tests.app.scenes import LIVE, NOW, Scene, monitor_of, shop, two_days
 from textual.pilot import Pilot
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Outcome
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.health import Health
 
 Compare = Callable[..., bool]
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def app_on(observations: tuple[Observation, ...], theme: str | None = None, health: Health = LIVE) -> AgentwatchApp:
@@ -39,6 +52,10 @@ def pressing(*keys: str) -> Callable[[Pilot[None]], object]:
             await pilot.press(key)
             await pilot.pause()
         await pilot.pause(0.05)
+        # What a thread reads is there.
+        while any("reading…" in strip.text for strip in app.screen._compositor.render_strips()):
+            assert monotonic() < end
+            await pilot.pause(0.01)
 
     return press
 
@@ -57,6 +74,82 @@ def test_a_page_of_details(snap_compare: Compare) -> None:
     assert snap_compare(app_on(shop().take()), terminal_size=(80, 24), run_before=pressing("n", "enter"))
 
 
+FIRST, SECOND = "returns/api1.return.md", "returns/api2.return.md"
+TEXT = """## Status
+state: {state}
+summary: {summary}
+
+## Evidence
+- pytest: {tests}
+
+## Runtime Attestation
+runtime_model_reported: openai/gpt-5.2
+runtime_mode_reported: code
+files_created:
+- src/api.py
+- tests/test_api.py
+files_modified:
+- (none)
+limitations:
+- Refunds are not there yet.
+"""
+PACKET = """{{
+  "task_id": "api",
+  "objective": "{objective}",
+  "constraints": ["No new dependencies"],
+  "notes": [{notes}]
+}}
+"""
+
+
+def retried(workspace: Path) -> AgentwatchApp:
+    """A task that was retried and now says that a part is done; two of its claims are in doubt."""
+    scene = Scene()
+    scene.handoff("api", "Build the checkout API", ago=900, attempt=1, mode="code")
+    scene.returned("api", Outcome.FAILED, ago=600, attempt=1, summary="The migration timed out.")
+    scene.handoff("api", "Build the checkout API, schema first", ago=500, attempt=2, mode="architect")
+    limits = ("Refunds are not there yet.",)
+    scene.returned("api", Outcome.PARTIAL, ago=120, attempt=2, summary="The endpoint answers 201.", limits=limits)
+    scene.handoff("docs", "Write the guide", ago=200)
+    scene.checked(
+        SECOND,
+        Claim("created", "src/api.py", Verdict.VERIFIED, "exists, new since the handoff", None, "src/api.py"),
+        Claim("created", "tests/test_api.py", Verdict.CONTRADICTED, "missing: no such file in the workspace"),
+        Claim("evidence", "src/api.py", Verdict.VERIFIED, "exists, with lines 5-6", (5, 6), "src/api.py"),
+        Claim("evidence", "pytest: 14 passed", Verdict.UNVERIFIABLE, "a command, a result or a reference, not a path"),
+        changed={"src/api.py": 400, "config.toml": 400, "src/other.py": 150},
+    )
+    monitor, source = monitor_of(scene.take(), workspace=str(workspace))
+    first = TEXT.format(state="ERROR", summary="The migration timed out.", tests="2 passed, 12 failed")
+    second = TEXT.format(state="PARTIAL", summary="The endpoint answers 201.", tests="14 passed")
+    asked = PACKET.format(objective="Build the checkout API", notes='"Prices are in cents"')
+    amended = PACKET.format(
+        objective="Build the checkout API, schema first", notes='"Prices are in cents", "The time-out is 600 s now"'
+    )
+    handoffs = (scene.digests[f"handoffs/api{number}.handoff.md"] for number in (1, 2))
+    texts = (asked, amended, first, second)
+    source.texts = dict(zip((*handoffs, scene.digests[FIRST], scene.digests[SECOND]), texts, strict=True))
+    return AgentwatchApp(monitor, clock=lambda: NOW)
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)], ids=["140x40", "80x24"])
+@pytest.mark.parametrize("keys", [("4", "tab", "j"), ("6",)], ids=["attestation", "attempts"])
+def test_what_is_claimed_and_what_was_changed(
+    snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]
+) -> None:
+    pressed = keys if size[0] > 100 else tuple(key for key in keys if key != "tab")
+    assert snap_compare(retried(Path("/home/kim/shop")), terminal_size=size, run_before=pressing(*pressed))
+
+
+def test_an_inspected_file(snap_compare: Compare, tmp_path: Path) -> None:
+    workspace = tmp_path / "shop"
+    (workspace / "src").mkdir(parents=True)
+    lines = ["from decimal import Decimal", "", "", "def total(cart: dict[str, int]) -> int:", "    # Cents, always."]
+    (workspace / "src" / "api.py").write_text("\n".join([*lines, '    return sum(cart.values())  # "int"', ""]))
+    keys = pressing("4", "tab", "j", "j", "j", "enter")
+    assert snap_compare(retried(workspace), terminal_size=(100, 20), run_before=keys)
+
+
 def test_a_filter(snap_compare: Compare) -> None:
     assert snap_compare(app_on(shop().take()), terminal_size=(80, 24), run_before=pressing("/", *"code", "enter"))
 
@@ -67,6 +160,15 @@ def test_collapsed(snap_compare: Compare) -> None:
 
 def test_help(snap_compare: Compare) -> None:
     assert snap_compare(app_on(shop().take()), terminal_size=(100, 60), run_before=pressing("?"))
+
+
+@pytest.mark.parametrize("theme", ["agentwatch-dark", "agentwatch-light", "agentwatch-ansi"])
+def test_the_timeline(snap_compare: Compare, theme: str) -> None:
+    assert snap_compare(app_on(shop().take(), theme), terminal_size=(140, 40), run_before=pressing("n", "t"))
+
+
+def test_the_timeline_of_two_days(snap_compare: Compare) -> None:
+    assert snap_compare(app_on(two_days().take()), terminal_size=(80, 24), run_before=pressing("t", "j"))
 
 
 def test_an_empty_workspace(snap_compare: Compare) -> None:

@@ -29,12 +29,25 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     pruned = ["build-*"]
     max_bytes = 4096
     poll = true
+    sessions = false
+    require_contract = true
     read_only = true
     theme = "agentwatch-light"
     editor = "vi"
     """
     assert load(written(tmp_path, text)) == Settings(
-        "lenient", 30, 2, 0.7, frozenset({"build-*"}), 4096, True, True, "agentwatch-light", "vi"
+        enforcement="lenient",
+        stale_after=30,
+        max_retries=2,
+        low_confidence=0.7,
+        pruned=frozenset({"build-*"}),
+        max_bytes=4096,
+        poll=True,
+        sessions=False,
+        require_contract=True,
+        read_only=True,
+        theme="agentwatch-light",
+        editor="vi",
     )
 
 

@@ -45,9 +45,9 @@ def workspace_with_a_lie(root: Path) -> Path:
     return root
 
 
-def monitor_of(root: Path, *, keeps: bool = False, read_only: bool = False) -> Monitor:
+def monitor_of(root: Path, *, remembers: bool = False, read_only: bool = False) -> Monitor:
     settings = Settings(read_only=read_only)
-    return Monitor(root, settings, FilesSource(root), clock=time.time, inspects=True, keeps=keeps)
+    return Monitor(root, settings, FilesSource(root), clock=time.time, inspects=True, remembers=remembers)
 
 
 async def until(updates: AsyncIterator[Update], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
@@ -108,7 +108,7 @@ def test_a_handoff_whose_checklist_has_moved_tells_no_time(tmp_path: Path) -> No
 
 async def watch_a_broken_return(root: Path, *, read_only: bool) -> None:
     (root / "api.return.md").write_text(RETURN.replace("state: SUCCESS", "state: DONE"), "utf-8")
-    monitor = monitor_of(root, keeps=True, read_only=read_only)
+    monitor = monitor_of(root, remembers=True, read_only=read_only)
     updates = monitor.updates()
     await until(updates, monitor, lambda task: task.state is State.INVALID and bool(task.claims))
     await updates.aclose()  # type: ignore[attr-defined]

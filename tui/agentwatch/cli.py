@@ -9,42 +9,70 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from agentwatch import __version__
+from agentwatch import arguments as arguments_of
+from agentwatch.arguments import Parser, workspace_at
 from agentwatch.errors import AgentwatchError, UsageError, WorkspaceError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from agentwatch.config import Settings
+    from agentwatch.decisions.desk import Desk
+    from agentwatch.delegation.observation import Observation
     from agentwatch.monitor import Monitor
     from agentwatch.sources.files.settings import FilesSettings
+    from agentwatch.sources.sessions.reader import SessionReader
+    from agentwatch.sources.sessions.selection import Selection
+    from agentwatch.sources.sessions.source import SessionsSource
+    from agentwatch.sources.source import Source
 
 _DESCRIPTION: Final = """\
 Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
 checks every return against its contract, and points at what needs you.
 
-commands:
+watch:
   agentwatch [PATH]          watch a workspace (default: this directory)
   agentwatch demo            watch a demo session, to see what it looks like
+  agentwatch replay FILE     play a recorded session, with pause, step and speed
+
+print and go:
   agentwatch tree [PATH]     print the tree once, as text or --json
-  agentwatch log [PATH]      print every state change that was ever observed
+  agentwatch log [PATH]      print every state change that was ever observed; --follow goes on
+  agentwatch report [PATH]   write the session's account as Markdown, HTML or JSON
   agentwatch check PATH ...  check handoffs and returns like a linter
   agentwatch rules           list the rules that are checked
+  agentwatch sources [PATH]  say which agents' sessions are read, and what is skipped
+
+decide:
+  agentwatch pending [PATH]  print what needs you, and the command that answers it
+  agentwatch decide TASK     retry, escalate, abort, respond or accept
+  agentwatch verify [FILE]   verify a decision, or all of them
+  agentwatch keys            show the key that signs your decisions, or change it
+  agentwatch doctor          check this machine, or with -- CMD an agent's sandbox
+
+for agents:
+  agentwatch wait TASK       wait for your decision, and print it as JSON
+  agentwatch claim DECISION  claim it, so that only one carries it out
+  agentwatch init [PATH]     show or --write what makes an agent hand off, return and wait this way
+  agentwatch mcp [PATH]      serve handoffs, returns and decisions to agents, over MCP
+  agentwatch hook            answer a hook of Claude Code
 
 `agentwatch COMMAND --help` tells more. A directory named like a command is watched as ./NAME.
 """
 
 _EXIT_CODES: Final = "exit codes: 0 fine, 1 error findings or a task that needs you (--fail), 2 wrong usage"
 
+_FOR_AGENTS: Final = ("hook", "init", "mcp")
+_OF_DECISIONS: Final = ("claim", "decide", "doctor", "keys", "pending", "verify", "wait")
 
-class _Parser(argparse.ArgumentParser):
-    """Wrong arguments end like every other usage error."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}\n{self.format_usage().strip()}\ntry: {self.prog} --help")
+_MOST_PROBLEMS: Final = 20
+"""Lines of a recording whose problem is told."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -65,14 +93,8 @@ def run(arguments: Sequence[str]) -> int:
         return 130
 
 
-def _parser(name: str, description: str, *, raw: bool = False) -> _Parser:
-    return _Parser(
-        prog=f"agentwatch {name}".strip(),
-        description=description,
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter if raw else argparse.HelpFormatter,
-        allow_abbrev=False,
-    )
+def _parser(name: str, description: str, *, raw: bool = False) -> Parser:
+    return arguments_of.parser(name, description, _EXIT_CODES, raw=raw)
 
 
 def _watch(arguments: Sequence[str]) -> int:
@@ -80,15 +102,19 @@ def _watch(arguments: Sequence[str]) -> int:
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
     parser.add_argument("--version", "-V", action="version", version=f"agentwatch {__version__}")
     parser.add_argument("--read-only", action="store_true", help="write nothing into the workspace")
+    _add_session_options(parser)
     _add_screen_options(parser)
     options = parser.parse_args(arguments)
     _require_terminal()
-    workspace = _workspace(options.path)
+    workspace = workspace_at(options.path)
     from dataclasses import replace  # noqa: PLC0415
 
     settings = _settings(options)
     settings = replace(settings, read_only=options.read_only or settings.read_only)
-    return _show(workspace, settings, keeps=True)
+    from agentwatch.decisions.desk import Desk  # noqa: PLC0415
+
+    desk = Desk(workspace, read_only=settings.read_only)
+    return _show(workspace, settings, _selection(options), remembers=True, desk=desk)
 
 
 def _demo(arguments: Sequence[str]) -> int:
@@ -113,12 +139,13 @@ def _tree(arguments: Sequence[str]) -> int:
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
     parser.add_argument("--json", action="store_true", help="print the documented JSON (schema_version 1)")
     parser.add_argument("--fail", action="store_true", help="exit with 1 when a task needs the operator")
+    _add_session_options(parser)
     options = parser.parse_args(arguments)
-    workspace = _workspace(options.path)
+    workspace = workspace_at(options.path)
     from agentwatch.config import load  # noqa: PLC0415
     from agentwatch.headless import print_tree  # noqa: PLC0415
 
-    monitor = _monitor(workspace, load())
+    monitor = _monitor(workspace, load(), _selection(options), remembers=True, desk=_known_desk(workspace))
     monitor.scan()
     return print_tree(monitor, as_json=options.json, fail=options.fail)
 
@@ -127,11 +154,89 @@ def _log(arguments: Sequence[str]) -> int:
     parser = _parser("log", "Print every state change that was observed while the workspace was watched, in order.")
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--follow", "-f", action="store_true", help="go on with each change as it happens, until ctrl+c")
+    ways.add_argument("--export", metavar="FILE", help="write what was observed into a new FILE, for `replay FILE`")
     options = parser.parse_args(arguments)
-    workspace = _workspace(options.path)
-    from agentwatch.headless import print_log  # noqa: PLC0415
+    workspace = workspace_at(options.path)
+    from agentwatch.config import load  # noqa: PLC0415
+    from agentwatch.headless import export_log, print_log  # noqa: PLC0415
 
-    return print_log(workspace, as_json=options.json)
+    if options.export is not None:
+        return export_log(workspace, options.export)
+    settings = load()
+    source = _source(workspace, settings) if options.follow else None
+    return print_log(workspace, settings, as_json=options.json, source=source)
+
+
+def _replay(arguments: Sequence[str]) -> int:
+    parser = _parser("replay", "Play a recorded session on the screen, with pause, step and speed.")
+    words = "a recording, written by `agentwatch log --export FILE`"
+    parser.add_argument("file", nargs="?", metavar="FILE", help=words)
+    parser.add_argument("--workspace", metavar="PATH", help="play what is kept of this workspace instead of a file")
+    parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="play X times as fast (default: 1)")
+    _add_theme_option(parser)
+    options = parser.parse_args(arguments)
+    if (options.file is None) == (options.workspace is None):
+        raise UsageError("give either a recording or --workspace PATH\ntry: agentwatch replay --help")
+    if not 0 < options.speed < float("inf"):
+        raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
+    _require_terminal()
+    return _play_file(options) if options.file is not None else _play_workspace(options)
+
+
+def _play_file(options: argparse.Namespace) -> int:
+    from pathlib import Path  # noqa: PLC0415
+
+    from agentwatch.history.export import read  # noqa: PLC0415
+    from agentwatch.text import clean, complain  # noqa: PLC0415
+
+    recording = read(Path(options.file))
+    for problem in recording.problems[:_MOST_PROBLEMS]:
+        complain(clean(problem))
+    if len(recording.problems) > _MOST_PROBLEMS:
+        complain(f"{len(recording.problems) - _MOST_PROBLEMS} more lines were left out")
+    return _play(Path(recording.workspace), options, recording.observations, recording.text)
+
+
+def _play_workspace(options: argparse.Namespace) -> int:
+    workspace = workspace_at(options.workspace)
+    from agentwatch.history.store import History  # noqa: PLC0415
+
+    history = History.open_read_only(workspace)
+    observations = history.observations() if history else []
+    if history is None or not observations:
+        notice = (history and history.notice) or "it is kept while `agentwatch` watches the workspace"
+        raise WorkspaceError(f"{options.workspace}: no history to replay: {notice}")
+    try:
+        return _play(workspace, options, observations, history.text)
+    finally:
+        history.close()
+
+
+def _play(
+    workspace: Path,
+    options: argparse.Namespace,
+    observations: Sequence[Observation],
+    text_of: Callable[[str], str | None],
+) -> int:
+    from agentwatch.app.run import replay  # noqa: PLC0415
+    from agentwatch.monitor import Monitor  # noqa: PLC0415
+    from agentwatch.sources.playback import Playback  # noqa: PLC0415
+
+    playback = Playback(observations, text_of, options.speed)
+    return replay(Monitor(workspace, _settings(options), playback, clock=playback.clock), playback)
+
+
+def _list_sources(arguments: Sequence[str]) -> int:
+    parser = _parser("sources", "Say which agents' sessions were found where, what is read, what is skipped and why.")
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    workspace = workspace_at(options.path)
+    from agentwatch.headless import print_sources  # noqa: PLC0415
+
+    return print_sources(_sessions(workspace), as_json=options.json)
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -154,17 +259,55 @@ def _rules(arguments: Sequence[str]) -> int:
     return explain(options.explain) if options.explain else list_rules(options.format)
 
 
+def _report(arguments: Sequence[str]) -> int:
+    parser = _parser("report", "Write the account of a session, for a pull request or a post-mortem.")
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+    formats = "default: by the ending of FILE, else md"
+    parser.add_argument("--format", choices=("md", "json", "html"), help=formats)
+    parser.add_argument("--output", metavar="FILE", help="default: standard output")
+    _add_session_options(parser)
+    options = parser.parse_args(arguments)
+    workspace = workspace_at(options.path)
+    from agentwatch.config import load  # noqa: PLC0415
+    from agentwatch.report.face import write_report  # noqa: PLC0415
+
+    monitor = _monitor(workspace, load(), _selection(options), remembers=True, desk=_known_desk(workspace))
+    monitor.scan()
+    return write_report(monitor, options.format, options.output, now=time.time())
+
+
+def _decisions(name: str, arguments: Sequence[str]) -> int:
+    from agentwatch.deciding.commands import COMMANDS  # noqa: PLC0415
+
+    return COMMANDS[name](arguments, _scanned)
+
+
+def _for_agents(name: str, arguments: Sequence[str]) -> int:
+    from agentwatch.agents.commands import COMMANDS  # noqa: PLC0415
+
+    return COMMANDS[name](arguments, _scanned)
+
+
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "check": _check,
     "demo": _demo,
     "log": _log,
+    "replay": _replay,
+    "report": _report,
     "rules": _rules,
+    "sources": _list_sources,
     "tree": _tree,
+    **{name: partial(_decisions, name) for name in _OF_DECISIONS},
+    **{name: partial(_for_agents, name) for name in _FOR_AGENTS},
 }
 
 
-def _add_screen_options(parser: argparse.ArgumentParser) -> None:
+def _add_theme_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--theme", metavar="NAME", help="the colours; the palette (ctrl+p) lists them")
+
+
+def _add_screen_options(parser: argparse.ArgumentParser) -> None:
+    _add_theme_option(parser)
     words = "look again regularly instead of asking the system for events"
     parser.add_argument("--poll", action="store_true", help=words)
 
@@ -175,18 +318,8 @@ def _settings(options: argparse.Namespace) -> Settings:
     from agentwatch.config import load  # noqa: PLC0415
 
     settings = load()
-    return replace(settings, theme=options.theme or settings.theme, poll=options.poll or settings.poll)
-
-
-def _workspace(path: str) -> Path:
-    from pathlib import Path  # noqa: PLC0415
-
-    workspace = Path(path)
-    if not workspace.exists():
-        raise WorkspaceError(f"{path}: no such directory; give the directory that the agents work in")
-    if not workspace.is_dir():
-        raise WorkspaceError(f"{path}: not a directory; give the directory that the agents work in")
-    return workspace.resolve()
+    poll = getattr(options, "poll", False) or settings.poll
+    return replace(settings, theme=options.theme or settings.theme, poll=poll)
 
 
 def _require_terminal() -> None:
@@ -195,18 +328,98 @@ def _require_terminal() -> None:
         raise UsageError("the screen needs a terminal; `agentwatch tree` prints the tree without one")
 
 
-def _show(workspace: Path, settings: Settings, *, keeps: bool = False) -> int:
+def _show(
+    workspace: Path,
+    settings: Settings,
+    selection: Selection | None = None,
+    *,
+    remembers: bool = False,
+    desk: Desk | None = None,
+) -> int:
     from agentwatch.app.run import run as run_app  # noqa: PLC0415
+    from agentwatch.place import state_directory  # noqa: PLC0415
+    from agentwatch.presence import shown  # noqa: PLC0415
 
-    return run_app(_monitor(workspace, settings, keeps=keeps))
+    # Hooks wait for a decision only where somebody can see what it is about.
+    with shown(state_directory(workspace)) if remembers else nullcontext():
+        return run_app(_monitor(workspace, settings, selection, remembers=remembers, desk=desk))
 
 
-def _monitor(workspace: Path, settings: Settings, *, keeps: bool = False) -> Monitor:
+def _known_desk(workspace: Path) -> Desk | None:
+    """The decisions of a workspace where there are any: reading signatures takes a while to load."""
+    from agentwatch.place import state_directory  # noqa: PLC0415
+
+    if not (state_directory(workspace) / "decisions").is_dir():
+        return None
+    from agentwatch.decisions.desk import Desk  # noqa: PLC0415
+
+    return Desk(workspace, read_only=True)
+
+
+def _scanned(workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True) -> Monitor:
+    monitor = _monitor(workspace, settings, remembers=True, inspects=inspects, desk=desk)
+    monitor.scan()
+    return monitor
+
+
+def _monitor(
+    workspace: Path,
+    settings: Settings,
+    selection: Selection | None = None,
+    *,
+    remembers: bool = False,
+    inspects: bool = True,
+    desk: Desk | None = None,
+) -> Monitor:
     from agentwatch.monitor import Monitor  # noqa: PLC0415
+
+    source = _source(workspace, settings, selection)
+    return Monitor(workspace, settings, source, time.time, inspects=inspects, remembers=remembers, desk=desk)
+
+
+def _source(workspace: Path, settings: Settings, selection: Selection | None = None) -> Source:
     from agentwatch.sources.files.source import FilesSource  # noqa: PLC0415
 
-    source = FilesSource(workspace, _files_settings(settings))
-    return Monitor(workspace, settings, source, clock=time.time, inspects=True, keeps=keeps)
+    files = FilesSource(workspace, _files_settings(settings))
+    if not settings.sessions:
+        return files
+    from agentwatch.sources.combined import CombinedSource  # noqa: PLC0415
+
+    return CombinedSource([files, _sessions(workspace, selection)])
+
+
+def _sessions(workspace: Path, selection: Selection | None = None) -> SessionsSource:
+    from agentwatch.sources.sessions.source import SessionsSource  # noqa: PLC0415
+
+    def open_readers(known: Collection[str], broken: Callable[[str, Exception], None]) -> Iterable[SessionReader]:
+        # In the source's thread: the readers take as long to load as a screen to appear.
+        from agentwatch.sources.sessions import registry  # noqa: PLC0415
+
+        return registry.open_readers(workspace, known, broken)
+
+    return SessionsSource(open_readers, selection)
+
+
+def _selection(options: argparse.Namespace) -> Selection | None:
+    if options.since is None and options.session is None:
+        return None
+    from agentwatch.sources.sessions.selection import Selection  # noqa: PLC0415
+
+    return Selection(None if options.since is None else time.time() - options.since, options.session)
+
+
+def _add_session_options(parser: argparse.ArgumentParser) -> None:
+    words = "of the agents' sessions, only those active in this time: 90m, 12h, 7d"
+    parser.add_argument("--since", type=_seconds, metavar="TIME", help=words)
+    parser.add_argument("--session", metavar="ID", help="of the agents' sessions, only the one whose id begins so")
+
+
+def _seconds(text: str) -> float:
+    units = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+    try:
+        return float(text[:-1]) * units[text[-1:]]
+    except (KeyError, ValueError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d") from None
 
 
 def _files_settings(settings: Settings) -> FilesSettings:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,10 +32,26 @@ class Settings:
     """Larger files are not read."""
     poll: bool = False
     """Look again regularly instead of asking the system for events."""
+    sessions: bool = True
+    """Read the agents' own session stores, too."""
+    require_contract: bool = False
+    """A child of a session that ends without a return of one of the contracts counts as failed."""
     read_only: bool = False
     """Write nothing into the workspace."""
+    modes: tuple[str, ...] = ()
+    """Modes that a task can be escalated to, besides those that were seen."""
     theme: str | None = None
     editor: str | None = None
+    mcp_wait: float = 45.0
+    """`[mcp] wait`: how long `wait_for_decision` waits at most; some clients end a call after a minute."""
+    hook_wait: float = 30.0
+    """`[hook] wait`: how long a hook waits for a decision; the program ends it after the time that `init` wrote."""
+    hook_when: str = "watched"
+    """`[hook] when`: `watched`: it waits while agentwatch shows the workspace; `always`; `never`."""
+    hook_undecided: str = "let-go"
+    """`[hook] undecided`: what becomes of a failed child that nobody has decided about: `let-go` or `hold`."""
+    hook_corrects: bool = True
+    """`[hook] corrects`: a child whose return breaks its contract is sent back once, with the findings."""
 
     @property
     def strict(self) -> bool:
@@ -71,15 +87,24 @@ def load(path: Path | None = None) -> Settings:
 
 def _settings(path: Path, table: Mapping[str, object]) -> Settings:
     values: dict[str, Any] = {}
-    for key, value in table.items():
+    for key, value in _flat(table):
         read = _READERS.get(key)
         if read is None:
             raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(_READERS))}")
         try:
-            values[key] = read(value)
+            values[key.replace(".", "_")] = read(value)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{path}: {key}: {error}") from error
     return Settings(**values)
+
+
+def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """The keys of the file, those of its tables as `table.key`."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}.{inner}", one) for inner, one in value.items())
+        else:
+            yield key, value
 
 
 def _one_of(*words: str) -> Callable[[object], object]:
@@ -121,6 +146,12 @@ def _words(value: object) -> object:
     return frozenset(value)
 
 
+def _modes(value: object) -> object:
+    if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
+        raise TypeError(f"must be a list of names of modes, not {value!r}")
+    return tuple(value)
+
+
 def _text(value: object) -> object:
     if not isinstance(value, str) or not value:
         raise TypeError(f"must be a text, not {value!r}")
@@ -136,6 +167,14 @@ _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "max_bytes": _whole(1024),
     "poll": _flag,
     "read_only": _flag,
+    "sessions": _flag,
+    "require_contract": _flag,
+    "modes": _modes,
     "theme": _text,
     "editor": _text,
+    "mcp.wait": _number(0),
+    "hook.wait": _number(0),
+    "hook.when": _one_of("watched", "always", "never"),
+    "hook.undecided": _one_of("let-go", "hold"),
+    "hook.corrects": _flag,
 }

@@ -14,6 +14,7 @@ from typing import Final
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
+from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.errors import UsageError
 from agentwatch.sources.files.names import looks_like_ours, to_path
@@ -22,7 +23,7 @@ from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.sources.files.scan import scan_candidates
 from agentwatch.text import clean, complain, say
 
-RULES: Final[dict[str, Rule]] = {**CONTRACT_RULES, **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES)}}
+RULES: Final[dict[str, Rule]] = {**CONTRACT_RULES, **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
 """Every rule, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
 
 _EXCERPT: Final = 100

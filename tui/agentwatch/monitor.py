@@ -5,39 +5,31 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, TypeVar
 
 from agentwatch.config import Settings
+from agentwatch.decisions.clerk import Clerk
+from agentwatch.decisions.desk import Decided, Desk, return_digest
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.record import Action, Params, Subject
 from agentwatch.delegation.observation import Checked, Observation, Tick
-from agentwatch.delegation.task import State, Version
+from agentwatch.delegation.run import Message
+from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Checks, Inspector, Target
-from agentwatch.history.keeper import Keeper
+from agentwatch.history.keeper import Keeper, recall
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Batch, Health
+from agentwatch.sources.source import Source
+
+T = TypeVar("T")
 
 SLICE_SECONDS: Final = 0.006
 """How long observations are applied at a stretch: a key pressed meanwhile waits no longer than this."""
 
 TICK_SECONDS: Final = 1.0
-
-
-class Source(Protocol):
-    """Where observations come from. It runs on its own thread and never blocks the caller."""
-
-    def start(self, emit: Callable[[Batch], None]) -> None:
-        """Begin to observe; `emit` is called on the source's thread, with what was there first."""
-
-    def scan(self) -> Batch:
-        """What is there now, looked at once; for a source that was not started."""
-
-    def stop(self) -> None:
-        """End within a second. Nothing is emitted afterwards."""
-
-    def content(self, digest: str) -> str | None:
-        """The text of a document that was observed, None where it is not kept any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +43,9 @@ class Update:
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents.
 
-    With `inspects`, the claims of the returns are held against the disk and git. With `keeps`, everything observed is
-    recorded in the history of the workspace, which lies in the user's state directory.
+    With `inspects`, the claims of the returns are held against the disk and git. With `remembers`, the history of the
+    workspace, which lies in the user's state directory, comes first: `updates` records in it, `scan` only reads it.
+    With a `desk`, the tree knows the operator's decisions, and `decide` makes one.
     """
 
     def __init__(
@@ -63,7 +56,8 @@ class Monitor:
         clock: Callable[[], float],
         *,
         inspects: bool = False,
-        keeps: bool = False,
+        remembers: bool = False,
+        desk: Desk | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
@@ -72,23 +66,55 @@ class Monitor:
             stale_after=settings.stale_after,
             max_retries=settings.max_retries,
             low_confidence=settings.low_confidence,
+            remembers=remembers,
+            demands=settings.require_contract,
         )
         self.health = Health("starting", "reading the workspace")
         self._source = source
         self._clock = clock
         self._inspector = Inspector(workspace, self.content) if inspects else None
-        self._keeper = Keeper(workspace, source.content, read_only=settings.read_only) if keeps else None
+        self._remembers = remembers
+        self._keeper: Keeper | None = None
+        self.clerk = Clerk(desk, clock) if desk is not None else None
         self._inspected: dict[str, tuple[str, str | None]] = {}
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
+
+    @property
+    def notices(self) -> list[str]:
+        """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
+        parts = (self._keeper, self.clerk)
+        return [part.notice for part in parts if part is not None and part.notice]
 
     def absolute(self, relative: str) -> Path:
         """Where a file of the workspace is on disk; a path of an observation spells names that are no text."""
         return self.workspace / to_name(relative)
 
-    def content(self, version: Version) -> str | None:
-        """The text that this version of a file had, None where it is not kept any more."""
-        return self._source.content(version.digest)
+    def content(self, version: Version | Message) -> str | None:
+        """The text that this version of a file had, or that a session's message has; it may read a file.
+
+        None where it is not kept any more.
+        """
+        text = self._source.content(version.digest)
+        return self._keeper.text(version.digest) if text is None and self._keeper is not None else text
+
+    async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> Decided:
+        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError.
+
+        Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.
+        """
+        if self.clerk is None:
+            raise DecisionError("nothing can be decided here: this workspace is not being watched")
+        task = self.tree.tasks.get(subject.task_id)
+        returned = task.latest.returned if task is not None and task.latest is not None else None
+
+        def now() -> str | None:
+            if returned is None or returned.stored:
+                # What a session gave back lies in no file of the workspace: the tree has its latest state.
+                return returned.digest if returned is not None else None
+            return return_digest(self.workspace, returned.path, self.settings.max_bytes)
+
+        return await asyncio.to_thread(self.clerk.decide, subject, action, params, returned=now, note=note)
 
     async def updates(self) -> AsyncIterator[Update]:
         """Run the source and apply what it observes, until the iteration is closed.
@@ -99,59 +125,75 @@ class Monitor:
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
 
+        def queue(observations: Iterable[Observation]) -> None:
+            self._pending.extend(observations)
+            arrived.set()
+
         def take(batch: Batch) -> None:
-            self._pending.extend(batch.observations)
             self.health = batch.health
-            if self._keeper is not None:
-                if batch.observations:
-                    self._keeper.keep(batch.observations)
-                if notice := self._keeper.notice:
-                    self.health = replace(batch.health, detail=f"{batch.health.detail}; {notice}")
-            arrived.set()
+            if self._keeper is not None and batch.observations:
+                self._keeper.keep(batch.observations)
+            queue(batch.observations)
 
-        def take_checks(checks: Sequence[Checks]) -> None:
-            self._pending.extend(self._checked(checks))
-            arrived.set()
+        def on_loop(taker: Callable[[T], None]) -> Callable[[T], None]:
+            """What the threads call: the event loop takes it."""
 
-        def emit(batch: Batch) -> None:
-            loop.call_soon_threadsafe(take, batch)
+            def hand_over(given: T) -> None:
+                loop.call_soon_threadsafe(taker, given)
 
-        def emit_checks(checks: Sequence[Checks]) -> None:
-            loop.call_soon_threadsafe(take_checks, checks)
+            return hand_over
 
-        if self._keeper is not None:
-            self._keeper.start()
-        self._source.start(emit)
+        if self._remembers:
+            self._keeper = Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
+            recalled = await asyncio.wrap_future(self._keeper.start())
+            self._source.remember(recalled.files)
+            queue(recalled.observations)
+        self._source.start(on_loop(take))
         if self._inspector is not None:
-            self._inspector.start(emit_checks)
+            self._inspector.start(on_loop(lambda checks: queue(self._checked(checks))))
+        if self.clerk is not None:
+            self.clerk.start(on_loop(queue))
         try:
-            while True:
-                try:
-                    await asyncio.wait_for(arrived.wait(), TICK_SECONDS)
-                    arrived.clear()
-                    yield self._apply_slice()
-                    while self._pending:
-                        await asyncio.sleep(0)
-                        yield self._apply_slice()
-                except TimeoutError:
-                    update = self._apply(Tick(self._latest_seq, self._clock()))
-                    if update.changed:
-                        yield update
+            async for update in self._apply_all(arrived):
+                yield update
         finally:
-            if self._inspector is not None:
-                await asyncio.to_thread(self._inspector.stop)
-            await asyncio.to_thread(self._source.stop)
+            for part in (self.clerk, self._inspector, self._source):
+                if part is not None:
+                    await asyncio.to_thread(part.stop)
             if self._keeper is not None:
+                self._keeper.keep_files(self._source.known())
                 await asyncio.to_thread(self._keeper.stop)
 
+    async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
+        while True:
+            try:
+                # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
+                async with asyncio.timeout(TICK_SECONDS):
+                    await arrived.wait()
+                arrived.clear()
+                yield self._apply_slice()
+                while self._pending:
+                    await asyncio.sleep(0)
+                    yield self._apply_slice()
+            except TimeoutError:
+                update = self._apply(Tick(self._latest_seq, self._clock()))
+                if update.changed:
+                    yield update
+
     def scan(self) -> None:
-        """Look at everything once, for faces that show one moment. Blocks."""
+        """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
+        if self._remembers:
+            recalled = recall(self.workspace)
+            self._source.remember(recalled.files)
+            for observation in recalled.observations:
+                self.tree.apply(observation)
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
         """Apply a whole batch at once, and check the claims in it. Blocks."""
         self.health = batch.health
-        for observation in batch.observations:
+        decisions = self.clerk.look(mirror=False) if self.clerk is not None else []
+        for observation in (*batch.observations, *decisions):
             self.tree.apply(observation)
         if self._inspector is not None:
             for checked in self._checked(self._inspector.check(self._targets(self.tree.tasks))):
@@ -171,9 +213,11 @@ class Monitor:
         changed |= self.tree.apply(Tick(self._latest_seq, self._clock()))
         if self._inspector is not None and (targets := self._targets(changed)):
             self._inspector.want(targets)
+        if self.clerk is not None:
+            self.clerk.note_acted(task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None)
         if self._keeper is not None:
             tasks = (self.tree.tasks.get(task_id) for task_id in changed)
-            self._keeper.report(task for task in tasks if task is not None and task.own_state is State.INVALID)
+            self._keeper.report(task for task in tasks if task is not None and _has_new_fault(task))
         return Update(frozenset(changed), self.tree.structure != structure)
 
     def _apply(self, observation: Observation) -> Update:
@@ -197,8 +241,16 @@ class Monitor:
 
     def _checked(self, checks: Sequence[Checks]) -> list[Observation]:
         now = self._clock()
-        return [Checked(self._latest_seq, now, check.path, check.digest, check.claims) for check in checks]
+        return [
+            Checked(self._latest_seq, now, check.path, check.digest, check.claims, check.changed) for check in checks
+        ]
 
     @staticmethod
     def _clock_precise() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _has_new_fault(task: Task) -> bool:
+    """The return breaks its contract and was seen in this run: what the history recalls was reported before."""
+    latest = task.latest
+    return task.own_state is State.INVALID and bool(latest and latest.returned and latest.returned.seq >= 0)

@@ -11,7 +11,7 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, return
 from agentwatch.contracts.shapes import Contract, Document, Outcome
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.export import tree_document
-from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.delegation.observation import Gone, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 
@@ -86,8 +86,8 @@ def interleaved(observations: list[Observation], order: list[int]) -> list[Obser
     return result
 
 
-def applied(observations: list[Observation]) -> DelegationTree:
-    tree = DelegationTree()
+def applied(observations: list[Observation], *, remembers: bool = False) -> DelegationTree:
+    tree = DelegationTree(remembers=remembers)
     for observation in observations:
         tree.apply(observation)
     return tree
@@ -100,9 +100,9 @@ def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int
     assert tree_document(applied(interleaved(observations, order)), "/w") == expected
 
 
-@given(st.lists(events, max_size=14))
-def test_every_sum_equals_a_fresh_count(steps: list[Step]) -> None:
-    tree = applied(record(steps))
+@given(st.lists(events, max_size=14), st.booleans())
+def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool) -> None:
+    tree = applied(record(steps), remembers=remembers)
     seen = set()
     for task, _ in tree.preorder():
         assert task.task_id not in seen
@@ -122,9 +122,9 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step]) -> None:
     assert {task.task_id for task in tree.asking()} == {t.task_id for t in tree.tasks.values() if t.needs_operator}
 
 
-@given(st.lists(events, max_size=14))
-def test_apply_names_every_task_that_looks_different(steps: list[Step]) -> None:
-    tree = DelegationTree()
+@given(st.lists(events, max_size=14), st.booleans())
+def test_apply_names_every_task_that_looks_different(steps: list[Step], remembers: bool) -> None:
+    tree = DelegationTree(remembers=remembers)
     before: dict[str, object] = {}
     for observation in record(steps):
         changed = tree.apply(observation)
@@ -153,3 +153,23 @@ def test_when_every_file_is_gone_nothing_is_left(steps: list[Step]) -> None:
     assert tree.tasks == {}
     assert tree.roots == []
     assert (tree.totals.tasks, tree.totals.states, tree.totals.waiting) == (0, {}, {})
+
+
+@given(st.lists(events, max_size=14))
+def test_a_tree_that_remembers_keeps_what_every_file_said(steps: list[Step]) -> None:
+    observations = record(steps)
+    recorder = Recorder()
+    recorder.seq = len(observations)
+    tree = applied([*observations, *(recorder.gone(path) for path in PATHS)], remembers=True)
+    alive = applied(observations, remembers=True)
+    # A file without an id may find its handoff only when a rival is gone; what states its task stays there.
+    assert {task_id for task_id in alive.tasks if task_id in IDS} <= tree.tasks.keys()
+    assert bool(tree.tasks) == bool(alive.tasks)
+    assert all(task.deleted for task in tree.tasks.values() if not task.inferred)
+
+
+@given(st.lists(events, max_size=14))
+def test_files_that_are_not_touched_again_look_as_in_a_tree_that_forgets(steps: list[Step]) -> None:
+    observations = [one for one in record(steps) if not isinstance(one, Gone)]
+    expected = tree_document(applied(observations), "/w")
+    assert tree_document(applied(observations, remembers=True), "/w") == expected

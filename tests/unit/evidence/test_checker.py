@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.claims import MAX_ASSERTIONS, Verdict
-from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, check, only, request, returned
+from agentwatch.evidence.shapes import Change
+from tests.unit.evidence.repository import (
+    AFTER,
+    BEFORE,
+    HANDED_OFF,
+    Repository,
+    changed,
+    check,
+    only,
+    request,
+    returned,
+)
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
@@ -166,7 +178,23 @@ def test_what_changed_since_the_handoff_is_told_whoever_did_it(repository: Repos
     repository.git("add", "committed.md")
     repository.git("commit", "-q", "-m", "x", at=AFTER)
     result = check(repository.root, returned(created=["written.md"]))
-    assert result.changed == ("committed.md", "written.md")
+    assert changed(result) == ["committed.md", "written.md"]
+
+
+def test_what_changed_after_the_return_or_is_our_own_is_left_out(repository: Repository) -> None:
+    repository.write("during.md", at=AFTER)
+    repository.write("after.md", at=3 * AFTER)
+    repository.write(".agentwatch/errors.json", at=AFTER)
+    asked = replace(request(returned()), returned_at=HANDED_OFF + 2 * AFTER)
+    (result,) = Checker(repository.root).check([asked])
+    assert result.changed == (Change("during.md", HANDED_OFF + AFTER),)
+
+
+def test_a_file_committed_since_but_written_before_was_not_changed_during_the_attempt(repository: Repository) -> None:
+    repository.write("old.md", at=BEFORE)
+    repository.git("add", "old.md")
+    repository.git("commit", "-q", "-m", "x", at=AFTER)
+    assert changed(check(repository.root, returned())) == []
 
 
 def test_each_return_has_its_own_handoff(repository: Repository) -> None:
@@ -182,7 +210,7 @@ def test_a_workspace_below_the_top_of_the_repository(repository: Repository) -> 
     repository.write("other.md", at=AFTER)
     result = check(repository.root / "sub", returned(created=["new.md", "old.md"]))
     assert [claim.verdict for claim in result.claims] == [V, C]
-    assert result.changed == ("new.md",)
+    assert changed(result) == ["new.md"]
 
 
 def test_a_linked_work_tree_is_a_repository_too(repository: Repository, tmp_path: Path) -> None:
@@ -201,7 +229,7 @@ def test_too_many_claims_are_cut_and_said_to_be(repository: Repository) -> None:
 
 def test_a_text_that_is_no_return_claims_nothing(repository: Repository) -> None:
     result = check(repository.root, "# Notes\n")
-    assert (result.claims, result.watch_paths, result.changed) == ((), frozenset(), None)
+    assert (result.claims, result.watch_paths) == ((), frozenset())
 
 
 def test_none_is_no_claim(repository: Repository) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text
+from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text, trace
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository
 
 
@@ -17,6 +17,27 @@ def test_a_long_text_is_cut_and_said_to_be(plain: Repository) -> None:
     plain.write("x.md", "x" * (MAX_SHOWN + 1))
     shown = file_text(plain.root, "x.md")
     assert (len(shown.text), shown.truncated) == (MAX_SHOWN, True)
+
+
+def test_a_binary_file_has_no_text(plain: Repository) -> None:
+    (plain.root / "x.bin").write_bytes(b"\x7fELF\0\1")
+    assert file_text(plain.root, "x.bin").problem == "This is a binary file: there is no text to show."
+
+
+def test_the_reason_is_for_whoever_looks_and_not_for_whoever_wrote(plain: Repository) -> None:
+    (plain.root / "folder").mkdir()
+    assert file_text(plain.root, "folder").problem == "This is a directory, not a file, and is not opened."
+
+
+def test_a_trace_is_equal_until_the_file_changes_or_goes(plain: Repository) -> None:
+    plain.write("x.md", "one\n", at=BEFORE)
+    before = trace(plain.root, "x.md")
+    assert trace(plain.root, "x.md") == before
+    plain.write("x.md", "two\n", at=AFTER)
+    after = trace(plain.root, "x.md")
+    (plain.root / "x.md").unlink()
+    assert len({before, after, trace(plain.root, "x.md")}) == 3
+    assert trace(plain.root, "x.md") == trace(plain.root, "a\0b")
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "~/x", "", "a\0b", "link", "gone", "."])

@@ -9,7 +9,7 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.observation import Gone, Observation, Seen
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.history.store import Stored
+from agentwatch.history.store import History
 
 META = "specs/7_api/.return-meta.json"
 
@@ -79,6 +79,11 @@ def tree_of(observations: list[Observation]) -> DelegationTree:
     return tree
 
 
-def facts(stored: list[Stored]) -> list[tuple[str, str]]:
+def seen_in(history: History) -> list[Seen]:
+    """The versions that a history holds, in the order recorded."""
+    return [one for one in history.observations() if isinstance(one, Seen)]
+
+
+def facts(versions: list[Seen]) -> list[tuple[str, str]]:
     """What was recorded, without times."""
-    return [(version.seen.path, version.seen.digest) for version in stored]
+    return [(version.path, version.digest) for version in versions]

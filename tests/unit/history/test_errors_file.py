@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from agentwatch.delegation.task import State
+from agentwatch.disk import Disk
 from agentwatch.history import errors_file
 from agentwatch.history.errors_file import LIMIT, Failure, append, failures
 from tests.unit.history.recorded import META, Workspace, meta, packet, tree_of
@@ -211,7 +212,8 @@ def test_a_gitignore_that_is_there_stays(tmp_path: Path) -> None:
 def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
     place = tmp_path / ".agentwatch"
     place.mkdir()
-    (place / ".errors.json.writing-0123").write_text("half")
+    (place / ".writing-0123").write_text("half")
+    os.utime(place / ".writing-0123", (1_000, 1_000))
     assert append(tmp_path, [FAILURE]) is None
     assert names(tmp_path) == [".gitignore", "errors.json"]
 
@@ -236,7 +238,7 @@ def test_an_error_of_the_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypa
     def fail(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(Disk, "fsync", staticmethod(fail))
     reason = append(tmp_path, many(1))
     assert "No space left" in (reason or "")
     assert entries(tmp_path) == before

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from agentwatch.history import database
+from agentwatch.history.outline import pack
 from agentwatch.history.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from agentwatch.history.store import History
-from tests.unit.history.recorded import META, Workspace, facts, meta
+from tests.unit.history.recorded import META, Workspace, facts, meta, seen_in
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def is_usable(history: History) -> bool:
     """It takes a version in and gives it back."""
     workspace = Workspace()
     last = workspace.seen("after.json", meta("blocked", "sess_after"))
-    return history.record([last], workspace.text_of) and facts(history.load())[-1] == ("after.json", last.digest)
+    return history.record([last], workspace.text_of) and facts(seen_in(history))[-1] == ("after.json", last.digest)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +107,14 @@ def test_an_older_schema_is_migrated_and_keeps_its_versions(state: Path, version
         "INSERT INTO observations (run, ordinal, at, path, digest, outline) VALUES ('r', 1, ?, ?, ?, ?)",
         (seen.at, META, seen.digest, '{"kind":"return","contract":"return-meta","outcome":"partial"}'),
     )
+    old.execute("INSERT INTO texts (digest, packed) VALUES (?, ?)", (seen.digest, pack(meta("partial"))))
     old.commit()
     old.close()
 
     history = History.open(state.parent, state)
     assert history.notice is None
-    assert facts(history.load()) == [(META, seen.digest)]
-    assert history.index() == {}
+    assert facts(seen_in(history)) == [(META, seen.digest)]
+    assert [file.fingerprint for file in history.files().values()] == [None]
     assert is_usable(history)
     history.close()
     now = sqlite3.connect(state / "history.db")
@@ -134,7 +136,7 @@ def test_the_history_of_a_newer_agentwatch_is_left_alone(state: Path) -> None:
     history.close()
     assert (state / "history.db").read_bytes() == before
     again = History.open(state.parent, state)
-    assert [version.seen.path for version in again.load()] == ["after.json"]
+    assert [version.path for version in seen_in(again)] == ["after.json"]
 
 
 def test_damage_that_shows_only_while_it_runs_is_set_aside_then(state: Path) -> None:
@@ -155,7 +157,7 @@ def test_damage_that_a_reader_meets_is_set_aside_by_the_next_record(state: Path)
     swapped.execute("DROP TABLE observations")
     swapped.commit()
     swapped.close()
-    assert history.load() == []
+    assert seen_in(history) == []
     assert "cannot be read" in (history.notice or "")
     assert history.record([], lambda _: None)
     assert "set aside" in (history.notice or "")
@@ -171,7 +173,7 @@ def test_another_process_keeps_what_it_records_after_this_one_has_set_the_file_a
     this = History.open(state.parent, state)
     last = workspace.seen("b.json", meta("blocked"))
     assert other.record([last], workspace.text_of)
-    assert facts(this.load()) == [("b.json", last.digest)]
+    assert facts(seen_in(this)) == [("b.json", last.digest)]
 
 
 @pytest.mark.parametrize(
@@ -193,9 +195,9 @@ def test_a_damaged_value_costs_no_more_than_its_version(state: Path, damage: str
     other.commit()
     other.close()
     history = History.open(state.parent, state)
-    history.load()
+    seen_in(history)
     history.observations()
-    history.index()
+    history.files()
     assert is_usable(history)
 
 
@@ -218,7 +220,7 @@ def test_one_that_another_has_open_in_the_other_mode_is_used_as_it_is(
 ) -> None:
     written(state)
     other = History.open(state.parent, state)
-    other.load()
+    seen_in(other)
     monkeypatch.setattr(database, "has_safe_log", lambda _directory: False)
     monkeypatch.setattr(database, "_BUSY_MS", 1)
     history = History.open(state.parent, state)

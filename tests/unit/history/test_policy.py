@@ -12,7 +12,7 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.history.outline import content_of, outline_of
 from agentwatch.history.policy import superseded
 from agentwatch.history.store import History
-from tests.unit.history.recorded import META, Workspace, meta, packet, tree_of
+from tests.unit.history.recorded import META, Workspace, meta, packet, seen_in, tree_of
 
 _UNDECIDED = {State.FAILED, State.INVALID, State.BLOCKED}
 
@@ -135,7 +135,7 @@ def test_above_the_bound_old_texts_go_and_all_attempts_stay_counted(tmp_path: Pa
     assert kept == [seen.digest for seen in versions[-len(kept) :]]
     assert 0 < len(kept) < 30
     assert history.text(waiting.digest) is not None
-    stored = [version.seen for version in history.load()]
+    stored = seen_in(history)
     assert [seen.digest for seen in stored] == [waiting.digest, *(seen.digest for seen in versions)]
     tree = tree_of(list(stored))
     assert max(task.attempt for task in tree.tasks.values()) == 60

@@ -15,7 +15,7 @@ from agentwatch.history import database
 from agentwatch.history.database import NAME
 from agentwatch.history.schema import MIGRATIONS, SCHEMA_VERSION
 from agentwatch.history.store import History
-from tests.unit.history.recorded import META, Workspace, facts, meta
+from tests.unit.history.recorded import META, Workspace, facts, meta, seen_in
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ from pathlib import Path
 from agentwatch.history.store import History
 state = Path(sys.argv[1])
 history = History.open_read_only(state.parent, state)
-found = [(version.seen.path, version.seen.digest) for version in history.load()]
+found = [(seen.path, seen.digest) for seen in history.observations()]
 assert history.text(found[-1][1]) is not None
-history.index(), history.observations()
+history.files(), history.observations()
 history.close()
 print(json.dumps(found))
 """
@@ -120,7 +120,7 @@ def test_one_that_is_written_while_it_is_read_without_a_lock(state: Path) -> Non
     last = workspace.seen(META, meta("blocked"))
     assert writing.record([last], workspace.text_of)
     assert reading is not None
-    assert facts(reading.load()) == [*expected, (META, last.digest)]
+    assert facts(seen_in(reading)) == [*expected, (META, last.digest)]
 
 
 def test_one_of_an_older_schema(state: Path) -> None:
@@ -145,7 +145,7 @@ def test_one_that_is_broken_is_said_and_left_as_it_is(state: Path, content: byte
     state.mkdir()
     (state / NAME).write_bytes(content)
     history = History.open_read_only(state.parent, state)
-    assert history is None or history.load() == []
+    assert history is None or seen_in(history) == []
     if content:
         assert history is not None
         assert "cannot be read" in (history.notice or "")
@@ -163,7 +163,7 @@ def test_one_of_a_newer_agentwatch_is_said(state: Path) -> None:
     history = History.open_read_only(state.parent, state)
     assert history is not None
     assert "newer agentwatch" in (history.notice or "")
-    assert history.load() == []
+    assert seen_in(history) == []
 
 
 def test_it_refuses_to_record(state: Path) -> None:

@@ -12,9 +12,8 @@ import pytest
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.observation import Tick, Unreadable
-from agentwatch.history.recording import IndexEntry
 from agentwatch.history.store import History
-from tests.unit.history.recorded import META, Workspace, facts, meta, packet, tree_of
+from tests.unit.history.recorded import META, Workspace, facts, meta, packet, seen_in, tree_of
 
 
 @pytest.fixture
@@ -40,11 +39,11 @@ def test_versions_come_back_in_the_order_recorded_with_negative_seq(state: Path)
     assert with_history.record(seen[2:], workspace.text_of)
     with_history.close()
 
-    stored = opened(state).load()
+    stored = seen_in(opened(state))
     assert facts(stored) == [(one.path, one.digest) for one in seen]
-    assert [version.seen.seq for version in stored] == [-5, -4, -3, -2, -1]
+    assert [version.seq for version in stored] == [-5, -4, -3, -2, -1]
     assert [(one.document, one.findings, one.at) for one in seen] == [
-        (version.seen.document, version.seen.findings, version.seen.at) for version in stored
+        (version.document, version.findings, version.at) for version in stored
     ]
 
 
@@ -70,35 +69,12 @@ def test_the_attempts_of_a_rewritten_file_survive_a_restart(state: Path) -> None
     history.close()
 
     before = next(iter(tree_of(list(observations)).tasks.values())).attempts
-    loaded = [version.seen for version in opened(state).load()]
+    loaded = seen_in(opened(state))
     after = next(iter(tree_of(list(loaded)).tasks.values())).attempts
     assert len(after) == 3
     assert [(one.number, one.state, one.session_id, one.started_at) for one in before] == [
         (one.number, one.state, one.session_id, one.started_at) for one in after
     ]
-
-
-def test_it_is_known_when_a_version_was_replaced_and_when_deleted(state: Path) -> None:
-    workspace = Workspace()
-    first, second = workspace.seen(META, meta("in_progress")), workspace.seen(META, meta("partial"))
-    gone = workspace.gone(META)
-    other = workspace.seen("a.handoff.json", packet("a"))
-    history = opened(state)
-    assert history.record([first, second, gone, other], workspace.text_of)
-    times = [(version.replaced_at, version.deleted_at) for version in history.load()]
-    assert times == [(second.at, None), (None, gone.at), (None, None)]
-
-
-def test_a_file_that_was_away_and_is_back_unchanged_is_the_same_version(state: Path) -> None:
-    workspace = Workspace()
-    first = workspace.seen(META, meta("partial"), at=77.0)
-    history = opened(state)
-    assert history.record([first, workspace.gone(META)], workspace.text_of)
-    history.close()
-    history = opened(state)
-    assert history.record([workspace.seen(META, meta("partial"), at=77.0)], workspace.text_of)
-    (stored,) = history.load()
-    assert stored.deleted_at is None
 
 
 def test_the_same_content_written_again_after_a_deletion_is_a_version_of_its_own(state: Path) -> None:
@@ -110,7 +86,7 @@ def test_the_same_content_written_again_after_a_deletion_is_a_version_of_its_own
         workspace.seen(META, meta("partial")),
     ]
     assert history.record(observations, workspace.text_of)
-    assert len(history.load()) == 2
+    assert len(seen_in(history)) == 2
 
 
 def test_a_content_that_comes_back_by_a_rewrite_is_a_version_of_its_own_even_with_its_old_time(state: Path) -> None:
@@ -119,7 +95,7 @@ def test_a_content_that_comes_back_by_a_rewrite_is_a_version_of_its_own_even_wit
     texts = meta("partial"), meta("blocked"), meta("partial")
     seen = [workspace.seen(META, text, at=at) for text, at in zip(texts, (1.0, 2.0, 1.0), strict=True)]
     assert history.record(seen, workspace.text_of)
-    assert facts(history.load()) == [(one.path, one.digest) for one in seen]
+    assert facts(seen_in(history)) == [(one.path, one.digest) for one in seen]
 
 
 def test_what_is_seen_again_after_a_restart_is_not_recorded_twice(state: Path) -> None:
@@ -129,7 +105,7 @@ def test_what_is_seen_again_after_a_restart_is_not_recorded_twice(state: Path) -
         history = opened(state)
         assert history.record(seen, workspace.text_of)
         history.close()
-    assert facts(opened(state).load()) == [(one.path, one.digest) for one in seen]
+    assert facts(seen_in(opened(state))) == [(one.path, one.digest) for one in seen]
 
 
 def test_two_processes_on_one_workspace_record_each_version_once(state: Path) -> None:
@@ -157,7 +133,7 @@ def test_two_processes_that_see_different_things_keep_both(state: Path) -> None:
     assert one.record([workspace.seen("a.handoff.json", packet("a"))], workspace.text_of)
     assert other.record([workspace.seen("b.handoff.json", packet("b"))], workspace.text_of)
     assert one.record([workspace.seen("c.handoff.json", packet("c"))], workspace.text_of)
-    assert [version.seen.path for version in other.load()] == ["a.handoff.json", "b.handoff.json", "c.handoff.json"]
+    assert [version.path for version in seen_in(other)] == ["a.handoff.json", "b.handoff.json", "c.handoff.json"]
 
 
 def test_a_file_gone_is_recorded_once_and_only_if_it_was_there(state: Path) -> None:
@@ -192,7 +168,7 @@ def test_a_version_without_text_keeps_what_its_attempt_is_counted_by(state: Path
     seen = workspace.seen(META, meta("made_up_word", "sess_9"))
     history = opened(state)
     assert history.record([seen, workspace.seen("a.handoff.json", packet("a", attempt=2))], lambda _: None)
-    loaded = [version.seen for version in history.load()]
+    loaded = seen_in(history)
     tree, whole = tree_of(list(loaded)), tree_of([seen])
     (task,) = whole.tasks.values()
     again = tree.tasks[task.task_id]
@@ -208,20 +184,7 @@ def test_a_finding_of_the_source_comes_back_beside_those_of_the_text(state: Path
     seen = workspace.seen(META, meta("partial"), finding)
     history = opened(state)
     assert history.record([seen], workspace.text_of)
-    assert history.load()[0].seen.findings == seen.findings
-
-
-def test_the_index_keeps_the_last_look_at_each_file(state: Path) -> None:
-    workspace = Workspace()
-    seen = workspace.seen(META, meta("partial"))
-    old, new = IndexEntry(1, 2, 3, 4, "aa"), IndexEntry(5, 6, 7, (1 << 64) - 2, seen.digest)
-    history = opened(state)
-    assert history.record([seen], workspace.text_of, {META: old, "README.md": old, "x.json": old})
-    assert history.record([], workspace.text_of, {META: new, "x.json": None})
-    assert history.index() == {META: new, "README.md": old}
-    assert history.record([workspace.gone(META)], workspace.text_of)
-    history.close()
-    assert opened(state).index() == {"README.md": old}
+    assert seen_in(history)[0].findings == seen.findings
 
 
 def test_one_file_rewritten_without_end_keeps_its_first_and_its_last_versions(state: Path) -> None:
@@ -229,9 +192,9 @@ def test_one_file_rewritten_without_end_keeps_its_first_and_its_last_versions(st
     seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(MAX_VERSIONS + 20)]
     history = opened(state)
     assert history.record(seen, workspace.text_of)
-    stored = history.load()
+    stored = seen_in(history)
     assert len(stored) == MAX_VERSIONS
-    assert [version.seen.digest for version in stored] == [seen[0].digest, *(one.digest for one in seen[21:])]
+    assert [version.digest for version in stored] == [seen[0].digest, *(one.digest for one in seen[21:])]
     assert history.text(seen[1].digest) is None
     assert history.text(seen[-1].digest) is not None
 
@@ -240,7 +203,8 @@ def test_only_the_user_may_read_what_is_kept(state: Path) -> None:
     before = os.umask(0)
     try:
         history = opened(state)
-        assert history.record([], lambda _: None, {"a.json": IndexEntry(1, 2, 3, 4, "aa")})
+        workspace = Workspace()
+        assert history.record([workspace.seen(META, meta("partial"))], workspace.text_of)
         assert stat.S_IMODE(state.stat().st_mode) == 0o700
         assert {stat.S_IMODE(file.stat().st_mode) for file in state.iterdir()} == {0o600}
     finally:
@@ -261,7 +225,7 @@ def test_nothing_is_acknowledged_while_the_disk_refuses_and_all_is_written_later
     pages.close()
     assert history.record([workspace.seen(META, meta("partial"))], lambda _: None)
     assert (history.notice, history.waiting) == (None, 0)
-    assert len(history.load()) == 2
+    assert len(seen_in(history)) == 2
 
 
 def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> None:
@@ -273,11 +237,11 @@ def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> Non
     assert history.notice is not None
     assert "remembered only until" in history.notice
     assert not history.record([seen], workspace.text_of)
-    assert (history.load(), history.text(seen.digest), history.index()) == ([], None, {})
+    assert (seen_in(history), history.text(seen.digest), history.files()) == ([], None, {})
     blocked.unlink()
     assert history.record([], workspace.text_of)
     assert history.notice is None
-    assert facts(history.load()) == [(META, seen.digest)]
+    assert facts(seen_in(history)) == [(META, seen.digest)]
 
 
 def test_a_state_directory_removed_while_it_runs_is_made_again(state: Path) -> None:
@@ -290,7 +254,7 @@ def test_a_state_directory_removed_while_it_runs_is_made_again(state: Path) -> N
     last = workspace.seen(META, meta("partial"))
     assert history.record([last], workspace.text_of)
     history.close()
-    assert facts(opened(state).load()) == [(META, last.digest)]
+    assert facts(seen_in(opened(state))) == [(META, last.digest)]
 
 
 def test_after_it_was_closed_nothing_breaks(state: Path) -> None:
@@ -298,4 +262,4 @@ def test_after_it_was_closed_nothing_breaks(state: Path) -> None:
     history = opened(state)
     history.close()
     assert not history.record([workspace.seen(META, meta("partial"))], workspace.text_of)
-    assert history.load() == []
+    assert seen_in(history) == []

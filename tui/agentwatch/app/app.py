@@ -7,10 +7,12 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
-from textual.app import App, SuspendNotSupported, SystemCommand
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
@@ -20,16 +22,16 @@ from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
 from agentwatch.app.commands import COMMANDS, Command, Home, bindings
-from agentwatch.app.editor import edit, editor_command
+from agentwatch.app.editor import hand_over
 from agentwatch.app.guard import TerminalGuard
-from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.messages import Inspect, TreeUpdated
 from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import config_directory
+from agentwatch.decisions.record import Action
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from agentwatch.monitor import Monitor
 
 _REFRESH: Final = 1 / 30
@@ -40,7 +42,10 @@ _SETTLED: Final = 0.3
 
 
 class AgentwatchApp(App[None]):
-    """Shows a monitor. `clock` gives seconds since the epoch; `when_settled` is called after the first scan."""
+    """Shows a monitor. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets.
+
+    `when_settled` is called after the first scan.
+    """
 
     TITLE = "agentwatch"
     ENABLE_COMMAND_PALETTE = True
@@ -59,11 +64,13 @@ class AgentwatchApp(App[None]):
         monitor: Monitor,
         clock: Callable[[], float] = time.time,
         when_settled: Callable[[], None] = lambda: None,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guard = TerminalGuard()
         super().__init__()
         self.monitor = monitor
         self.clock = clock
+        self.steady = steady
         self._when_settled = when_settled
         self._changed: set[str] = set()
         self._refreshed_at = 0.0
@@ -179,18 +186,24 @@ class AgentwatchApp(App[None]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         for command in COMMANDS:
-            if command.title:
+            if command.title and self.offers(command):
                 run = partial(self._run_command, screen, command)
                 # The palette reads both as markup, so no brackets here.
                 yield SystemCommand(command.title, f"{command.tooltip} Key: {command.key_label}", run)
         for name in sorted(self.available_themes):
             yield SystemCommand(f"Theme: {name}", "Use this theme until you leave.", partial(self._use_theme, name))
 
+    def offers(self, command: Command) -> bool:
+        """Whether there is such a command here."""
+        return Home.REPLAY not in command.homes
+
     async def _run_command(self, screen: Screen[object], command: Command) -> None:
-        if Home.APP in command.homes:
+        if Home.APP in command.homes or Home.REPLAY in command.homes:
             await self.run_action(command.action)
         elif Home.TREE in command.homes and isinstance(screen, MainScreen):
             await screen.task_tree.run_action(command.action)
+        elif Home.CHART in command.homes and isinstance(screen.focused, TaskTree):
+            await screen.focused.run_action(command.action)
         else:
             await screen.run_action(command.action)
 
@@ -199,29 +212,60 @@ class AgentwatchApp(App[None]):
 
         self.push_screen(HelpScreen())
 
+    @on(Inspect)
+    def _inspect(self, event: Inspect) -> None:
+        from agentwatch.app.screens.inspect import InspectScreen  # noqa: PLC0415 - it needs what the details need
+
+        self.push_screen(InspectScreen(self.monitor, event))
+
+    def action_decide(self, action: str) -> None:
+        """Open the dialog of a decision about the selected task."""
+        task_id = getattr(self.screen, "task_id", None)
+        if not isinstance(task_id, str):
+            if not self.screen.is_modal:
+                self._complain("No task is selected.")
+        else:
+            self._open_dialogs([task_id], Action(action))
+
+    def action_review(self) -> None:
+        """Decide about the marked tasks, or all that need the operator, one after another."""
+        main = self.screen_stack[0]
+        marked = main.task_tree.marked if isinstance(main, MainScreen) else ()
+        task_ids = list(marked) or [task.task_id for task in self.monitor.tree.asking()]
+        if not task_ids:
+            self.notify("Nobody needs you now, and no task is marked.", markup=False, timeout=3)
+        elif not self.screen.is_modal:
+            self._open_dialogs(task_ids)
+
+    def unmark(self, task_id: str) -> None:
+        """A task was decided: it need not be reviewed any more."""
+        for screen in self.screen_stack:
+            if isinstance(screen, MainScreen):
+                screen.task_tree.unmark(task_id)
+
+    def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None) -> None:
+        if self.monitor.clerk is None:
+            self._complain("Nothing can be decided here: nobody would carry it out.")
+            return
+        desk = self.monitor.clerk.desk
+
+        async def decide_each() -> None:
+            # The dialogs need the models of the contracts: a tenth of a second when the first one opens.
+            await asyncio.to_thread(import_module, "agentwatch.app.screens.decide")
+            from agentwatch.app.screens.decide import decide  # noqa: PLC0415 - imported on the line above
+
+            await decide(self, desk, task_ids, action)
+
+        self.run_worker(decide_each(), group="decide", exclusive=True)
+
     def action_edit(self) -> None:
         """Open the selected task's file in the operator's editor; the screen waits."""
         path = self._file()
         if path is None:
             return
-        try:
-            command = editor_command(self.monitor.settings.editor)
-        except ValueError as error:
-            self._complain(f"The editor's command cannot be understood ({error}): set $VISUAL or $EDITOR right.")
-            return
-        if not command:
-            self._complain("No editor is set: set $VISUAL or $EDITOR, or `editor` in agentwatch's config.toml.")
-            return
-        try:
-            with self.suspend():
-                code = edit(command, path)
-        except SuspendNotSupported:
-            self._complain("An editor cannot be started from here: the terminal cannot be handed over.")
-        except OSError as error:
-            self._complain(f"{clean(command[0], 80)} could not be started: {error.strerror}. Set $VISUAL or $EDITOR.")
-        else:
-            if code:
-                self._complain(f"{clean(command[0], 80)} ended with exit code {code}.")
+        trouble = hand_over(self, self.monitor.settings.editor, path)
+        if trouble is not None:
+            self._complain(trouble)
 
     def action_copy_path(self) -> None:
         """Put the path of the selected task's file on the clipboard."""
@@ -233,7 +277,10 @@ class AgentwatchApp(App[None]):
             self.notify(words, title="Copied", markup=False, timeout=3)
 
     def _file(self) -> Path | None:
-        """The return of the selected task's latest attempt that has a file, else the handoff."""
+        """The file that is inspected; else the return of the selected task's latest attempt, else the handoff."""
+        inspected = getattr(self.screen, "inspected", None)
+        if isinstance(inspected, Path) and _is_file(inspected):
+            return inspected
         task_id = getattr(self.screen, "task_id", None)
         task = self.monitor.tree.tasks.get(task_id) if isinstance(task_id, str) else None
         for attempt in reversed(task.attempts if task else []):

@@ -1,7 +1,6 @@
 """Every command, defined once: its keys, its words in the footer, in the help and in the palette, and where it works.
 
 Bindings, footer, help screen and palette are made from these definitions, so none can say what another does not do.
-The keys r, e, x, a and y are kept free for the operator's decisions.
 """
 
 from __future__ import annotations
@@ -14,14 +13,22 @@ from textual.binding import Binding, BindingType
 
 
 class Home(StrEnum):
-    """Whose binding a command is. MAIN and PAGE are screens, PANE is the details wherever they stand."""
+    """Whose binding a command is. MAIN, PAGE, INSPECT, TIMELINE and DECIDE are screens, PANE is the details in any.
+
+    REPLAY is the app that plays a recording: its keys go before those of the tree.
+    """
 
     APP = "app"
     MAIN = "main"
     PAGE = "page"
+    INSPECT = "inspect"
     PANE = "pane"
     TREE = "tree"
     FILTER = "filter"
+    TIMELINE = "timeline"
+    CHART = "chart"
+    DECIDE = "decide"
+    REPLAY = "replay"
 
 
 class Place(StrEnum):
@@ -30,19 +37,27 @@ class Place(StrEnum):
     TREE = "tree"
     DETAILS = "details"
     PAGE = "page"
+    INSPECT = "inspect"
     FILTER = "filter"
     EMPTY = "empty"
     HELP = "help"
+    TIMELINE = "timeline"
+    DECIDE = "decide"
 
 
 class Group(StrEnum):
     """The headings of the help screen."""
 
     LOOK = "Look"
+    DECIDE = "Decide"
+    DIALOG = "In a decision"
     MOVE = "Move"
     FOLD = "Fold"
     FIND = "Find"
+    DETAILS = "In the details"
     FILTER = "In the filter line"
+    TIMELINE = "In the timeline"
+    REPLAY = "In a replay"
     USE = "Use"
     PROGRAM = "Program"
 
@@ -52,7 +67,8 @@ class Command:
     """One command. `keys` are Textual's key names with spaces between them; `footer` the places whose footer names it.
 
     `words` stand in the footer, `title` in the palette (empty: not there), `tooltip` is the sentence in help, palette
-    and tooltip. The action is one of the home's own.
+    and tooltip. The action is one of the home's own. One that `acts` needs the workspace or the agents in it: there is
+    none in a replay. What goes `by_key` is never done by a click.
     """
 
     id: str
@@ -66,6 +82,8 @@ class Command:
     title: str = ""
     footer: tuple[Place, ...] = ()
     priority: bool = False
+    acts: bool = False
+    by_key: bool = False
 
     @property
     def key_label(self) -> str:
@@ -81,16 +99,23 @@ class Command:
     @property
     def is_numbered(self) -> bool:
         """Whether the action takes the number of its key, from 0 on."""
-        return self.keys.startswith("1 ")
+        return self.keys.startswith(("1 ", "f2 "))
 
 
 _SCREENS: Final = (Home.MAIN, Home.PAGE)
 _MAIN: Final = (Home.MAIN,)
+_INSPECT: Final = (Home.INSPECT,)
 _PANE: Final = (Home.PANE,)
 _TREE: Final = (Home.TREE,)
+_ROWS: Final = (Home.TREE, Home.CHART)
+_TIMELINE: Final = (Home.TIMELINE,)
+_CHART: Final = (Home.CHART,)
 _FILTER: Final = (Home.FILTER,)
 _APP: Final = (Home.APP,)
+_REPLAY: Final = (Home.REPLAY,)
+_DECIDE: Final = (Home.DECIDE,)
 _T, _D, _P, _F, _E, _H = Place.TREE, Place.DETAILS, Place.PAGE, Place.FILTER, Place.EMPTY, Place.HELP
+_L, _I, _C = Place.TIMELINE, Place.INSPECT, Place.DECIDE
 
 # In the order of the footer: what a narrow footer has no room for stands at the end.
 COMMANDS: Final[tuple[Command, ...]] = (
@@ -128,22 +153,153 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "back",
         "escape",
         "back",
-        _SCREENS,
+        (*_SCREENS, Home.TIMELINE, Home.INSPECT),
         Group.LOOK,
         words="back",
-        tooltip="Go back: from the details to the tree; in the tree, clear the filter.",
-        footer=(_T, _D, _P, _H),
+        tooltip="Go back: from the details or the timeline to the tree; in the tree, clear the filter.",
+        footer=(_T, _D, _P, _H, _L, _I),
     ),
     Command(
         "open",
         "enter",
         "open",
-        _MAIN,
+        _TREE,
         Group.LOOK,
         words="open",
         tooltip="Open the details of the selected task.",
         title="Open the details",
         footer=(_T,),
+    ),
+    Command(
+        "inspect",
+        "enter",
+        "inspect",
+        _PANE,
+        Group.DETAILS,
+        words="inspect",
+        tooltip="Look at the file of the selected claim, or at a changed file that nobody claims.",
+        footer=(_D, _P),
+        acts=True,
+    ),
+    Command(
+        "inspect.switch",
+        "d tab",
+        "switch",
+        _INSPECT,
+        Group.DETAILS,
+        words="file or difference",
+        tooltip="Of that file: its git diff since the handoff, and back to the file itself.",
+        footer=(_I,),
+    ),
+    Command(
+        "compare.earlier",
+        "-",
+        "compare(-1)",
+        _PANE,
+        Group.DETAILS,
+        words="earlier",
+        tooltip="Compare the attempts before those that are compared now.",
+        footer=(_D, _P),
+    ),
+    Command(
+        "compare.later",
+        "+ =",
+        "compare(1)",
+        _PANE,
+        Group.DETAILS,
+        words="later attempts",
+        tooltip="Compare the attempts after them.",
+        footer=(_D, _P),
+    ),
+    Command(
+        "timeline.open",
+        "enter",
+        "open",
+        _TIMELINE,
+        Group.TIMELINE,
+        words="tree",
+        tooltip="Go to the selected task in the tree.",
+        footer=(_L,),
+    ),
+    Command(
+        "timeline.in",
+        "+ =",
+        "zoom(1)",
+        _CHART,
+        Group.TIMELINE,
+        words="zoom in",
+        tooltip="Zoom in: less time, more of it, around the selected bar.",
+        footer=(_L,),
+    ),
+    Command(
+        "timeline.out",
+        "- _",
+        "zoom(-1)",
+        _CHART,
+        Group.TIMELINE,
+        words="out",
+        tooltip="Zoom out.",
+        footer=(_L,),
+    ),
+    Command(
+        "timeline.fit",
+        "0",
+        "fit",
+        _CHART,
+        Group.TIMELINE,
+        words="all",
+        tooltip="Show all of time, and make room for more as it passes.",
+        footer=(_L,),
+    ),
+    Command(
+        "timeline.now",
+        "n",
+        "now",
+        _CHART,
+        Group.TIMELINE,
+        words="now",
+        tooltip="Go to the present and stay with it: new time scrolls in. Moving away ends this.",
+        footer=(_L,),
+    ),
+    Command(
+        "timeline.show",
+        "z",
+        "show",
+        _CHART,
+        Group.TIMELINE,
+        words="this task",
+        tooltip="Zoom so that the selected task, with what is below it, fills the chart.",
+        footer=(_L,),
+    ),
+    Command(
+        "timeline.earlier",
+        "left h",
+        "pan(-1)",
+        _CHART,
+        Group.TIMELINE,
+        words="earlier",
+        tooltip="Go to earlier times.",
+        footer=(_L,),
+    ),
+    Command(
+        "timeline.later",
+        "right l",
+        "pan(1)",
+        _CHART,
+        Group.TIMELINE,
+        words="later",
+        tooltip="Go to later times.",
+        footer=(_L,),
+    ),
+    Command(
+        "timeline.idle",
+        "i",
+        "fold_idle",
+        _CHART,
+        Group.TIMELINE,
+        words="fold idle time",
+        tooltip="Fold stretches of ten minutes and more in which nobody did anything, or show them in full.",
+        footer=(_L,),
     ),
     Command(
         "needs.next",
@@ -155,6 +311,177 @@ COMMANDS: Final[tuple[Command, ...]] = (
         tooltip="Go to the next task that needs you.",
         title="Next task that needs you",
         footer=(_T, _D, _P),
+    ),
+    Command(
+        "decide.retry",
+        "r",
+        "decide('retry')",
+        _APP,
+        Group.DECIDE,
+        words="retry",
+        tooltip="Retry the selected task, with an amended handoff.",
+        title="Decide: retry",
+        footer=(_T, _D, _P),
+        acts=True,
+    ),
+    Command(
+        "decide.escalate",
+        "e",
+        "decide('escalate')",
+        _APP,
+        Group.DECIDE,
+        words="escalate",
+        tooltip="Give the selected task to another mode; a line fault goes to the fitter.",
+        title="Decide: escalate",
+        footer=(_T, _D, _P),
+        acts=True,
+    ),
+    Command(
+        "decide.abort",
+        "x",
+        "decide('abort')",
+        _APP,
+        Group.DECIDE,
+        words="abort",
+        tooltip="Abort the selected task and what is below it, with a final error report.",
+        title="Decide: abort",
+        footer=(_T, _D, _P),
+        acts=True,
+    ),
+    Command(
+        "decide.respond",
+        "a",
+        "decide('respond')",
+        _APP,
+        Group.DECIDE,
+        words="answer",
+        tooltip="Answer what the selected task asks.",
+        title="Decide: answer",
+        footer=(_T, _D, _P),
+        acts=True,
+    ),
+    Command(
+        "decide.accept",
+        "y",
+        "decide('accept')",
+        _APP,
+        Group.DECIDE,
+        words="accept",
+        tooltip="Accept a partial, invalid or contradicted return as it is, with a reason.",
+        title="Decide: accept",
+        footer=(_T, _D, _P),
+        acts=True,
+    ),
+    Command(
+        "review",
+        "R",
+        "review",
+        _APP,
+        Group.DECIDE,
+        words="review",
+        tooltip="Decide about the marked tasks, or all that need you, one after another.",
+        title="Review what needs you",
+        footer=(_T, _P),
+        acts=True,
+    ),
+    Command(
+        "mark",
+        "m",
+        "mark",
+        _TREE,
+        Group.DECIDE,
+        words="mark",
+        tooltip="Mark the selected task for the review, or take the mark away.",
+        title="Mark for the review",
+        acts=True,
+    ),
+    Command(
+        "dialog.record",
+        "ctrl+s",
+        "record",
+        _DECIDE,
+        Group.DIALOG,
+        words="record",
+        tooltip="Record the decision. Nothing else records it: no click, and no other key.",
+        footer=(_C,),
+        priority=True,
+        by_key=True,
+    ),
+    Command(
+        "dialog.leave",
+        "escape",
+        "leave",
+        _DECIDE,
+        Group.DIALOG,
+        words="leave",
+        tooltip="Leave without a decision; a review ends here.",
+        footer=(_C,),
+        priority=True,
+    ),
+    Command(
+        "dialog.skip",
+        "ctrl+n",
+        "skip",
+        _DECIDE,
+        Group.DIALOG,
+        words="skip",
+        tooltip="In a review: go on to the next task, this one stays undecided.",
+        footer=(_C,),
+        priority=True,
+    ),
+    Command(
+        "dialog.next",
+        "tab",
+        "next_field",
+        _DECIDE,
+        Group.DIALOG,
+        words="next",
+        tooltip="Go to the next field. Arrow keys choose in it.",
+        footer=(_C,),
+        priority=True,
+    ),
+    Command(
+        "dialog.previous",
+        "shift+tab",
+        "previous_field",
+        _DECIDE,
+        Group.DIALOG,
+        words="previous",
+        tooltip="Go to the field before.",
+        priority=True,
+    ),
+    Command(
+        "dialog.edit",
+        "ctrl+e",
+        "edit_document",
+        _DECIDE,
+        Group.DIALOG,
+        words="editor",
+        tooltip="Open the handoff, or the report, in $VISUAL or $EDITOR.",
+        footer=(_C,),
+        priority=True,
+    ),
+    Command(
+        "dialog.changes",
+        "ctrl+t",
+        "changes",
+        _DECIDE,
+        Group.DIALOG,
+        words="changes",
+        tooltip="Show what is changed in the last handoff, or go on editing.",
+        footer=(_C,),
+        priority=True,
+    ),
+    Command(
+        "dialog.instead",
+        "f2 f3 f4 f5 f6",
+        "instead",
+        _DECIDE,
+        Group.DIALOG,
+        words="otherwise",
+        tooltip="Decide otherwise about the same task: retry, escalate, abort, answer, accept.",
+        footer=(_C,),
+        priority=True,
     ),
     Command(
         "needs.previous",
@@ -209,10 +536,21 @@ COMMANDS: Final[tuple[Command, ...]] = (
         footer=(_T, _E),
     ),
     Command(
+        "timeline",
+        "t",
+        "timeline",
+        (Home.MAIN, Home.TIMELINE),
+        Group.LOOK,
+        words="timeline",
+        tooltip="Show all tasks over time, who works and who waits; in the timeline, go back to the tree.",
+        title="Timeline",
+        footer=(_T,),
+    ),
+    Command(
         "fold",
         "space",
         "toggle_fold",
-        _TREE,
+        _ROWS,
         Group.FOLD,
         words="fold",
         tooltip="Fold or unfold the selected task.",
@@ -225,9 +563,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _APP,
         Group.USE,
         words="edit",
-        tooltip="Open the selected task's return, else its handoff, in $VISUAL or $EDITOR.",
+        tooltip="Open the selected task's return, else its handoff, or the inspected file, in $VISUAL or $EDITOR.",
         title="Open the file in the editor",
-        footer=(_T, _D, _P),
+        footer=(_T, _D, _P, _I),
+        acts=True,
     ),
     Command(
         "copy",
@@ -238,29 +577,28 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="copy path",
         tooltip="Copy the path of that file to the clipboard.",
         title="Copy the path",
-        footer=(_T, _D, _P),
+        footer=(_T, _D, _P, _I),
+        acts=True,
     ),
     Command(
         "tabs",
-        "1 2 3 4 5 6",
+        "1 2 3 4 5 6 7",
         "tab",
         _SCREENS,
-        Group.LOOK,
+        Group.DETAILS,
         words="tabs",
         tooltip="Go to a tab of the details.",
         footer=(_D, _P),
     ),
-    Command(
-        "tab.next", "right l", "next_tab", _PANE, Group.LOOK, words="next tab", tooltip="In the details: the next tab."
-    ),
+    Command("tab.next", "right l", "next_tab", _PANE, Group.DETAILS, words="next tab", tooltip="Go to the next tab."),
     Command(
         "tab.previous",
         "left h",
         "previous_tab",
         _PANE,
-        Group.LOOK,
+        Group.DETAILS,
         words="previous tab",
-        tooltip="In the details: the tab before.",
+        tooltip="Go to the tab before.",
     ),
     Command(
         "focus.next",
@@ -285,7 +623,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "fold.none",
         "E",
         "unfold_all",
-        _TREE,
+        _ROWS,
         Group.FOLD,
         words="expand all",
         tooltip="Expand everything.",
@@ -296,15 +634,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "fold.all",
         "C",
         "fold_all",
-        _TREE,
+        _ROWS,
         Group.FOLD,
         words="collapse all",
         tooltip="Collapse everything.",
         title="Collapse everything",
         footer=(_T,),
     ),
-    Command("up", "up k", "cursor_up", _TREE, Group.MOVE, words="up", tooltip="Go up one row."),
-    Command("down", "down j", "cursor_down", _TREE, Group.MOVE, words="down", tooltip="Go down one row."),
+    Command("up", "up k", "cursor_up", _ROWS, Group.MOVE, words="up", tooltip="Go up one row."),
+    Command("down", "down j", "cursor_down", _ROWS, Group.MOVE, words="down", tooltip="Go down one row."),
     Command(
         "left",
         "left h",
@@ -323,12 +661,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="in",
         tooltip="Unfold the task; where it is unfolded, go to its first child.",
     ),
-    Command("page.up", "pageup ctrl+u", "page_up", _TREE, Group.MOVE, words="page up", tooltip="Go up one page."),
+    Command("page.up", "pageup ctrl+u", "page_up", _ROWS, Group.MOVE, words="page up", tooltip="Go up one page."),
     Command(
-        "page.down", "pagedown ctrl+d", "page_down", _TREE, Group.MOVE, words="page down", tooltip="Go down one page."
+        "page.down", "pagedown ctrl+d", "page_down", _ROWS, Group.MOVE, words="page down", tooltip="Go down one page."
     ),
-    Command("first", "home g", "first", _TREE, Group.MOVE, words="first", tooltip="Go to the first row."),
-    Command("last", "end G", "last", _TREE, Group.MOVE, words="last", tooltip="Go to the last row."),
+    Command("first", "home g", "first", _ROWS, Group.MOVE, words="first", tooltip="Go to the first row."),
+    Command("last", "end G", "last", _ROWS, Group.MOVE, words="last", tooltip="Go to the last row."),
     Command(
         "notices",
         "!",
@@ -341,6 +679,79 @@ COMMANDS: Final[tuple[Command, ...]] = (
         footer=(_E,),
     ),
     Command(
+        "replay.play",
+        "space",
+        "play",
+        _REPLAY,
+        Group.REPLAY,
+        words="play",
+        tooltip="Play or pause, instead of folding; at the end, start over.",
+        title="Play or pause",
+        priority=True,
+    ),
+    Command(
+        "replay.step",
+        ".",
+        "step(1)",
+        _REPLAY,
+        Group.REPLAY,
+        words="step",
+        tooltip="Pause, and go on by one observation.",
+        priority=True,
+    ),
+    Command(
+        "replay.step.back",
+        "comma",
+        "step(-1)",
+        _REPLAY,
+        Group.REPLAY,
+        words="back",
+        tooltip="Pause, and go back by one observation.",
+        priority=True,
+    ),
+    Command(
+        "replay.slower",
+        "<",
+        "change_speed(0.5)",
+        _REPLAY,
+        Group.REPLAY,
+        words="slower",
+        tooltip="Play at half the speed.",
+        priority=True,
+    ),
+    Command(
+        "replay.faster",
+        ">",
+        "change_speed(2.0)",
+        _REPLAY,
+        Group.REPLAY,
+        words="faster",
+        tooltip="Play at twice the speed.",
+        priority=True,
+    ),
+    Command(
+        "replay.start",
+        "[",
+        "rewind",
+        _REPLAY,
+        Group.REPLAY,
+        words="start",
+        tooltip="Go to the first observation.",
+        title="Go to the start of the recording",
+        priority=True,
+    ),
+    Command(
+        "replay.end",
+        "]",
+        "wind",
+        _REPLAY,
+        Group.REPLAY,
+        words="end",
+        tooltip="Go to the last observation.",
+        title="Go to the end of the recording",
+        priority=True,
+    ),
+    Command(
         "help",
         "?",
         "help",
@@ -349,7 +760,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="keys",
         tooltip="List the keys.",
         title="List the keys",
-        footer=(_T, _D, _P, _E),
+        footer=(_T, _D, _P, _E, _L, _I),
     ),
     Command(
         "palette",
@@ -370,9 +781,21 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="quit",
         tooltip="Leave agentwatch. Nothing that runs is touched.",
         title="Quit",
-        footer=(_T, _D, _P, _E),
+        footer=(_T, _D, _P, _E, _I),
     ),
 )
+
+PANE_COMMANDS: Final = frozenset(command.id for command in COMMANDS if command.homes == _PANE and command.footer)
+"""Ids of what the keys do in some tabs of the details only."""
+
+
+def action_name(action: str) -> str:
+    """The name of an action without its arguments."""
+    return action.partition("(")[0]
+
+
+REPLAY_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
+"""What only the app that plays a recording can do."""
 
 _LABELS: Final = {
     "escape": "esc",
@@ -383,6 +806,7 @@ _LABELS: Final = {
     "left": "←",
     "right": "→",
     "shift+tab": "⇧tab",
+    "comma": ",",
 }
 
 

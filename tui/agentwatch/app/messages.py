@@ -1,4 +1,4 @@
-"""What the app tells its screens."""
+"""What the app tells its screens, and the details tell whoever holds them."""
 
 from __future__ import annotations
 
@@ -15,3 +15,18 @@ class TreeUpdated(Message):
         super().__init__()
         self.changed = changed
         self.settled = settled
+
+
+class Inspect(Message):
+    """The operator wants to look at the file of a claim, or at a changed file that nobody claims, without a kind."""
+
+    def __init__(self, task_id: str, kind: str, path: str, lines: tuple[int, int] | None) -> None:
+        super().__init__()
+        self.task_id = task_id
+        self.kind = kind
+        self.path = path
+        self.lines = lines
+
+
+class KeysChanged(Message):
+    """The keys do something else now: the footer has to say so."""

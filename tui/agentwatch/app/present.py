@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from agentwatch.delegation.task import State, Task
@@ -53,6 +54,18 @@ def ago(moment: float, now: float) -> str:
     """A moment before now in words: `just now`, `3m ago`."""
     passed = now - moment
     return "just now" if passed < 5 else f"{duration(passed)} ago"
+
+
+def moment(at: float, now: float) -> str:
+    """A moment by the clock of this computer: `14:03:22`, with the date where that is another than today's.
+
+    Files may claim any time: one that no calendar has is `?`.
+    """
+    try:
+        then, today = (datetime.fromtimestamp(time, UTC).astimezone() for time in (at, now))
+    except (OverflowError, OSError, ValueError):
+        return "?"
+    return f"{then:%H:%M:%S}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
 def bar(done: int, total: int, width: int = 6) -> str:

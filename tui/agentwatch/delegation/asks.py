@@ -9,17 +9,39 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
 
 LOW_CONFIDENCE: Final = 0.5
 """report-contract: results of which the child itself is less sure than this are for a human to look at."""
 
 
+_OF_RUNS: Final = {
+    RunState.SUBMITTED: "asked for; no sign of life of its own yet",
+    RunState.WORKING: "its process runs",
+    RunState.FAILED: "it failed, and the store does not say why",
+    RunState.CANCELED: "it was aborted",
+}
+
+_DECIDED: Final = {
+    Action.RETRY: "you decided: retry",
+    Action.ESCALATE: "you decided: escalate",
+    Action.ABORT: "you decided: abort",
+    Action.RESPOND: "you have answered",
+    Action.ACCEPT: "you accepted it as it is",
+}
+
+
 def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDENCE) -> str | None:
     """The one question the operator has to answer for this task, None where there is none."""
     result = task.result
-    if task.inferred or result is None:
+    if task.run is not None and task.run.waiting and task.own_state is State.BLOCKED:
+        return f"it waits in its own session: {task.run.waiting}"
+    if task.inferred or task.is_session or task.decision is not None:
         return None
+    if result is None:
+        return _ask_of_run(task)
     if task.own_state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
         return f"answer: {blocker}" if blocker else "blocked, and does not say by what: answer or abort"
@@ -33,6 +55,15 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
         return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
     if result.confidence is not None and result.confidence < low_confidence and task.own_state is State.COMPLETED:
         return f"review: the child is not sure of its result (confidence {result.confidence:g})"
+    return None
+
+
+def _ask_of_run(task: Task) -> str | None:
+    """A child of a session that gave back nothing that the contracts know."""
+    if task.own_state is State.FAILED:
+        return _ask_after_failure(task)
+    if task.own_state is State.INVALID:
+        return f"{task.agent or 'the child'} ended without a return; retry, or accept it as it is"
     return None
 
 
@@ -56,10 +87,23 @@ def _ask_after_failure(task: Task) -> str:
 
 def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
+    return _why(task) + ("; its files were deleted since" if task.deleted else "")
+
+
+def _why(task: Task) -> str:
     if task.inferred:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
     attempt = task.latest
     result = task.result
+    if attempt is not None and attempt.decision is not None:
+        decision = attempt.decision
+        return f"{_DECIDED[decision.action]}; the decision is {decision.receipt.stage}"
+    if (
+        attempt is not None
+        and attempt.run is not None
+        and (result is None or attempt.run.reason or attempt.run.waiting)
+    ):
+        return _why_of_run(task, attempt.run)
     if attempt is None or result is None or attempt.returned is None:
         if task.state is State.WORKING:
             return "its checklist has moved" if task.todos and _moved(task) else "it has handed work on"
@@ -71,6 +115,19 @@ def why(task: Task) -> str:
         count = f"{errors} error" if errors == 1 else f"{errors} errors"
         return f"the return breaks its contract ({count}), so it counts as failed; {said}"
     return f"the return says {word}" if word else "the return states no status"
+
+
+def _why_of_run(task: Task, run: Run) -> str:
+    if run.state is RunState.ENDED:
+        if run.said is None and not task.is_session:
+            return run.reason or "it ended without a word"
+        return run.reason or ("the session is idle" if task.is_session else "it ended; its answer follows no contract")
+    if run.waiting:
+        return "it waits for an answer in its own session"
+    if run.state is RunState.WORKING and run.process_gone is not False:
+        known = "its process is gone" if run.process_gone else "whether its process still runs is not known"
+        return f"it worked when it was last heard of; {known}" + (f"; {run.reason}" if run.reason else "")
+    return run.reason or _OF_RUNS[run.state]
 
 
 def _moved(task: Task) -> bool:

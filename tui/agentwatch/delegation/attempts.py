@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity, Todo, TodoList, TodoStatus
+from agentwatch.delegation.decision import Decision, Receipt, Stage
+from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, found
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.runs import handed_back, handed_over
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
+
+_ENDED_BADLY = (RunState.FAILED, RunState.CANCELED)
+"""Whatever a run had said by then, it is not what it was asked for."""
 
 _STATES = {
     Outcome.WORKING: State.WORKING,
@@ -28,16 +35,31 @@ class History:
     todos_at: float | None = None
     checklist: Version | None = None
     problems: list[PlacedFinding] = field(default_factory=list)
+    is_gone: Callable[[str], bool] = lambda _path: False
+
+    def is_rival(self, before: Version | None, version: Version) -> bool:
+        """Whether two files claim the same place. A file that is gone was followed by the other, or renamed to it."""
+        return before is not None and before.path != version.path and not self.is_gone(before.path)
 
 
-def fold(versions: Iterable[Version], *, strict: bool) -> History:
-    """The history of a task from all versions of its files, given in the order they were observed.
+def fold(
+    versions: Iterable[Version],
+    runs: Iterable[Ran] = (),
+    decisions: Iterable[Decision] = (),
+    *,
+    strict: bool,
+    demands: bool = False,
+    is_gone: Callable[[str], bool] = lambda _path: False,
+) -> History:
+    """The history of a task from all versions of its files, in the order they were observed, and all its runs, in the
+    order in which they began.
 
     An attempt ends with a return. The next one begins with a number of its own, with another session, with the same
     handoff file rewritten after the return, or with an early marker (`in_progress`) after a final return.
-    With `strict`, a return that breaks its contract makes the attempt invalid.
+    With `strict`, a return that breaks its contract makes the attempt invalid; with `demands`, so does one without a
+    contract. `is_gone` tells the files that are not there any more. `runs` come in the order in which they began.
     """
-    history = History()
+    history = History(is_gone=is_gone)
     for version in versions:
         document = version.document
         if isinstance(document, Handoff):
@@ -46,13 +68,18 @@ def fold(versions: Iterable[Version], *, strict: bool) -> History:
             _hand_back(history, version, document)
         else:
             _check(history, version, document)
+    for ran in runs:
+        if ran.run is not None:
+            _execute(history, ran, ran.run)
     history.attempts.sort(key=lambda attempt: attempt.number)
     for attempt in history.attempts:
-        attempt.state = _state(attempt, strict=strict)
+        attempt.state = _state(attempt, strict=strict, demands=demands)
         if _answers_another_session(attempt):
             _report_session(history, attempt)
             attempt.state = State.INVALID if strict else attempt.state
     _mark_life(history)
+    for decision in decisions:
+        _bind(history, decision)
     return history
 
 
@@ -68,18 +95,22 @@ def is_invalid(version: Version, *, strict: bool) -> bool:
 def _hand_off(history: History, version: Version, document: Handoff) -> None:
     if document.attempt is not None:
         attempt = _numbered(history, document.attempt)
-        if attempt.handoff and attempt.handoff.path != version.path:
+        if attempt.handoff and history.is_rival(attempt.handoff, version):
             _duplicate(history, DUPLICATE_HANDOFF, attempt.handoff, version)
             return
     else:
         attempt = _latest(history)
-        if attempt.handoff and attempt.handoff.path != version.path:
+        if history.is_rival(attempt.handoff, version):
             # Beside numbered files, the one without a number is the first.
             first = _numbered(history, 1)
-            if first.handoff and first.handoff.path != version.path:
+            if first.handoff and history.is_rival(first.handoff, version):
                 _duplicate(history, DUPLICATE_HANDOFF, first.handoff, version)
                 return
             attempt = first
+        elif attempt.handoff and attempt.handoff.digest == version.digest:
+            # The same words in another place: it was moved.
+            attempt.handoff = version
+            return
         elif attempt.handoff and attempt.returned and not _is_early(attempt.returned):
             attempt = _numbered(history, attempt.number + 1)
     if attempt.handoff is None and not _has_moved(document.todos):
@@ -115,10 +146,12 @@ def _attempt_of(history: History, version: Version, document: Return) -> Attempt
             before = attempt.result
             other_session = session is not None and attempt.session_id is not None
             restarted = document.outcome is Outcome.WORKING and not _is_early(attempt.returned)
-            same_file = attempt.returned.path == version.path
+            same_file = not history.is_rival(attempt.returned, version)
+            if same_file and attempt.returned.digest == version.digest:
+                return attempt
             if other_session or (restarted and same_file and before is not None):
                 return _numbered(history, attempt.number + 1)
-    if attempt.returned and attempt.returned.path != version.path:
+    if attempt.returned and history.is_rival(attempt.returned, version):
         _duplicate(history, DUPLICATE_RETURN, attempt.returned, version)
         return None
     return attempt
@@ -126,6 +159,46 @@ def _attempt_of(history: History, version: Version, document: Return) -> Attempt
 
 def _check(history: History, version: Version, document: TodoList) -> None:
     history.todos, history.todos_at, history.checklist = document.items, version.at, version
+
+
+def _execute(history: History, ran: Ran, run: Run) -> None:
+    """A run executes the attempt with its number or its session, else the first that nobody is known to execute."""
+    prompt, said = handed_over(ran), handed_back(ran)
+    packet = prompt.document if prompt is not None and isinstance(prompt.document, Handoff) else None
+    stated = packet.attempt if packet is not None else None
+    attempt = _numbered(history, stated) if stated is not None else _of_session(history, run.session_id)
+    if attempt is None or attempt.run is not None:
+        attempt = next((one for one in history.attempts if one.run is None), None) or _next(history)
+    attempt.run = run
+    attempt.session_id = run.session_id
+    if attempt.started_at is None:
+        attempt.started_at = run.started_at
+    if attempt.handoff is None:
+        attempt.handoff = prompt
+    if attempt.returned is None:
+        attempt.returned = said
+    todos = run.todos or (packet.todos if packet is not None else None)
+    if todos is not None and (history.todos_at is None or run.updated_at >= history.todos_at):
+        history.todos, history.todos_at = todos, run.updated_at
+
+
+def _bind(history: History, decision: Decision) -> None:
+    """A decision belongs to the attempt it names, as long as that has the return that was decided about."""
+    attempt = next((one for one in history.attempts if one.number == decision.attempt), None)
+    if attempt is None:
+        return
+    is_last = attempt is history.attempts[-1]
+    if is_last and (attempt.returned.digest if attempt.returned else None) != decision.return_sha256:
+        return
+    attempt.decision = decision
+    if not is_last and decision.receipt.stage is not Stage.ACTED:
+        begun = history.attempts[history.attempts.index(attempt) + 1].started_at
+        acted = Receipt(Stage.ACTED, decision.receipt.at if begun is None else begun, "the next attempt")
+        attempt.decision = replace(decision, receipts=(*decision.receipts, acted))
+
+
+def _next(history: History) -> Attempt:
+    return _numbered(history, max((attempt.number for attempt in history.attempts), default=0) + 1)
 
 
 def _latest(history: History) -> Attempt:
@@ -150,13 +223,24 @@ def _is_early(version: Version) -> bool:
     return isinstance(document, Return) and document.outcome is Outcome.WORKING
 
 
-def _state(attempt: Attempt, *, strict: bool) -> State:
-    returned, document = attempt.returned, attempt.result
+def _state(attempt: Attempt, *, strict: bool, demands: bool) -> State:
+    returned, document, run = attempt.returned, attempt.result, attempt.run
+    if run is not None and (returned is None or document is None or run.state in _ENDED_BADLY):
+        return _state_of_run(run, demands=demands)
     if returned is None or document is None:
         return State.SUBMITTED
     if is_invalid(returned, strict=strict) or document.outcome is None:
         return State.INVALID
     return _STATES[document.outcome]
+
+
+def _state_of_run(run: Run, *, demands: bool) -> State:
+    """What the store says, of a run that gave back nothing that the contracts know."""
+    if run.state is not RunState.ENDED:
+        return State.BLOCKED if run.waiting else State(run.state.value)
+    if run.parent_session is None:
+        return State.COMPLETED
+    return State.INVALID if run.said is None or demands else State.COMPLETED
 
 
 def _answers_another_session(attempt: Attempt) -> bool:

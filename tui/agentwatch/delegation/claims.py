@@ -18,13 +18,24 @@ class Verdict(StrEnum):
 class Claim:
     """A claim and its verdict. `path` is foreign text as it was claimed; `detail` is the reason in words.
 
-    `detail` may quote a file name that was found: it is foreign text too.
+    `detail` may quote a file name that was found: it is foreign text too. `lines` is the range of 1-based lines, both
+    included, where one was claimed. `file` is the path in the workspace that is meant, None where none is.
     """
 
     kind: str
     path: str
     verdict: Verdict
     detail: str
+    lines: tuple[int, int] | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file that git sees changed: its path in the workspace, and when it was last written (epoch seconds)."""
+
+    path: str
+    at: float
 
 
 def overall(claims: tuple[Claim, ...]) -> Verdict | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final, TypedDict
 
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.runtime import mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
 
@@ -26,6 +28,15 @@ class ClaimDocument(TypedDict):
     detail: str
 
 
+class RuntimeDocument(TypedDict):
+    model_reported: str | None
+    model_recorded: str | None
+    model: str
+    mode_reported: str | None
+    mode_asked: str | None
+    mode: str
+
+
 class AttemptDocument(TypedDict):
     number: int
     state: str
@@ -33,6 +44,12 @@ class AttemptDocument(TypedDict):
     handoff_path: str | None
     return_path: str | None
     return_sha256: str | None
+
+
+class DecisionDocument(TypedDict):
+    decision_id: str
+    action: str
+    receipt: str
 
 
 class TaskDocument(TypedDict):
@@ -46,6 +63,7 @@ class TaskDocument(TypedDict):
     reported_state: str | None
     contract: str | None
     inferred: bool
+    deleted: bool
     summary: str | None
     why: str
     needs_operator: bool
@@ -60,7 +78,11 @@ class TaskDocument(TypedDict):
     blockers: list[str]
     findings: list[FindingDocument]
     claims: list[ClaimDocument]
-    decision: None
+    unclaimed_changes: list[str] | None
+    unattributed_changes: list[str] | None
+    runtime: RuntimeDocument
+    limitations: list[str]
+    decision: DecisionDocument | None
 
 
 class Summary(TypedDict):
@@ -92,7 +114,7 @@ def tree_document(tree: DelegationTree, workspace: str) -> TreeDocument:
             "verified": totals.verdicts.get(Verdict.VERIFIED, 0),
             "contradicted": totals.verdicts.get(Verdict.CONTRADICTED, 0),
         },
-        "tasks": [_task(task, depth) for task, depth in tree.preorder()],
+        "tasks": [_task(tree, task, depth) for task, depth in tree.preorder()],
         "notices": [finding_document(placed) for placed in tree.notices],
     }
 
@@ -108,8 +130,9 @@ def finding_document(placed: PlacedFinding) -> FindingDocument:
     }
 
 
-def _task(task: Task, depth: int) -> TaskDocument:
+def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
     result = task.result
+    unclaimed = tree.unclaimed(task)
     worst = task.below.worst_waiting if task.below else None
     return {
         "task_id": task.task_id,
@@ -122,6 +145,7 @@ def _task(task: Task, depth: int) -> TaskDocument:
         "reported_state": task.reported_state,
         "contract": task.contract.value if task.contract else None,
         "inferred": task.inferred,
+        "deleted": task.deleted,
         "summary": result.summary if result else None,
         "why": task.why,
         "needs_operator": task.needs_operator,
@@ -144,7 +168,33 @@ def _task(task: Task, depth: int) -> TaskDocument:
             {"kind": claim.kind, "path": claim.path, "verdict": claim.verdict.value, "detail": claim.detail}
             for claim in task.claims
         ],
-        "decision": None,
+        "unclaimed_changes": list(unclaimed.alone) if unclaimed else None,
+        "unattributed_changes": list(unclaimed.unattributed) if unclaimed else None,
+        "runtime": _runtime(task),
+        "limitations": list(result.limitations) if result else [],
+        "decision": _decision(task.decision) if task.decision else None,
+    }
+
+
+def _runtime(task: Task) -> RuntimeDocument:
+    result = task.result
+    model, mode = (result.model, result.mode) if result else (None, None)
+    recorded, asked = task.run.model if task.run else None, task.packet.mode if task.packet else None
+    return {
+        "model_reported": model,
+        "model_recorded": recorded,
+        "model": model_agreement(recorded, model).value,
+        "mode_reported": mode,
+        "mode_asked": asked,
+        "mode": mode_agreement(asked, mode).value,
+    }
+
+
+def _decision(decision: Decision) -> DecisionDocument:
+    return {
+        "decision_id": decision.decision_id,
+        "action": decision.action.value,
+        "receipt": decision.receipt.stage.value,
     }
 
 

@@ -20,13 +20,28 @@ _by_seq = attrgetter("seq")
 
 
 class Files:
-    """Every document that is there, and its earlier contents, by file and by task."""
+    """Every document that is there, and its earlier contents, by file and by task.
 
-    def __init__(self) -> None:
+    With `remembers`, the contents of a file that is gone stay known, and stay with the tasks that they belonged to.
+    """
+
+    def __init__(self, *, remembers: bool = False) -> None:
+        self._remembers = remembers
         self._versions: dict[str, list[Version]] = {}
         self._keys: dict[str, list[str | None]] = {}
         self._by_task: dict[str, list[Version]] = defaultdict(list)
         self._ownership = Ownership()
+        self._former = Ownership()
+        """The handoffs that are gone: what is returned after its handoff was deleted still belongs to it."""
+        self._settled: dict[str, int] = {}
+        """How many of a file's versions stay with their task, because it or the handoff that it belonged to is gone."""
+        self._holders: dict[str, dict[str, None]] = {}
+        """By digest, the files that are there and hold it now; kept only while contents are remembered."""
+        self._lost: dict[str, dict[str, None]] = {}
+        """By digest, the files that are gone and held it last."""
+        self._gone: set[str] = set()
+        self._moved: dict[str, set[str]] = {}
+        """By file, those that are gone and whose last content it took over: they were renamed to it."""
 
     def versions(self, task_id: str) -> list[Version]:
         """The versions that speak of a task, in the order they were observed."""
@@ -36,34 +51,112 @@ class Files:
         """The tasks that the versions of a file speak of."""
         return {key for key in self._keys.get(path, ()) if key is not None}
 
+    def is_gone(self, path: str) -> bool:
+        """Whether a file whose contents are remembered is not there any more."""
+        return path in self._gone
+
     def see(self, seen: Seen) -> set[str]:
         """A file has this content now. Returns the tasks that this concerns."""
-        version = Version(seen.seq, seen.at, seen.path, seen.digest, seen.document, seen.findings, seen.incomplete)
-        versions = self._versions.setdefault(seen.path, [])
-        concerned: set[str] = set()
-        if versions and not _continues(versions[-1], seen):
-            while versions:
-                concerned |= self._forget_version(seen.path, 0)
-        elif len(versions) >= MAX_VERSIONS:
-            # The first version stays: it says when the task began.
-            concerned |= self._forget_version(seen.path, 1)
-        versions.append(version)
-        self._keys.setdefault(seen.path, []).append(None)
-        followers = self._register(seen.path, version)
-        for path in {seen.path, *followers}:
-            concerned |= self._assign(path)
+        path = seen.path
+        version = Version(seen.seq, seen.at, path, seen.digest, seen.document, seen.findings, seen.incomplete)
+        versions = self._versions.setdefault(path, [])
+        concerned = self._find_again(path)
+        if versions and self._remembers and _is_same(versions[-1], seen):
+            concerned |= self.tasks_of(path)
+        else:
+            if versions and not _continues(versions[-1], seen):
+                while versions:
+                    concerned |= self._forget_version(path, 0)
+            elif len(versions) >= MAX_VERSIONS:
+                # The first version stays: it says when the task began.
+                concerned |= self._forget_version(path, 1)
+            versions.append(version)
+            self._keys.setdefault(path, []).append(None)
+        followers = self._register(path, versions[-1])
+        for other in {path, *followers}:
+            concerned |= self._assign(other)
+        if self._remembers:
+            concerned |= self._hold(path)
         return concerned
 
     def forget(self, path: str) -> set[str]:
         """The file is gone. Returns the tasks that this concerns."""
-        if path not in self._versions:
+        if path not in self._versions or path in self._gone:
             return set()
+        if self._remembers:
+            return self._lose(path)
         concerned: set[str] = set()
         while self._versions[path]:
             concerned |= self._forget_version(path, 0)
         del self._versions[path], self._keys[path]
-        for follower in self._ownership.drop_handoff(path) | self._ownership.drop_follower(path):
+        followers = self._ownership.drop_handoff(path) | self._ownership.drop_follower(path)
+        for follower in followers | self._former.drop_follower(path):
             concerned |= self._assign(follower)
+        return concerned
+
+    def _lose(self, path: str) -> set[str]:
+        """Remember a file that is gone."""
+        concerned = self.tasks_of(path)
+        self._gone.add(path)
+        self._settle(path)
+        digest = self._versions[path][-1].digest
+        self._release(path)
+        self._lost.setdefault(digest, {})[path] = None
+        followers = self._ownership.drop_handoff(path)
+        for follower in followers:
+            if self._keys[follower][-1] in concerned:
+                self._settle(follower)
+        followers |= self._ownership.drop_follower(path) | self._former.drop_follower(path)
+        last = self._versions[path][-1]
+        if isinstance(last.document, Handoff) and (key := self._keys[path][-1]) is not None:
+            followers |= self._former.set_handoff(path, self._versions[path][0].seq, key)
+        for follower in followers:
+            concerned |= self._assign(follower)
+        if (holders := self._holders.get(digest)) is not None:
+            concerned |= self._hand_on(path, next(iter(holders)))
+        return concerned
+
+    def _settle(self, path: str) -> None:
+        self._settled[path] = len(self._versions[path])
+
+    def _find_again(self, path: str) -> set[str]:
+        """A file that may have been gone is there. Returns the tasks that this concerns."""
+        if path not in self._gone:
+            if self._remembers and self._versions[path]:
+                self._release(path)
+            return set()
+        self._gone.discard(path)
+        digest = self._versions[path][-1].digest
+        _drop(self._lost, digest, path)
+        for lost in self._moved.values():
+            lost.discard(path)
+        concerned = set[str]()
+        for follower in self._former.drop_handoff(path):
+            concerned |= self._assign(follower)
+        return concerned
+
+    def _hold(self, path: str) -> set[str]:
+        """The file holds its last content now: files that are gone and held it last were renamed to it."""
+        digest = self._versions[path][-1].digest
+        self._holders.setdefault(digest, {})[path] = None
+        concerned: set[str] = set()
+        for lost in list(self._lost.get(digest, ())):
+            concerned |= self._hand_on(lost, path)
+        return concerned
+
+    def _release(self, path: str) -> None:
+        """The file does not hold its last content any more."""
+        _drop(self._holders, self._versions[path][-1].digest, path)
+
+    def _hand_on(self, path: str, heir: str) -> set[str]:
+        """Give the versions of a file that is gone to the task of the one that it was renamed to."""
+        self._moved.setdefault(heir, set()).add(path)
+        key = self._keys[heir][-1]
+        concerned: set[str] = set()
+        for index, version in enumerate(self._versions[path]):
+            concerned |= self._give(path, index, version, key)
+        for earlier in self._moved.get(path, ()):
+            concerned |= self._hand_on(earlier, path)
         return concerned
 
     def _register(self, path: str, version: Version) -> set[str]:
@@ -72,38 +165,49 @@ class Files:
         if isinstance(document, Handoff):
             task_id = identity.own_id(document) or identity.fallback_id(path, document)
             first = self._versions[path][0].seq
-            return self._ownership.drop_follower(path) | self._ownership.set_handoff(path, first, task_id)
+            affected = self._ownership.drop_follower(path) | self._former.drop_follower(path)
+            return affected | self._ownership.set_handoff(path, first, task_id)
         affected = self._ownership.drop_handoff(path)
         if all(identity.own_id(earlier.document) is not None for earlier in self._versions[path]):
-            return affected | self._ownership.drop_follower(path)
+            return affected | self._ownership.drop_follower(path) | self._former.drop_follower(path)
         kind = "todos" if isinstance(document, TodoList) else "return"
-        return affected | self._ownership.add_follower(path, kind)
+        return affected | self._ownership.add_follower(path, kind) | self._former.add_follower(path, kind)
 
     def _assign(self, path: str) -> set[str]:
         """Give each version of a file to its task again. Returns the tasks that this concerns."""
         concerned: set[str] = set()
-        versions, keys = self._versions[path], self._keys[path]
-        for index, version in enumerate(versions):
-            key = self._task_of(version)
-            if key == keys[index]:
-                continue
-            concerned |= self._take(version, keys[index])
-            if key is not None:
-                insort(self._by_task[key], version, key=_by_seq)
-                concerned.add(key)
-            keys[index] = key
+        for index, version in enumerate(self._versions[path]):
+            if index >= self._settled.get(path, 0):
+                concerned |= self._give(path, index, version, self._task_of(version))
+        for lost in self._moved.get(path, ()):
+            concerned |= self._hand_on(lost, path)
+        return concerned
+
+    def _give(self, path: str, index: int, version: Version, key: str | None) -> set[str]:
+        before = self._keys[path][index]
+        if key == before:
+            return set()
+        concerned = self._take(version, before)
+        if key is not None:
+            insort(self._by_task[key], version, key=_by_seq)
+            concerned.add(key)
+        self._keys[path][index] = key
         return concerned
 
     def _task_of(self, version: Version) -> str | None:
         document = version.document
         if (task_id := identity.own_id(document)) is not None:
             return task_id
-        if not isinstance(document, Handoff) and (owner := self._ownership.owner(version.path)) is not None:
-            return owner
+        if not isinstance(document, Handoff):
+            owner = self._ownership.owner(version.path) or self._former.owner(version.path)
+            if owner is not None:
+                return owner
         # A checklist beside no handoff may be anybody's: it is no task by itself.
         return None if isinstance(document, TodoList) else identity.fallback_id(version.path, document)
 
     def _forget_version(self, path: str, index: int) -> set[str]:
+        if index < self._settled.get(path, 0):
+            self._settled[path] -= 1
         return self._take(self._versions[path].pop(index), self._keys[path].pop(index))
 
     def _take(self, version: Version, key: str | None) -> set[str]:
@@ -119,3 +223,16 @@ class Files:
 def _continues(before: Version, seen: Seen) -> bool:
     """Whether a file's earlier contents still count: not if it is something else now, nor if it is a checklist."""
     return type(before.document) is type(seen.document) and not isinstance(seen.document, TodoList)
+
+
+def _is_same(before: Version, seen: Seen) -> bool:
+    """Whether a file holds what it held when it was last seen: it was found again, or is seen once more."""
+    return before.digest == seen.digest and before.incomplete == seen.incomplete and before.document == seen.document
+
+
+def _drop(index: dict[str, dict[str, None]], key: str, path: str) -> None:
+    paths = index.get(key)
+    if paths is not None:
+        paths.pop(path, None)
+        if not paths:
+            del index[key]

@@ -23,11 +23,12 @@ _Awaited = tuple[Literal["id", "directory"], str]
 class Claims:
     """What a task's documents say of its place.
 
-    `delegated_by` is the id of the task before it in its delegation path; `directory` is that of its files, None
-    for a task that has none.
+    `asked_by` is the id of the task whose session asked for it, by the session store; `delegated_by` is the id of the
+    task before it in its delegation path; `directory` is that of its files, None for a task that has none.
     """
 
     parent_task_id: str | None = None
+    asked_by: str | None = None
     delegated_by: str | None = None
     directory: str | None = None
 
@@ -106,6 +107,10 @@ class Linking:
             if claims.parent_task_id in self._claims:
                 return Link(claims.parent_task_id, Basis.PACKET), tuple(awaited)
             problem = (ORPHAN, claims.parent_task_id)
+        if claims.asked_by is not None and claims.asked_by != task_id:
+            awaited.append(("id", claims.asked_by))
+            if claims.asked_by in self._claims:
+                return Link(claims.asked_by, Basis.SESSION, problem), tuple(awaited)
         if claims.delegated_by is not None:
             if claims.delegated_by == task_id:
                 return Link(problem=(CYCLE, task_id)), tuple(awaited)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentwatch.contracts.shapes import Document, Finding
-from agentwatch.delegation.claims import Claim
+from agentwatch.delegation.claims import Change, Claim
+from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,41 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The claims of the return with this digest, in this file, were held against the evidence."""
+    """The claims of the return with this digest, in this file, were held against the evidence.
+
+    `changed` are the files that changed between the handoff and this return, whoever did it; None where that is not
+    known.
+    """
 
     seq: int
     at: float
     path: str
     digest: str
     claims: tuple[Claim, ...]
+    changed: tuple[Change, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run is like this now, as a session store shows it; None: the store no longer has it.
+
+    `path` is the run's key, `<source>:<place in the store>`: the same for the life of the run.
+    """
+
+    seq: int
+    at: float
+    path: str
+    run: Run | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The operator has decided, or a decision has got further. `path` is the decision's id."""
+
+    seq: int
+    at: float
+    path: str
+    decision: Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +96,4 @@ class Tick:
     at: float
 
 
-Observation = Seen | Gone | Unreadable | Checked | Tick
+Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Tick

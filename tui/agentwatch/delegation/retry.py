@@ -9,6 +9,9 @@ from agentwatch.delegation.task import Retry, Task
 DEFAULT_MAX_RETRIES: Final = 1
 """A parent retries a child once. (A child's own retries are 0, so it never appears here.)"""
 
+MITIGATED_MAX_RETRIES: Final = 2
+"""With a material mitigation: changed inputs, reduced scope, corrected constraints."""
+
 
 def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: int = 0) -> Retry:
     """How many retries the policy leaves a task.
@@ -24,4 +27,11 @@ def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: int 
         remaining=max(allowed - used, 0),
         recommended=result.retry_recommended if result else None,
         hint=result.retry_hint if result else None,
+        restored=restored,
     )
+
+
+def mitigated(task: Task) -> Retry:
+    """How many retries the policy leaves a task whose next attempt comes with a material mitigation."""
+    own = task.retry.max_retries - task.retry.restored
+    return budget(task, max_retries=max(own, MITIGATED_MAX_RETRIES), restored=task.retry.restored)

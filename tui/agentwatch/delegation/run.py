@@ -75,3 +75,5 @@ class Run:
     tokens: int | None = None
     background: bool = False
     process_gone: bool | None = None
+    waiting: str = ""
+    """What a working run waits for from a human, in a few words: "an answer: Which one?". "" where it does not."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Return, Todo, TodoStatus
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.claims import Change, Claim, Verdict
+from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.run import Run
 
 
 class State(StrEnum):
@@ -77,7 +79,10 @@ class PlacedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One content of one file, as it was observed."""
+    """One content of one file, as it was observed.
+
+    `stored`: it is of a session store; `path` is the key of the run, and the document has prose around it, perhaps.
+    """
 
     seq: int
     at: float
@@ -86,6 +91,7 @@ class Version:
     document: Document
     findings: tuple[Finding, ...]
     incomplete: bool = False
+    stored: bool = False
 
 
 @dataclass(slots=True)
@@ -98,6 +104,10 @@ class Attempt:
     handoff: Version | None = None
     returned: Version | None = None
     started_at: float | None = None
+    run: Run | None = None
+    """The execution as a session store shows it, None where only files speak of it."""
+    decision: Decision | None = None
+    """What the operator decided about this very return."""
 
     @property
     def packet(self) -> Handoff | None:
@@ -112,12 +122,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """What error-propagation allows: `remaining` retries of `max_retries`; what the child said of retrying."""
+    """What error-propagation allows: `remaining` retries of `max_retries`; what the child said of retrying.
+
+    `restored` of the `max_retries` are owed to fitters who restored the task.
+    """
 
     max_retries: int = 1
     remaining: int = 1
     recommended: bool | None = None
     hint: str | None = None
+    restored: int = 0
 
 
 @dataclass(slots=True)
@@ -172,6 +186,8 @@ class Task:
     """Task ids, in the order first seen."""
     inferred: bool = False
     """Only named in somebody's delegation path; no file speaks of it."""
+    deleted: bool = False
+    """None of its files is there any more."""
     state: State = State.SUBMITTED
     own_state: State = State.SUBMITTED
     """What the task's own files say; `state` also heeds the tasks below."""
@@ -180,6 +196,8 @@ class Task:
     stale: bool = False
     claims: tuple[Claim, ...] = ()
     """What the return of the latest attempt claims, as far as it was checked."""
+    changed: tuple[Change, ...] | None = None
+    """The files that changed during the latest attempt, whoever did it; None where that is not known."""
     verdict: Verdict | None = None
     """What the claims come to, for a task that says it is done or partly done."""
     ask: str | None = None
@@ -209,6 +227,22 @@ class Task:
     @property
     def latest(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def run(self) -> Run | None:
+        """The execution of the latest attempt as a session store shows it."""
+        return self.attempts[-1].run if self.attempts else None
+
+    @property
+    def decision(self) -> Decision | None:
+        """What was decided about the latest attempt."""
+        return self.attempts[-1].decision if self.attempts else None
+
+    @property
+    def is_session(self) -> bool:
+        """A session that a human began: nobody handed it over."""
+        run = self.run
+        return run is not None and run.parent_session is None
 
     @property
     def attempt(self) -> int:

@@ -18,6 +18,8 @@ def title(task: Task) -> str:
         return task.task_id[len(parent) + 1 :]
     if _is_stated(task):
         return task.task_id
+    if task.run is not None:
+        return task.run.title or task.run.agent or task.task_id
     name = basename(task.task_id) or task.task_id
     if parent is not None or task.agent is None:
         return name

@@ -7,20 +7,22 @@ and their `seq`: any interleaving that keeps each file's own order gives the sam
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Iterator
 
-from agentwatch.contracts.shapes import Handoff, Return
-from agentwatch.delegation import asks, identity
+from agentwatch.delegation import asks, facts, identity
 from agentwatch.delegation.attempts import fold
-from agentwatch.delegation.claims import Claim, overall
+from agentwatch.delegation.changes import Changes, Unclaimed
+from agentwatch.delegation.claims import Verdict, overall
+from agentwatch.delegation.deadlines import Deadlines
+from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.files import Files
 from agentwatch.delegation.inference import Inference
 from agentwatch.delegation.linking import Claims, Linking
-from agentwatch.delegation.observation import Checked, Observation, Seen, Tick, Unreadable
+from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Seen, Tick, Unreadable
 from agentwatch.delegation.problems import found
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
+from agentwatch.delegation.runs import Runs
 from agentwatch.delegation.sums import Sums
 from agentwatch.delegation.task import Below, PlacedFinding, State, Task, Version
 from agentwatch.delegation.titles import title
@@ -28,12 +30,17 @@ from agentwatch.delegation.titles import title
 STALE_AFTER = 600.0
 """Seconds of silence after which a working task counts as stale."""
 
+SESSION_ASKS_FOR = 24 * 3_600.0
+"""Seconds after its last sign of life for which a run of a session store may ask something of the operator."""
+
 
 class DelegationTree:
     """All tasks of a workspace and how they hang together.
 
     `strict` makes a return that breaks its contract count as failed; `stale_after` is in seconds; a completed report
-    whose confidence is below `low_confidence` asks for a review.
+    whose confidence is below `low_confidence` asks for a review. With `remembers`, the tasks of files that are gone
+    stay; otherwise the tree converges to what is there. With `demands`, a child of a session that ends without a
+    contract counts as failed.
     """
 
     def __init__(
@@ -43,6 +50,8 @@ class DelegationTree:
         stale_after: float = STALE_AFTER,
         max_retries: int = DEFAULT_MAX_RETRIES,
         low_confidence: float = asks.LOW_CONFIDENCE,
+        remembers: bool = False,
+        demands: bool = False,
     ) -> None:
         self.tasks: dict[str, Task] = {}
         self.structure = 0
@@ -51,10 +60,14 @@ class DelegationTree:
         self._stale_after = stale_after
         self._max_retries = max_retries
         self._low_confidence = low_confidence
-        self._files = Files()
+        self._demands = demands
+        self._files = Files(remembers=remembers)
+        self._runs = Runs()
+        self._decisions: dict[str, dict[str, Decision]] = defaultdict(dict)
         self._inference = Inference()
         self._linking = Linking()
         self._sums = Sums(self.tasks)
+        self._changes = Changes(self.tasks, stale_after, lambda path: bool(self._files.tasks_of(path)))
         self._own_findings: dict[str, list[PlacedFinding]] = {}
         self._unreadable: dict[str, PlacedFinding] = {}
         self._checked: dict[str, Checked] = {}
@@ -63,8 +76,8 @@ class DelegationTree:
         self._asking: set[str] = set()
         self._removed: set[str] = set()
         self._now = float("-inf")
-        self._silences: list[tuple[float, str]] = []
-        self._listened: set[str] = set()
+        self._silences = Deadlines()
+        self._expiries = Deadlines()
 
     @property
     def roots(self) -> list[str]:
@@ -75,6 +88,10 @@ class DelegationTree:
     def totals(self) -> Below:
         """Sums over all tasks."""
         return self._sums.totals
+
+    def is_gone(self, path: str) -> bool:
+        """Whether a file that the tree remembers is not there any more."""
+        return self._files.is_gone(path)
 
     @property
     def notices(self) -> list[PlacedFinding]:
@@ -87,12 +104,17 @@ class DelegationTree:
         Returns the ids of the tasks that were added, changed (also in the sums over what is below) or removed.
         """
         if isinstance(observation, Tick):
-            self._now = max(self._now, observation.at)
-            self._end_silences()
+            if observation.at < self._now:
+                # A replay has gone back: what has turned stale since then was not stale yet.
+                self._sums.touched.update(task_id for task_id, task in self.tasks.items() if task.stale)
+            self._now = observation.at
+            # Whoever has been silent for long has to be looked at; what has expired changes what the task is.
+            self._sums.touched |= self._silences.past(self._now) & self.tasks.keys()
+            dirty = self._expiries.past(self._now)
         else:
             dirty = self._take_in(observation)
-            while dirty:
-                dirty |= self._rebuild(dirty.pop())
+        while dirty:
+            dirty |= self._rebuild(dirty.pop())
         return self._settle()
 
     def asking(self) -> list[Task]:
@@ -103,6 +125,14 @@ class DelegationTree:
     def holds(self, task: Task) -> int:
         """How many tasks below have not ended and wait for this one's answer."""
         return task.below.open if task.below else 0
+
+    def unclaimed(self, task: Task) -> Unclaimed | None:
+        """The files that changed during the latest attempt and that no return claims; None where nothing is known.
+
+        Worked out when asked for, from this task and all others that ran at the time: `apply` does not name a task
+        for which only this is different.
+        """
+        return self._changes.unclaimed(task)
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
@@ -126,12 +156,16 @@ class DelegationTree:
         """Returns the tasks that have to be made anew."""
         if isinstance(observation, Tick):
             return set()
+        if isinstance(observation, Ran):
+            return self._runs.see(observation)
+        if isinstance(observation, Decided):
+            return self._decide(observation.decision)
         path = observation.path
         if isinstance(observation, Unreadable):
             self._unreadable[path] = PlacedFinding(observation.finding, path)
             return self._files.tasks_of(path)
         if isinstance(observation, Checked):
-            concerned = self._files.tasks_of(path)
+            concerned = self._files.tasks_of(path) | self._runs.tasks_of(path)
             if concerned:
                 self._checked[path] = observation
             return concerned
@@ -140,54 +174,85 @@ class DelegationTree:
         before = self._files.tasks_of(path)
         return before | (self._files.see(observation) if isinstance(observation, Seen) else self._forget(path))
 
+    def _decide(self, decision: Decision) -> set[str]:
+        self._decisions[decision.task_id][decision.decision_id] = decision
+        if decision.expires_at is not None:
+            self._expiries.put(decision.task_id, decision.expires_at)
+        return {decision.task_id}
+
     def _forget(self, path: str) -> set[str]:
-        self._checked.pop(path, None)
-        return self._files.forget(path)
+        concerned = self._files.forget(path)
+        if not self._files.is_gone(path):
+            self._checked.pop(path, None)
+        return concerned
 
     def _rebuild(self, task_id: str) -> set[str]:
         """Make a task anew from its documents. Returns other tasks that have to be made anew because of it."""
-        versions = self._files.versions(task_id)
+        versions, runs = self._files.versions(task_id), self._runs.of(task_id)
         follow = self._inference.support(task_id, versions)
-        if not versions and not self._inference.is_named(task_id):
+        if not versions and not runs and not self._inference.is_named(task_id):
             return follow | self._drop(task_id)
         task = self.tasks.get(task_id)
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id)
             self.structure += 1
         was_completed = task.own_state is State.COMPLETED
-        self._fill(task, versions)
+        self._fill(task, versions, runs)
         packet = task.packet
         restores = packet.restores if packet and packet.restores != task_id else None
         if restores != self._restores.get(task_id) or was_completed != (task.own_state is State.COMPLETED):
             follow |= self._set_restores(task_id, restores)
         claims = Claims(
             parent_task_id=packet.parent_task_id if packet else None,
+            asked_by=self._runs.parent_of(task_id) if runs else None,
             delegated_by=self._inference.delegated_by(task_id),
             directory=identity.place_of(versions),
         )
         self._hang(self._linking.place(task_id, claims) | {task_id})
         verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
-        self._sums.change(task, task.own_state, asks.ask(task, verdict, self._low_confidence), verdict)
+        self._sums.change(task, task.own_state, self._ask(task, verdict), verdict)
         return follow
 
-    def _fill(self, task: Task, versions: list[Version]) -> None:
-        """Everything about a task that its own documents say."""
-        history = fold(versions, strict=self._strict)
-        task.inferred = not versions
+    def _ask(self, task: Task, verdict: Verdict | None) -> str | None:
+        """What a task asks. A session of the past asks nothing: nobody waits there for an answer any more."""
+        ask = asks.ask(task, verdict, self._low_confidence)
+        if ask is None or task.run is None:
+            return ask
+        over = task.run.updated_at + SESSION_ASKS_FOR
+        if self._now >= over:
+            return None
+        self._expiries.put(task.task_id, over)
+        return ask
+
+    def _fill(self, task: Task, versions: list[Version], runs: list[Ran]) -> None:
+        """Everything about a task that its own documents and runs say."""
+        history = fold(
+            versions,
+            runs,
+            self._decisions_on(task.task_id),
+            strict=self._strict,
+            demands=self._demands,
+            is_gone=self._files.is_gone,
+        )
+        task.inferred = not versions and not runs
+        task.deleted = bool(versions) and not runs and all(self._files.is_gone(version.path) for version in versions)
         task.attempts = history.attempts
         task.todos = history.todos
         packet, result = task.packet, task.result
         document = result or packet
-        task.agent = _agent(task.task_id, result, packet)
+        task.agent = facts.agent_of(task, result, packet)
         task.reported_state = result.reported_state if result else None
         task.contract = document.contract if document else None
-        task.updated_at = max((version.at for version in versions), default=0.0)
+        lives = [version.at for version in versions] + [ran.run.updated_at for ran in runs if ran.run is not None]
+        task.updated_at = max(lives, default=0.0)
         latest = task.latest
-        task.own_state = latest.state if latest else State.SUBMITTED
+        task.own_state = facts.state_of(latest) if latest else State.SUBMITTED
         task.started_at = latest.started_at if latest else None
-        has_ended = latest is not None and task.own_state not in (State.SUBMITTED, State.WORKING)
-        task.ended_at = latest.returned.at if has_ended and latest and latest.returned else None
-        task.claims = self._claims(latest.returned) if latest and latest.returned else ()
+        task.ended_at = facts.ended_at(latest) if latest else None
+        checked = self._check_of(latest.returned) if latest and latest.returned else None
+        task.claims = checked.claims if checked else ()
+        task.changed = checked.changed if checked else None
+        self._changes.take(task)
         current = (latest.handoff, latest.returned, history.checklist) if latest else ()
         self._own_findings[task.task_id] = history.problems + [
             PlacedFinding(finding, version.path) for version in current if version for finding in version.findings
@@ -196,10 +261,10 @@ class DelegationTree:
         restored = sum(1 for fitter in fitters if self.tasks[fitter].own_state is State.COMPLETED)
         task.retry = budget(task, max_retries=self._max_retries, restored=restored)
 
-    def _claims(self, returned: Version) -> tuple[Claim, ...]:
-        """What was found about the claims of this very content; nothing where another one was checked last."""
+    def _check_of(self, returned: Version) -> Checked | None:
+        """What was found about this very content; None where another one was checked last."""
         checked = self._checked.get(returned.path)
-        return checked.claims if checked and checked.digest == returned.digest else ()
+        return checked if checked and checked.digest == returned.digest else None
 
     def _hang(self, task_ids: set[str]) -> None:
         """Put tasks where their links say."""
@@ -223,6 +288,10 @@ class DelegationTree:
     def _first_seen(self, task: Task) -> int:
         if versions := self._files.versions(task.task_id):
             return versions[0].seq
+        if runs := self._runs.of(task.task_id):
+            # By its time, and not by when it was observed: sources look at the newest session first.
+            began = int(runs[0].run.started_at * 1e6) if runs[0].run is not None else 0
+            return -began if task.is_session else began
         # A task that nothing speaks of any more keeps its place until its turn to go comes.
         return self._inference.first_seen(task.task_id) if self._inference.is_named(task.task_id) else task.first_seq
 
@@ -234,6 +303,7 @@ class DelegationTree:
         self._hang(self._linking.remove(task_id))
         self._sums.remove(task)
         follow = self._set_restores(task_id, None)
+        self._changes.drop(task_id)
         del self.tasks[task_id], self._own_findings[task_id]
         self._asking.discard(task_id)
         self._removed.add(task_id)
@@ -296,27 +366,16 @@ class DelegationTree:
         """Working and silent for too long. A task with open tasks below it waits for them, it is not silent."""
         if task.state is not State.WORKING or task.inferred or (task.below and task.below.open):
             return False
+        if task.run is not None and task.run.process_gone:
+            return True
         silent_since = max(task.updated_at, task.below.active_at if task.below else 0.0)
         due = silent_since + self._stale_after
         if self._now >= due:
             return True
-        if task.task_id not in self._listened:
-            self._listened.add(task.task_id)
-            heapq.heappush(self._silences, (due, task.task_id))
+        self._silences.put(task.task_id, due)
         return False
 
-    def _end_silences(self) -> None:
-        """Look again at the tasks whose silence may have become too long."""
-        while self._silences and self._silences[0][0] <= self._now:
-            _, task_id = heapq.heappop(self._silences)
-            self._listened.discard(task_id)
-            if task_id in self.tasks:
-                self._sums.touched.add(task_id)
-
-
-def _agent(task_id: str, result: Return | None, packet: Handoff | None) -> str | None:
-    """Who does a task: by the return, else the mode it runs in, else its place in a delegation path."""
-    if result is None and packet is None:
-        return task_id.rpartition("/")[2]
-    agent = (identity.agent_of(result) or result.mode) if result else None
-    return agent or (packet.mode if packet else None)
+    def _decisions_on(self, task_id: str) -> list[Decision]:
+        """The decisions about a task that bind, in the order in which they were made."""
+        decisions = self._decisions.get(task_id, {}).values()
+        return sorted((one for one in decisions if not one.is_expired(self._now)), key=lambda one: one.at)

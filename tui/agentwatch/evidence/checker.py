@@ -6,21 +6,26 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from agentwatch.evidence import verdicts
 from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
-from agentwatch.evidence.git import GitView, History, look
+from agentwatch.evidence.git import SLACK, GitView, History, look
 from agentwatch.evidence.paths import Place, place_of
 from agentwatch.evidence.plumbing import SECONDS
 from agentwatch.evidence.repository import NoRepositoryError
-from agentwatch.evidence.shapes import Assertion, Claim, Kind
+from agentwatch.evidence.shapes import Assertion, Change, Claim, Kind
+from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
 MAX_CHANGED: Final = 1_000
-"""Changed paths that a result names."""
+"""Changed files that a result names."""
+_NANOSECONDS: Final = 1_000_000_000
+_OWN: Final = ".agentwatch/"
+"""What agentwatch itself writes in a workspace: nobody's work."""
 _LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a file whose lines are counted."""
 _READ: Final = 64 * 1024 * 1024
@@ -31,9 +36,9 @@ _COUNTED: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A return to check, with the handoff it answers. `digest` is the return's; `handed_off_at` in epoch seconds.
+    """A return to check, with the handoff it answers. `digest` is the return's; times are in epoch seconds.
 
-    Names are paths relative to the workspace.
+    Names are paths relative to the workspace. Without `returned_at` the attempt has lasted until now.
     """
 
     task_id: str
@@ -43,13 +48,14 @@ class Request:
     handoff_text: str | None = None
     handoff_name: str | None = None
     handed_off_at: float | None = None
+    returned_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
 
-    `changed` are the paths changed since the handoff, whoever did it, deleted ones not included and at most
+    `changed` are the files changed since the handoff and last written before the return, whoever did it, at most
     MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing.
     """
 
@@ -57,7 +63,7 @@ class Result:
     digest: str
     claims: tuple[Claim, ...]
     watch_paths: frozenset[str]
-    changed: tuple[str, ...] | None = None
+    changed: tuple[Change, ...] | None = None
     git: str = ""
 
 
@@ -79,6 +85,7 @@ class _Round:
     facts: dict[str, DiskFacts]
     view: GitView | None
     without_git: str
+    disk: Disk
     unread: int = _READ
     changes: dict[float, tuple[str, ...] | None] = field(default_factory=dict)
     newest: list[str] | None = None
@@ -90,6 +97,24 @@ class _Round:
         if handed_off_at not in self.changes:
             self.changes[handed_off_at] = self._changed(self.view, handed_off_at)
         return self.changes[handed_off_at]
+
+    def changed_during(self, handed_off_at: float | None, returned_at: float | None) -> tuple[Change, ...] | None:
+        """The files that changed between a handoff and a return; None where git cannot say."""
+        paths = self.changed_since(handed_off_at)
+        if paths is None or handed_off_at is None:
+            return None
+        if missing := [path for path in paths if path not in self.facts]:
+            self.facts |= self.disk.look(missing)
+        last = math.inf if returned_at is None else returned_at + SLACK
+        during = (
+            Change(to_path(path), facts.mtime_ns / _NANOSECONDS)
+            for path in paths
+            if (facts := self.facts[path]).kind is FileKind.REGULAR
+            and facts.mtime_ns <= last * _NANOSECONDS
+            and not verdicts.is_older(facts, handed_off_at)
+            and not path.startswith(_OWN)
+        )
+        return tuple(islice(during, MAX_CHANGED))
 
     def _changed(self, view: GitView, handed_off_at: float) -> tuple[str, ...] | None:
         committed = view.changes_since(handed_off_at)
@@ -137,14 +162,15 @@ class Checker:
             view, without_git = asked.result()
         if view is not None:
             facts |= self._disk.look((view.changed | view.untracked).difference(facts))
-        state = _Round(facts, view, without_git)
+        state = _Round(facts, view, without_git, self._disk)
         return [self._result(one, state) for one in prepared]
 
     def _prepare(self, request: Request) -> _Prepared:
         assertions = claims_of(request.returned_text, request.returned_name, request.handoff_text, request.handoff_name)
         places = tuple(
             place_of(assertion.path, self._workspace)
-            if assertion.settled is None and assertion.kind is not Kind.CONSTRAINT
+            if (assertion.settled is None and assertion.kind is not Kind.CONSTRAINT)
+            or assertion.kind is Kind.REQUIRED_EVIDENCE
             else None
             for assertion in assertions
         )
@@ -177,7 +203,7 @@ class Checker:
             request.digest,
             tuple(claims),
             frozenset(one.relatives),
-            changed[:MAX_CHANGED] if changed is not None else None,
+            state.changed_during(request.handed_off_at, request.returned_at),
             state.without_git,
         )
 

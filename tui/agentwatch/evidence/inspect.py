@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,8 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 MAX_SHOWN: Final = 256 * 1024
 """Characters of a text that are handed out."""
 _LARGEST: Final = 8 * 1024 * 1024
+_SNIFFED: Final = 8_000
+"""Characters among which a NUL makes a file binary, as git has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,24 @@ def file_text(workspace: Path, path: str) -> Inspection:
     if place.relative is None:
         return Inspection("", problem=f"This path is not shown: {place.fault}.")
     try:
-        return _cut(read_file(root, place.relative, _LARGEST).text)
+        text = read_file(root, place.relative, _LARGEST).text
     except FileNotFoundError:
         return Inspection("", problem="There is no such file now.")
     except FileRefusedError as error:
-        return Inspection("", problem=error.reason)
+        # After the semicolon comes what whoever wrote a document should do.
+        return Inspection("", problem=f"{error.reason.partition(';')[0]}.")
+    if "\0" in text[:_SNIFFED]:
+        return Inspection("", problem="This is a binary file: there is no text to show.")
+    return _cut(text)
+
+
+def trace(workspace: Path, path: str) -> object:
+    """Something that is equal as long as a file was not written, replaced or removed. Blocks for one look."""
+    try:
+        status = os.lstat(workspace / path)
+    except (OSError, ValueError):
+        return "gone"
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def difference(workspace: Path, path: str, handed_off_at: float | None, *, seconds: float = SECONDS) -> Inspection:

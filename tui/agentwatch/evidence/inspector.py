@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.delegation.claims import Claim
+from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.task import Version
-from agentwatch.sources.files.names import to_name
 
 if TYPE_CHECKING:
     from agentwatch.evidence.checker import Checker, Request
@@ -38,11 +37,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What was found about the return with this digest in this file."""
+    """What was found about the return with this digest in this file; `changed` as `evidence.checker.Result` has it."""
 
     path: str
     digest: str
     claims: tuple[Claim, ...]
+    changed: tuple[Change, ...] | None
 
 
 Emit = Callable[[Sequence[Checks]], None]
@@ -57,7 +57,7 @@ class _Known:
     target: Target
     watched: tuple[str, ...]
     look: _Look | None
-    claims: tuple[Claim, ...]
+    found: Checks
 
 
 class Inspector:
@@ -115,9 +115,10 @@ class Inspector:
             for (target, _), look, result in zip(some, looks, results, strict=True):
                 path = target.returned.path
                 known = self._known.get(path)
-                self._known[path] = _Known(target, tuple(sorted(result.watch_paths)), look, result.claims)
-                if known is None or known.target != target or known.claims != result.claims:
-                    found.append(Checks(path, target.returned.digest, result.claims))
+                checks = Checks(path, target.returned.digest, result.claims, result.changed)
+                self._known[path] = _Known(target, tuple(sorted(result.watch_paths)), look, checks)
+                if known is None or known.target != target or known.found != checks:
+                    found.append(checks)
         return found
 
     def _run(self) -> None:
@@ -157,16 +158,14 @@ class Inspector:
             self._text_of(handoff) if handoff else None,
             handoff.path if handoff else None,
             target.handed_off_at,
+            target.returned.at,
         )
 
     def _changed(self) -> list[Target]:
         """The targets of which a named file looks different from when it was checked."""
         changed = []
-        for path, known in list(self._known.items()):
-            if not os.path.lexists(f"{self._root}/{to_name(path)}"):
-                # The return itself is gone: nobody asks any more.
-                del self._known[path]
-            elif known.look is None or self._look(known.watched) != known.look:
+        for known in self._known.values():
+            if known.look is None or self._look(known.watched) != known.look:
                 changed.append(known.target)
         return changed
 

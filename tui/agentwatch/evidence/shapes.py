@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.claims import Change, Claim, Verdict
 
-__all__ = ["Assertion", "Claim", "Kind", "Limit", "Verdict"]
+__all__ = ["Assertion", "Change", "Claim", "Kind", "Limit", "Verdict"]
 
 
 class Kind(StrEnum):

@@ -12,6 +12,7 @@ from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
 from agentwatch.evidence.paths import Fault, Place
 from agentwatch.evidence.shapes import Assertion, Claim, Kind, Limit, Verdict
+from agentwatch.sources.files.names import to_path
 
 _YES: Final = Verdict.VERIFIED
 _NO: Final = Verdict.CONTRADICTED
@@ -56,7 +57,9 @@ def judge(assertion: Assertion, found: Found | None, handed_off_at: float | None
         verdict, detail = assertion.settled or (_OPEN, "it was not looked at")
     else:
         verdict, detail = _of_path(assertion, found, handed_off_at)
-    return Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail)
+    relative = found.place.relative if found is not None else None
+    file = to_path(relative) if relative is not None else None
+    return Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail, assertion.lines, file)
 
 
 def _of_path(assertion: Assertion, found: Found, handed_off_at: float | None) -> tuple[Verdict, str]:

@@ -7,12 +7,8 @@ first. Every text in an entry is foreign.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
-import os
-import secrets
-import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,8 +20,10 @@ from typing import Any, Final
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.identity import agent_of
 from agentwatch.delegation.task import State, Task
+from agentwatch.disk import Directory, NotRegularError
+from agentwatch.dot_directory import NAME as DIRECTORY
+from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory
 
-DIRECTORY: Final = ".agentwatch"
 NAME: Final = "errors.json"
 LIMIT: Final = 1_000
 SCHEMA_VERSION: Final = 1
@@ -36,11 +34,7 @@ _LONGEST: Final = 300
 """Characters of one text in an entry: a thousand of the largest entries are still read again."""
 
 _MOST_RULES: Final = 50
-_TEMPORARY: Final = f".{NAME}.writing-"
 _LOCK_SECONDS: Final = 1.0
-_OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPEN_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +88,15 @@ def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
             _append(directory, failures)
     except _RefusedError as error:
         return str(error)
+    except NotADirectoryOfOursError as error:
+        return error.strerror
     except OSError as error:
         reason = error.strerror or str(error)
         return f"{DIRECTORY}/{NAME} cannot be written: {reason}; free space or correct the permissions"
     return None
 
 
-def _append(directory: int, failures: Sequence[Failure]) -> None:
+def _append(directory: Directory, failures: Sequence[Failure]) -> None:
     entries = _entries(directory)
     known = {(entry["task_id"], entry["digest"]) for entry in entries}
     new = []
@@ -111,7 +107,7 @@ def _append(directory: int, failures: Sequence[Failure]) -> None:
             known.add(key)
             new.append(entry)
     if new:
-        _ignore_ourselves(directory)
+        ignore_ourselves(directory)
         kept = [*entries, *new][-LIMIT:]
         # Entries that somebody else put there may be of any size; what is too large would not be read again.
         while len(text := _text(kept)) > _MAX_BYTES:
@@ -145,88 +141,42 @@ def _text(entries: list[dict[str, Any]]) -> str:
 
 
 @contextmanager
-def _directory(workspace: Path) -> Iterator[int]:
-    """A descriptor of `.agentwatch`, made where it is missing, locked against another agentwatch."""
-    root = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(FileExistsError):
-            os.mkdir(DIRECTORY, 0o755, dir_fd=root)
-        try:
-            directory = os.open(DIRECTORY, _OPEN_DIRECTORY, dir_fd=root)
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
-                raise _RefusedError(
-                    f"{DIRECTORY} is a link or no directory, so that {NAME} could land anywhere; remove it"
-                ) from None
-            raise
-    finally:
-        os.close(root)
-    try:
-        if _lock(directory):
-            _sweep(directory)
+def _directory(workspace: Path) -> Iterator[Directory]:
+    """`.agentwatch`, made where it is missing, locked against another agentwatch."""
+    with open_dot_directory(workspace, make=True) as directory:
+        _lock(directory.descriptor)
+        directory.sweep()
         yield directory
-    finally:
-        os.close(directory)
 
 
-def _lock(directory: int) -> bool:
-    """Whether the lock was had. Without it a file stays whole as well, only an entry may be lost: nobody waits long."""
+def _lock(directory: int) -> None:
+    """Without the lock a file stays whole as well, only an entry may be lost: nobody waits long."""
     end = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                return False
-            time.sleep(0.01)
-        except OSError:
-            # Some network file systems have no locks.
-            return False
-        else:
-            return True
+    # Some network file systems have no locks.
+    with suppress(OSError):
+        while True:
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
 
-def _sweep(directory: int) -> None:
-    """Remove what a writer left that was killed."""
-    for name in os.listdir(directory):
-        if name.startswith(_TEMPORARY):
-            with suppress(OSError):
-                os.unlink(name, dir_fd=directory)
-
-
-def _entries(directory: int) -> list[dict[str, Any]]:
+def _entries(directory: Directory) -> list[dict[str, Any]]:
     """What the file holds. Something that is not ours is set aside first."""
     try:
-        status = os.stat(NAME, dir_fd=directory, follow_symlinks=False)
+        entries = _parse(directory.read(NAME, _MAX_BYTES))
     except FileNotFoundError:
         return []
-    # Before it is opened: opening a device may already do something.
-    data = _read(directory) if stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_BYTES else None
-    entries = None if data is None else _parse(data)
+    except (NotRegularError, PermissionError):
+        entries = None
     if entries is None:
         _set_aside(directory)
         return []
     return entries
-
-
-def _read(directory: int) -> bytes | None:
-    """The bytes of the file, None where it is something else or too large."""
-    try:
-        descriptor = os.open(NAME, _OPEN_FILE, dir_fd=directory)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM, errno.EMLINK):
-            return None
-        raise
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        chunks, missing = [], _MAX_BYTES + 1
-        while missing > 0 and (chunk := os.read(descriptor, missing)):
-            chunks.append(chunk)
-            missing -= len(chunk)
-    finally:
-        os.close(descriptor)
-    return b"".join(chunks) if missing > 0 else None
 
 
 def _parse(data: bytes) -> list[dict[str, Any]] | None:
@@ -246,49 +196,26 @@ def _is_entry(entry: object) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("task_id"), str) and isinstance(entry.get("digest"), str)
 
 
-def _set_aside(directory: int) -> None:
+def _set_aside(directory: Directory) -> None:
     """Renaming touches the name only, be it a link, a pipe, a directory or a file of any size."""
     for number in range(1, _MOST_ASIDE + 1):
         aside = f"errors.broken-{number}.json"
         try:
-            os.stat(aside, dir_fd=directory, follow_symlinks=False)
+            directory.look(aside)
         except FileNotFoundError:
             with suppress(FileNotFoundError):
-                os.rename(NAME, aside, src_dir_fd=directory, dst_dir_fd=directory)
+                directory.move(NAME, directory, aside)
             return
     raise _RefusedError(
         f"{DIRECTORY}/{NAME} is broken, and {_MOST_ASIDE} broken ones are set aside already; delete them"
     )
 
 
-def _ignore_ourselves(directory: int) -> None:
-    """`.gitignore`, unless something of that name is there."""
-    with suppress(FileExistsError):
-        descriptor = os.open(".gitignore", _CREATE, 0o644, dir_fd=directory)
-        with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor
-            file.write(b"*\n")
-
-
-def _write(directory: int, text: str) -> None:
-    temporary = f"{_TEMPORARY}{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, _CREATE, 0o644, dir_fd=directory)
+def _write(directory: Directory, text: str) -> None:
+    data = text.encode("ascii")
     try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor
-            file.write(text.encode("ascii"))
-            file.flush()
-            os.fsync(descriptor)
-        _replace(directory, temporary)
-        os.fsync(directory)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=directory)
-        raise
-
-
-def _replace(directory: int, temporary: str) -> None:
-    try:
-        os.rename(temporary, NAME, src_dir_fd=directory, dst_dir_fd=directory)
+        directory.replace(NAME, data, 0o644)
     except (IsADirectoryError, FileExistsError):
         # A directory was put there since the look.
         _set_aside(directory)
-        os.rename(temporary, NAME, src_dir_fd=directory, dst_dir_fd=directory)
+        directory.replace(NAME, data, 0o644)

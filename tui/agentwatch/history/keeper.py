@@ -1,15 +1,37 @@
-"""Records what a running monitor observes, in a thread of its own: the disk is never waited for."""
+"""Recalls what was observed before, and records what a running monitor observes, in a thread of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentwatch.delegation.observation import Observation
 from agentwatch.delegation.task import Task
 from agentwatch.history.errors_file import Failure, append, failures
 from agentwatch.history.store import History
+from agentwatch.sources.files.documents import KnownFile
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What was known when agentwatch last ended: every observation in its order, and the files as they were then."""
+
+    observations: Sequence[Observation] = ()
+    files: Mapping[str, KnownFile] = field(default_factory=dict)
+    notice: str | None = None
+
+
+def recall(workspace: Path) -> Recalled:
+    """The history of a workspace, for those who look at it once. Blocks, and writes nothing."""
+    history = History.open_read_only(workspace)
+    if history is None:
+        return Recalled()
+    try:
+        return Recalled(history.observations(), history.files(), history.notice)
+    finally:
+        history.close()
 
 
 class Keeper:
@@ -34,9 +56,17 @@ class Keeper:
         """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
         return (self._history.notice if self._history is not None else None) or self._trouble
 
-    def start(self) -> None:
-        """Open the history, soon."""
-        self._worker.submit(self._open)
+    def start(self) -> Future[Recalled]:
+        """Open the history, soon. Returns what is in it."""
+        return self._worker.submit(self._open)
+
+    def text(self, digest: str) -> str | None:
+        """A text that was recorded, None where it is not (any more). Any thread may call it."""
+        return self._history.text(digest) if self._history is not None else None
+
+    def keep_files(self, files: Mapping[str, KnownFile]) -> None:
+        """Remember the files as they are now for the next start."""
+        self._worker.submit(self._keep_files, files)
 
     def keep(self, observations: Sequence[Observation]) -> None:
         """Record these, in the order of the calls."""
@@ -56,8 +86,13 @@ class Keeper:
         self._worker.submit(self._close)
         self._worker.shutdown()
 
-    def _open(self) -> None:
+    def _open(self) -> Recalled:
         self._history = History.open(self._workspace)
+        return Recalled(self._history.observations(), self._history.files(), self._history.notice)
+
+    def _keep_files(self, files: Mapping[str, KnownFile]) -> None:
+        if self._history is not None:
+            self._history.keep_files(files)
 
     def _record(self, observations: Sequence[Observation]) -> None:
         if self._history is not None:

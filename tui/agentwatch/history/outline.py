@@ -1,31 +1,34 @@
-"""What stays of a version when its text is dropped, and texts packed small.
+"""What a version says, written down small: read again at the next start without its text, which may be dropped.
 
-An outline holds what the attempts of a task are counted and judged by: whose document it is, what it says of the
-state, and one error where it breaks its contract.
+An outline is the version of the contracts, a letter for the kind of document, and JSON. One that had to be cut, of a
+document with very long texts, has no version: it is used only where there is no text.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import zlib
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Severity, TodoList
+from agentwatch.contracts.shapes import Document, Finding, Handoff, Return, Severity, TodoList
 from agentwatch.delegation.observation import Seen
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_Parts = tuple[Document, tuple[Finding, ...], bool]
 
 _LONGEST: Final = 8_192
 """Characters of an outline. Ids are never cut: a longer outline is not kept, and the version goes with its text."""
 
-_FINDINGS: Final = '"findings":'
 _PROSE: Final = 200
 _UNPACKED_LIMIT: Final = 64 * 1024 * 1024
-
-_HANDOFF: Final = ("task_id", "parent_task_id", "attempt", "mode", "session_id", "decision_id", "restores")
-_RETURN: Final = (
-    *("reported_state", "task_id", "attempt", "session_id", "agent"),
-    *("error_code", "mode", "retry_recommended"),
-)
+_VERSION: Final = 8
+_NO_VERSION: Final = "-" * _VERSION
+_KINDS: Final[tuple[tuple[str, type[Document]], ...]] = (("h", Handoff), ("r", Return), ("t", TodoList))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +57,29 @@ def unpack(packed: object) -> str | None:
         return None
 
 
+@cache
+def contracts_version() -> str:
+    """Changes whenever the code that judges documents does: what an older one said is not to be relied on."""
+    import agentwatch.contracts  # noqa: PLC0415
+
+    code = hashlib.sha256()
+    for module in sorted(Path(agentwatch.contracts.__path__[0]).rglob("*.py")):
+        status = module.stat()
+        code.update(f"{module.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return code.hexdigest()[:_VERSION]
+
+
 def outline_of(seen: Seen) -> str | None:
-    """The outline of a version as JSON, None where it would be too long."""
-    document = seen.document
-    fields: dict[str, object]
-    if isinstance(document, Handoff):
-        fields = {"kind": "handoff", "objective": _cut(document.objective), **_some(document, _HANDOFF)}
-    elif isinstance(document, Return):
-        fields = {
-            "kind": "return",
-            "contract": document.contract.value,
-            "outcome": document.outcome.value if document.outcome else None,
-            "delegation_path": document.delegation_path or None,
-            "summary": _cut(document.summary),
-            **_some(document, _RETURN),
-        }
-    else:
-        fields = {"kind": "todos"}
-    fields["incomplete"] = seen.incomplete or None
-    fields["findings"] = [
-        [finding.rule, finding.severity.value, _cut(finding.message), finding.line] for finding in _kept(seen.findings)
-    ] or None
-    outline = json.dumps({name: value for name, value in fields.items() if value is not None}, separators=(",", ":"))
+    """The outline of a version, None where it would be too long."""
+    outline = contracts_version() + _written(seen.document, seen.findings, incomplete=seen.incomplete)
+    if len(outline) > _LONGEST:
+        outline = _NO_VERSION + _written(_cut(seen.document), _kept(seen.findings), incomplete=seen.incomplete)
     return outline if len(outline) <= _LONGEST else None
+
+
+def current(outline: str | None) -> Content | None:
+    """What an outline says, None unless today's contracts would say the same of the text."""
+    return _read(outline) if outline is not None and outline.startswith(contracts_version()) else None
 
 
 def content_of(path: str, text: str | None, outline: str | None) -> Content | None:
@@ -84,68 +87,80 @@ def content_of(path: str, text: str | None, outline: str | None) -> Content | No
     # In the worker: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document  # noqa: PLC0415
 
+    noted = _read(outline) if outline is not None else None
     reading = None if text is None else read_document(text, path)
     if reading is None:
-        return _open(outline)
-    findings = reading.findings
-    if outline is not None and _FINDINGS in outline and (noted := _open(outline)) is not None:
-        # What the source found in the bytes cannot be seen in the text any more.
-        findings = (*_of_the_source(noted.findings), *findings)
-    return Content(reading.document, findings, not reading.complete)
+        return noted
+    # What the source found in the bytes cannot be seen in the text any more.
+    of_the_source = _of_the_source(noted.findings) if noted is not None else ()
+    return Content(reading.document, (*of_the_source, *reading.findings), not reading.complete)
 
 
-def _kept(findings: tuple[Finding, ...]) -> list[Finding]:
-    error = next((finding for finding in findings if finding.severity is Severity.ERROR), None)
-    of_the_source = _of_the_source(findings)
-    return of_the_source if error is None or error in of_the_source else [*of_the_source, error]
+def _written(document: Document, findings: tuple[Finding, ...], *, incomplete: bool) -> str:
+    kind = next(letter for letter, shape in _KINDS if isinstance(document, shape))
+    return kind + _shape(kind).dump_json((document, findings, incomplete), exclude_defaults=True).decode()
 
 
-def _of_the_source(findings: tuple[Finding, ...]) -> list[Finding]:
-    if not findings:
-        return []
-    from agentwatch.contracts.rules import RULES  # noqa: PLC0415
-
-    return [finding for finding in findings if finding.rule not in RULES]
-
-
-def _some(document: Document, names: tuple[str, ...]) -> dict[str, object]:
-    return {name: getattr(document, name) for name in names}
-
-
-def _cut(text: str | None) -> str | None:
-    return None if text is None else text[:_PROSE]
-
-
-def _open(outline: str | None) -> Content | None:
-    if outline is None:
-        return None
+def _read(outline: str) -> Content | None:
     try:
-        fields = json.loads(outline)
-        findings = tuple(
-            Finding(rule, Severity(severity), message, line)
-            for rule, severity, message, line in fields.get("findings", ())
-        )
-        return Content(_document(fields), findings, bool(fields.get("incomplete")))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        parts: _Parts = _shape(outline[_VERSION : _VERSION + 1]).validate_json(outline[_VERSION + 1 :])
+    except ValueError:
         # A damaged file: what cannot be read any more is left out.
         return None
+    return Content(*parts)
 
 
-def _document(fields: dict[str, Any]) -> Document:
-    kind = fields["kind"]
-    if kind == "handoff":
-        more: dict[str, Any] = {name: fields.get(name) for name in _HANDOFF}
-        return Handoff(objective=fields.get("objective"), **more)
-    if kind == "return":
-        outcome = fields.get("outcome")
-        more = {name: fields.get(name) for name in _RETURN}
-        return Return(
-            contract=Contract(fields["contract"]),
-            outcome=Outcome(outcome) if outcome is not None else None,
-            delegation_path=tuple(fields.get("delegation_path", ())),
-            summary=fields.get("summary"),
-            **more,
-        )
-    if kind == "todos":
+@cache
+def _shape(kind: str) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    # One shape for each kind: trying one after the other would cost more than reading the text again.
+    match kind:
+        case "h":
+            return TypeAdapter(tuple[Handoff, tuple[Finding, ...], bool])
+        case "r":
+            return TypeAdapter(tuple[Return, tuple[Finding, ...], bool])
+        case _:
+            return TypeAdapter(tuple[TodoList, tuple[Finding, ...], bool])
+
+
+def _kept(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """One error is enough to tell that a version breaks its contract."""
+    error = next((finding for finding in findings if finding.severity is Severity.ERROR), None)
+    of_the_source = _of_the_source(findings)
+    kept = of_the_source if error is None or error in of_the_source else (*of_the_source, error)
+    return tuple(replace(finding, message=finding.message[:_PROSE]) for finding in kept)
+
+
+def _of_the_source(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    if not findings:
+        return ()
+    from agentwatch.contracts.rules import RULES  # noqa: PLC0415
+
+    return tuple(finding for finding in findings if finding.rule not in RULES)
+
+
+def _cut(document: Document) -> Document:
+    """A document without its long texts and lists."""
+    if isinstance(document, Handoff):
+        return replace(document, objective=_short(document.objective), todos=None)
+    if isinstance(document, TodoList):
         return TodoList(())
-    raise ValueError(kind)
+    return Return(
+        document.contract,
+        document.reported_state,
+        document.outcome,
+        task_id=document.task_id,
+        attempt=document.attempt,
+        session_id=document.session_id,
+        agent=document.agent,
+        delegation_path=document.delegation_path,
+        summary=_short(document.summary),
+        error_code=document.error_code,
+        retry_recommended=document.retry_recommended,
+        mode=document.mode,
+    )
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else text[:_PROSE]

@@ -14,22 +14,9 @@ from typing import Final
 
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.observation import Gone, Observation, Seen
-from agentwatch.history.outline import outline_of, pack
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """What told, when a file was last read, that it has not changed since. `digest` is of what was read then.
-
-    The ctime is in it because nobody can set it: a rewrite of the same size that restores the mtime is noticed. Do
-    not index a file that changed so shortly before it was read that the next change may not show in its times.
-    """
-
-    mtime_ns: int
-    ctime_ns: int
-    size: int
-    inode: int
-    digest: str
+from agentwatch.history.outline import contracts_version, outline_of, pack
+from agentwatch.sources.files.documents import KnownFile
+from agentwatch.sources.files.scan import numbers_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +62,7 @@ class Recorder:
             notes.append(Note(self._ordinal, observation.at, observation.path, observation.digest, outline, packed))
         return notes
 
-    def write(
-        self, connection: sqlite3.Connection, notes: Sequence[Note], entries: Mapping[str, IndexEntry | None]
-    ) -> int:
+    def write(self, connection: sqlite3.Connection, notes: Sequence[Note]) -> int:
         """Write in one transaction. Returns the bytes of the texts that are new. Raises sqlite3.Error."""
         current = dict[str, int]()
         added = 0
@@ -85,7 +70,6 @@ class Recorder:
         try:
             for note in notes:
                 added += self._write(connection, note, current)
-            _index(connection, notes, entries)
             connection.execute("COMMIT")
         except sqlite3.Error:
             if connection.in_transaction:
@@ -93,6 +77,27 @@ class Recorder:
             raise
         self._current |= current
         return added
+
+    def index(self, connection: sqlite3.Connection, files: Mapping[str, KnownFile]) -> None:
+        """Replace the index for a warm start. Raises sqlite3.Error."""
+        version = contracts_version()
+        rows = [
+            (path, *numbers_in(file.fingerprint), file.shown or "", version)
+            for path, file in files.items()
+            # What changed so shortly before it was read may change again without a trace in its times.
+            if file.fingerprint is not None and not file.racy and not file.incomplete and file.due is None
+            # A file that could not be read is looked at again.
+            if file.shown is None or isinstance(file.shown, str)
+        ]
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute("DELETE FROM files")
+            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
 
     def _write(self, connection: sqlite3.Connection, note: Note, current: dict[str, int]) -> int:
         known = current.get(note.path) or self._current.get(note.path) or self._known(connection, note.path)
@@ -142,24 +147,6 @@ class Recorder:
             (note.path, after, self._run, note.digest, note.at),
         ).fetchone()
         return None if row is None else row[0]
-
-
-def _index(connection: sqlite3.Connection, notes: Sequence[Note], entries: Mapping[str, IndexEntry | None]) -> None:
-    gone = [note.path for note in notes if note.digest is None] + [path for path, entry in entries.items() if not entry]
-    connection.executemany("DELETE FROM files WHERE path = ?", [(path,) for path in gone])
-    connection.executemany(
-        "INSERT OR REPLACE INTO files (path, mtime_ns, ctime_ns, size, inode, digest) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (path, entry.mtime_ns, entry.ctime_ns, entry.size, _signed(entry.inode), entry.digest)
-            for path, entry in entries.items()
-            if entry is not None
-        ],
-    )
-
-
-def _signed(inode: int) -> int:
-    """SQLite's integers are signed; some file systems use all 64 bits."""
-    return inode - (1 << 64) if inode >= 1 << 63 else inode
 
 
 def _forget_many(connection: sqlite3.Connection, path: str) -> None:

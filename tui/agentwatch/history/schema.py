@@ -6,7 +6,8 @@ the schema, append a migration; never edit one.
 observations  append-only, in the order they were recorded. `digest` is null where the file was gone. `run` is the
               process that recorded it and `ordinal` its own count: the same record twice is one row.
 texts         zlib of the document, once for each digest. The texts of superseded versions are dropped first.
-files         the index for a warm start.
+files         the index for a warm start; an empty digest for a file that holds no document. `contracts` is the version
+              of the code that judged them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             digest TEXT NOT NULL
         ) WITHOUT ROWID""",
     ),
+    ("ALTER TABLE files ADD COLUMN contracts TEXT NOT NULL DEFAULT ''",),
 )
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)

@@ -10,17 +10,20 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.delegation.observation import Gone, Observation, Seen
 from agentwatch.history.database import Database, UnusableError, is_damage, open_database
-from agentwatch.history.outline import Content, content_of, unpack
-from agentwatch.history.place import state_directory
+from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
 from agentwatch.history.policy import superseded
 from agentwatch.history.read_only import Snapshot, open_snapshot
-from agentwatch.history.recording import IndexEntry, Note, Recorder
+from agentwatch.history.recording import Note, Recorder
+from agentwatch.place import state_directory
+from agentwatch.sources.files.documents import KnownFile
+from agentwatch.sources.files.scan import fingerprint_of
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Compressed texts that are kept: some fifty thousand returns."""
@@ -30,19 +33,11 @@ _WAITING: Final = 10_000
 
 _UNSAVED: Final = "the last attempts are not saved yet"
 _PAGE: Final = 500
+_HELD: Final = """SELECT path, digest FROM observations
+    WHERE id IN (SELECT max(id) FROM observations GROUP BY path)"""
+"""What each file held when it was last seen; no digest where it was gone."""
+
 _ATTEMPTS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One version that a file had. `seen.seq` is negative and rises: all of these come before what is observed now.
-
-    At most one of the times is set: when another content took its place, or when the file was found gone.
-    """
-
-    seen: Seen
-    replaced_at: float | None = None
-    deleted_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -65,7 +60,6 @@ class History:
         self._source: Database | Snapshot | None = None
         self._recorder = Recorder()
         self._waiting: deque[Note] = deque(maxlen=_WAITING)
-        self._entries: dict[str, IndexEntry | None] = {}
         self._bytes = 0
         self._shrink_above = limit
         self._found: str | None = None
@@ -111,59 +105,28 @@ class History:
         self,
         observations: Sequence[Observation],
         text_of: Callable[[str], str | None],
-        entries: Mapping[str, IndexEntry | None] | None = None,
     ) -> bool:
         """Record observations in their order, in one transaction. True: they are on disk.
 
-        `text_of` gives the text of a digest. `entries` are index entries of files as of these observations, None for
-        a file that is not to be found in the index any more; a file that is gone leaves it by itself. What could not
-        be written is tried again with the next call, an empty one as well; `notice` says why.
+        `text_of` gives the text of a digest. What could not be written is tried again with the next call, an empty one
+        as well; `notice` says why.
         """
         if self._read_only:
             raise RuntimeError("this history was opened for reading only")
         with self._writing:
             self._waiting.extend(self._recorder.notes(observations, text_of))
-            self._entries.update(entries or {})
-            if not self._waiting and not self._entries and self._damage is None:
+            if not self._waiting and self._damage is None:
                 return True
             if not self._commit():
                 return False
             self._waiting.clear()
-            self._entries.clear()
             if self._bytes > self._shrink_above:
                 self._shrink()
             return True
 
-    def load(self) -> list[Stored]:
-        """Every version that is known, in the order recorded."""
-        rows = self._rows()
-        versions: list[Stored] = []
-        latest: dict[str, int] = {}
-        for row in rows:
-            position = latest.get(row.path)
-            before = None if position is None else versions[position]
-            if row.digest is None:
-                if position is not None and before is not None and before.deleted_at is None:
-                    versions[position] = Stored(before.seen, deleted_at=row.at)
-                continue
-            if row.content is None:
-                continue
-            if position is not None and before is not None:
-                if before.seen.digest == row.digest and before.seen.at == row.at:
-                    # Moved away and back, or not reachable for a while: the same version.
-                    versions[position] = Stored(before.seen)
-                    continue
-                if before.deleted_at is None:
-                    versions[position] = Stored(before.seen, replaced_at=row.at)
-            latest[row.path] = len(versions)
-            versions.append(Stored(_seen(row, row.content, row.digest, len(versions))))
-        return [
-            Stored(_moved(version.seen, -len(versions)), version.replaced_at, version.deleted_at)
-            for version in versions
-        ]
-
     def observations(self) -> list[Observation]:
-        """Everything as it was recorded, files that were gone too: for a log and for a replay. `seq` is negative."""
+        """Everything as it was recorded, files that were gone too. `seq` is negative: all of it comes before what is
+        observed now."""
         rows = self._rows()
         observations: list[Observation] = []
         for seq, row in enumerate(rows, start=-len(rows)):
@@ -178,16 +141,35 @@ class History:
         rows = self._query("SELECT packed FROM texts WHERE digest = ?", (digest,))
         return unpack(rows[0][0]) if rows else None
 
-    def index(self) -> Mapping[str, IndexEntry]:
-        """The files as they were last read, by path."""
-        found = {}
-        for path, mtime_ns, ctime_ns, size, inode, digest in self._query(
-            "SELECT path, mtime_ns, ctime_ns, size, inode, digest FROM files", ()
-        ):
-            numbers = (mtime_ns, ctime_ns, size, inode)
-            if all(isinstance(number, int) for number in numbers) and isinstance(digest, str):
-                found[path] = IndexEntry(mtime_ns, ctime_ns, size, inode & 0xFFFF_FFFF_FFFF_FFFF, digest)
-        return found
+    def files(self) -> dict[str, KnownFile]:
+        """The files that were there when agentwatch ended, and what tells whether they have changed since."""
+        index = {
+            path: (fingerprint_of(mtime_ns, ctime_ns, size, inode), digest)
+            for path, mtime_ns, ctime_ns, size, inode, digest in self._query(
+                "SELECT path, mtime_ns, ctime_ns, size, inode, digest FROM files WHERE contracts = ?",
+                (contracts_version(),),
+            )
+            if all(isinstance(number, int) for number in (mtime_ns, ctime_ns, size, inode))
+        }
+        held = {path: digest for path, digest in self._query(_HELD, ()) if isinstance(digest, str | None)}
+        files = {
+            path: KnownFile(fingerprint, digest="")
+            for path, (fingerprint, digest) in index.items()
+            if not digest and not held.get(path)
+        }
+        for path, digest in held.items():
+            if digest:
+                fingerprint, indexed = index.get(path, (None, None))
+                files[path] = KnownFile(fingerprint if indexed == digest else None, digest=digest, shown=digest)
+        return files
+
+    def keep_files(self, files: Mapping[str, KnownFile]) -> None:
+        """Remember the files for the next start, in place of those from before. Nothing is told if that fails: it
+        costs time at the next start, and no more."""
+        with self._writing:
+            if isinstance(self._source, Database) and self._damage is None:
+                with suppress(sqlite3.Error):
+                    self._recorder.index(self._source.writer, files)
 
     def close(self) -> None:
         """Give the file back. Nothing is recorded or read afterwards."""
@@ -242,7 +224,7 @@ class History:
             if not isinstance(database, Database):
                 return False
             try:
-                added = self._recorder.write(database.writer, self._waiting, self._entries)
+                added = self._recorder.write(database.writer, self._waiting)
             except sqlite3.Error as error:
                 if is_damage(error):
                     self._damage = database.identity, str(error)
@@ -292,9 +274,9 @@ class History:
         """Everything that can be read, each version read again by today's contracts."""
         for _ in range(_ATTEMPTS):
             rows = [
-                _Row(at, path, digest, None if digest is None else content_of(path, unpack(packed), outline))
-                for at, path, digest, outline, packed in self._pages()
-                if isinstance(at, float) and isinstance(path, str)
+                _Row(at, path, digest, None if digest is None else self._content(path, digest, outline))
+                for at, path, digest, outline in self._pages()
+                if isinstance(at, float) and isinstance(path, str) and isinstance(digest, str | None)
             ]
             with self._reading:
                 if not (isinstance(self._source, Snapshot) and self._source.is_torn):
@@ -302,16 +284,22 @@ class History:
                 self._open_snapshot()
         return rows
 
+    def _content(self, path: str, digest: str, outline: object) -> Content | None:
+        """A version again: as it was judged then, where today's contracts are the same, else from its text."""
+        written = outline if isinstance(outline, str) else None
+        return current(written) or content_of(path, self.text(digest), written)
+
     def _pages(self) -> Iterator[tuple[Any, ...]]:
         after = 0
         while True:
             page = self._query(
-                "SELECT observations.id, at, path, digest, outline, packed"
+                # The texts are looked up, though not read, so that damage of their index is found now.
+                "SELECT observations.id, at, path, digest, outline, texts.id"
                 " FROM observations LEFT JOIN texts USING (digest)"
                 " WHERE observations.id > ? ORDER BY observations.id LIMIT ?",
                 (after, _PAGE),
             )
-            yield from (row[1:] for row in page)
+            yield from (row[1:5] for row in page)
             if len(page) < _PAGE:
                 return
             after = page[-1][0]
@@ -335,10 +323,6 @@ class History:
 
 def _seen(row: _Row, content: Content, digest: str, seq: int) -> Seen:
     return Seen(seq, row.at, row.path, digest, content.document, content.findings, content.incomplete)
-
-
-def _moved(seen: Seen, by: int) -> Seen:
-    return Seen(seen.seq + by, seen.at, seen.path, seen.digest, seen.document, seen.findings, seen.incomplete)
 
 
 def _bytes(connection: sqlite3.Connection) -> int:

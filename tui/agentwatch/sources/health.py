@@ -7,7 +7,7 @@ from typing import Literal
 
 from agentwatch.delegation.observation import Observation
 
-Mode = Literal["starting", "live", "polling", "degraded"]
+Mode = Literal["starting", "live", "polling", "degraded", "replay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,8 @@ class Health:
     """How well a source sees. `detail` is one sentence for the operator: why, and what to do where it is not live.
 
     `starting`: the first look is not over. `live`: changes are reported as they happen. `polling`: they are found by
-    looking again. `degraded`: something cannot be seen. `detail` may quote foreign text: it is unsanitised.
+    looking again. `degraded`: something cannot be seen. `replay`: a recording is played, nothing is watched.
+    `detail` may quote foreign text: it is unsanitised.
     `directories` and `files` count what is looked at, not what was recognised.
     """
 

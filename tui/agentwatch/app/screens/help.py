@@ -10,6 +10,7 @@ from textual.content import Content
 from agentwatch.app.commands import COMMANDS, Group
 from agentwatch.app.present import CONTRADICTED, LOOKS, STALE
 from agentwatch.app.screens.page import PageScreen
+from agentwatch.app.widgets.timeline import bars
 
 _KEYS: Final = 15
 """Cells of the column with the keys and the states."""
@@ -29,6 +30,7 @@ def help_text(width: int) -> Content:
         commands = [command for command in COMMANDS if command.group is group]
         _section(lines, width, group.value, [(command.keys_label, command.tooltip) for command in commands])
     _section(lines, width, "Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
+    _section(lines, width, "Timeline", _BARS)
     lines += [Content(""), Content.styled("States", "bold $accent")]
     for face in (*LOOKS.values(), STALE, CONTRADICTED):
         entry = [(f"{face.glyph} {face.word}", _MEANINGS[face.word])]
@@ -49,6 +51,19 @@ def _entries(lines: list[Content], width: int, entries: list[tuple[str, str]], s
         lines.append(Content.assemble("  ", (f"{name:<{_KEYS}}", style), (first, "$text-muted")))
         lines += [Content.styled(" " * (_KEYS + 2) + line, "$text-muted") for line in rest]
 
+
+_BARS: Final = [
+    (bars.WORK, "an attempt; bright while it runs or needs you"),
+    (bars.BAD, "an attempt that failed, is invalid, blocked or contradicted"),
+    (bars.RAIL, "the same of a task that has handed work on"),
+    (bars.BELOW, "something happened below the task"),
+    (bars.WAIT, "waits for the next attempt, or for you"),
+    (bars.QUEUE, "handed off, no sign of life yet"),
+    (bars.SILENT, "working, and silent for too long"),
+    ("?", "its start is not known: drawn from the first sign of it; 3m+ says: at least"),
+    (bars.FOLDED * 3, "ten minutes and more in which nobody did anything, folded"),
+    (f"{bars.EARLIER} {bars.LATER}", "all of it is earlier, or later, than what is shown"),
+]
 
 _MEANINGS: Final = {
     "submitted": "handed off, no sign of life yet",

@@ -13,8 +13,9 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
-from agentwatch.app.commands import Home, Place, bindings
-from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.commands import PANE_COMMANDS, Home, Place, bindings
+from agentwatch.app.decided import ACTIONS, is_pointless, refusal_of
+from agentwatch.app.messages import KeysChanged, TreeUpdated
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
@@ -23,6 +24,7 @@ from agentwatch.app.widgets.needs_you import NeedsYou, next_asking
 from agentwatch.app.widgets.outline import Filter
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.delegation.task import State
+from agentwatch.text import clean
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
@@ -66,8 +68,9 @@ class MainScreen(Screen[None]):
         self.details: DetailsPane | None = None
         """The details beside the tree, once they are there: they come after the first frame."""
         self.needs_you = NeedsYou(monitor.tree, clock)
-        self.footer = Footer(Place.TREE, self._is_on, self._is_useless)
+        self.footer = Footer(Place.TREE, self._is_on, self._is_useless, self._why_not)
         self._empty = Empty(monitor)
+        self._told: set[str] = set()
 
     @property
     def task_id(self) -> str | None:
@@ -119,6 +122,14 @@ class MainScreen(Screen[None]):
         self.task_tree.tick()
         self.needs_you.redraw()
         self._show_emptiness()
+        self._tell_notices()
+
+    def _tell_notices(self) -> None:
+        """Each sentence about what agentwatch itself keeps is told once; `!` lists them for as long as they hold."""
+        for sentence in self._monitor.notices:
+            if sentence not in self._told:
+                self._told.add(sentence)
+                self.notify(clean(sentence, 500), severity="warning", markup=False, timeout=12)
 
     # What comes from the tree
 
@@ -148,6 +159,7 @@ class MainScreen(Screen[None]):
     def _take_selection(self, event: TaskTree.Selected) -> None:
         self.needs_you.cursor_id = event.task_id
         self.needs_you.redraw()
+        self.footer.redraw()
         self._show_details()
 
     def _show_details(self) -> None:
@@ -195,9 +207,28 @@ class MainScreen(Screen[None]):
     def _is_useless(self, command_id: str) -> bool:
         return (command_id == "focus.next" and not self.has_class("-wide")) or (
             (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
-            or (command_id == "notices" and not self._monitor.tree.notices)
+            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.notices))
             or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
+            or (command_id in PANE_COMMANDS and not (self.details and command_id in self.details.offered))
+            or (command_id == "review" and not (self._can_decide and self._review_length > 1))
+            or (command_id in ACTIONS and not self._can_decide)
+            or is_pointless(command_id, self.task_tree.cursor_task, self._clock())
         )
+
+    @property
+    def _can_decide(self) -> bool:
+        return self._monitor.clerk is not None
+
+    @property
+    def _review_length(self) -> int:
+        return len(self.task_tree.marked) or self._monitor.tree.totals.needs_operator
+
+    def _why_not(self, command_id: str) -> str | None:
+        return refusal_of(command_id, self.task_tree.cursor_task, self._clock())
+
+    @on(KeysChanged)
+    def _show_keys(self) -> None:
+        self.footer.redraw()
 
     # Commands
 
@@ -216,6 +247,13 @@ class MainScreen(Screen[None]):
         if self.task_id is not None:
             page = TaskScreen(self._monitor, self._clock, self.task_id, tab)
             self.app.push_screen(page, self._return_from_page)
+
+    def action_timeline(self) -> None:
+        """The same tasks over time."""
+        from agentwatch.app.screens.timeline import TimelineScreen  # noqa: PLC0415 - not for the first frame
+
+        if self._monitor.tree.tasks:
+            self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_page)
 
     def _return_from_page(self, task_id: str | None) -> None:
         """The cursor is where the page was."""
@@ -244,6 +282,14 @@ class MainScreen(Screen[None]):
 
             self.details.activate(TABS[number][0])
 
+    def action_inspect(self) -> None:
+        if self.details is not None:
+            self.details.action_inspect()
+
+    def action_compare(self, step: int) -> None:
+        if self.details is not None:
+            self.details.action_compare(step)
+
     def action_next_asking(self) -> None:
         self._go_asking(1)
 
@@ -264,6 +310,10 @@ class MainScreen(Screen[None]):
 
     def action_follow(self) -> None:
         self.task_tree.follows = not self.task_tree.follows
+        self.footer.redraw()
+
+    @on(TaskTree.Marked)
+    def _take_mark(self) -> None:
         self.footer.redraw()
 
     @on(TaskTree.FollowEnded)
@@ -307,4 +357,4 @@ class MainScreen(Screen[None]):
     def action_notices(self) -> None:
         from agentwatch.app.screens.notices import NoticesScreen  # noqa: PLC0415 - rarely wanted
 
-        self.app.push_screen(NoticesScreen(self._monitor.tree.notices))
+        self.app.push_screen(NoticesScreen(self._monitor.tree.notices, self._monitor.notices))

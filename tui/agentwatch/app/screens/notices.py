@@ -1,4 +1,4 @@
-"""The notices: files that could not be read or belong to no task."""
+"""The notices: what is wrong with what agentwatch keeps, and files that could not be read or belong to no task."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _SHOWN: Final = 200
 
 
 class NoticesScreen(PageScreen):
-    """Each file with what is wrong with it and what to do."""
+    """Each with what is wrong with it and what to do. `own` are sentences about what agentwatch itself keeps."""
 
-    def __init__(self, notices: Sequence[PlacedFinding]) -> None:
-        super().__init__("Files with a problem", lambda _width: _text(notices))
+    def __init__(self, notices: Sequence[PlacedFinding], own: Sequence[str] = ()) -> None:
+        super().__init__("What has a problem", lambda _width: _text(notices, own))
 
 
-def _text(notices: Sequence[PlacedFinding]) -> Content:
-    if not notices:
+def _text(notices: Sequence[PlacedFinding], own: Sequence[str]) -> Content:
+    if not notices and not own:
         return Content("Every file that looks like a handoff or a return could be read and belongs to a task.")
-    lines: list[Content] = []
+    lines = [Content.assemble(("! ", "bold $text-warning"), clean(sentence, 500)) for sentence in own]
     for placed in notices[:_SHOWN]:
         lines += [
             Content.assemble((placed.finding.rule, "bold $accent"), "  ", (clean(placed.path, 300), "bold")),

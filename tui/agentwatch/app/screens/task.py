@@ -10,8 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from agentwatch.app.commands import Home, Place, bindings
-from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.commands import PANE_COMMANDS, Home, Place, bindings
+from agentwatch.app.decided import ACTIONS, is_pointless, refusal_of
+from agentwatch.app.messages import KeysChanged, TreeUpdated
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
@@ -46,11 +47,12 @@ class TaskScreen(Screen[str]):
         self.task_id = task_id
         self.header = Header(monitor)
         self.details = DetailsPane()
+        self.footer = Footer(Place.PAGE, is_useless=self._is_useless, why_not=self._why_not)
 
     def compose(self) -> ComposeResult:
         yield self.header
         yield self.details
-        yield Footer(Place.PAGE)
+        yield self.footer
 
     def on_mount(self) -> None:
         self.details.activate(TABS[self._tab][0])
@@ -68,6 +70,22 @@ class TaskScreen(Screen[str]):
         self.header.redraw()
         if self.task_id in event.changed:
             self._show()
+            self.footer.redraw()
+
+    def _is_useless(self, command_id: str) -> bool:
+        task = self._monitor.tree.tasks.get(self.task_id)
+        return (
+            (command_id in PANE_COMMANDS and command_id not in self.details.offered)
+            or (command_id in (*ACTIONS, "review") and self._monitor.clerk is None)
+            or is_pointless(command_id, task, self._clock())
+        )
+
+    def _why_not(self, command_id: str) -> str | None:
+        return refusal_of(command_id, self._monitor.tree.tasks.get(self.task_id), self._clock())
+
+    @on(KeysChanged)
+    def _show_keys(self) -> None:
+        self.footer.redraw()
 
     def action_back(self) -> None:
         self.dismiss(self.task_id)
@@ -75,6 +93,12 @@ class TaskScreen(Screen[str]):
     def action_tab(self, number: int) -> None:
         """Bring a tab to the front."""
         self.details.activate(TABS[number][0])
+
+    def action_inspect(self) -> None:
+        self.details.action_inspect()
+
+    def action_compare(self, step: int) -> None:
+        self.details.action_compare(step)
 
     def action_next_asking(self) -> None:
         self._go_asking(1)

@@ -43,6 +43,9 @@ class Empty(Static):
         if self._said == (starting, wide):
             return
         self._said = (starting, wide)
+        if self._monitor.health.mode == "replay":
+            self.update(Content.styled("There was no delegation at this moment of the recording.", "bold"))
+            return
         workspace = shown(str(self._monitor.workspace), 500)
         if starting:
             self.update(Content.assemble(("Looking through ", "bold"), (workspace, "bold"), " …"))

@@ -9,13 +9,18 @@ from agentwatch.app.commands import COMMANDS, Command, Home, Place, footer_comma
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 
-_NAMESPACES: Final = {Home.APP: "app.", Home.MAIN: "screen.", Home.PAGE: "screen."}
+_ON_SCREEN: Final = (Home.MAIN, Home.PAGE, Home.PANE, Home.INSPECT, Home.TIMELINE, Home.DECIDE)
+_NAMESPACES: Final = {Home.APP: "app."} | dict.fromkeys(_ON_SCREEN, "screen.")
 _PALETTE: Final = next(command for command in COMMANDS if command.id == "palette")
 _HELP: Final = next(command for command in COMMANDS if command.id == "help")
 
 
 class Footer(LineWidget):
-    """The keys of a place. By command id, `is_on` says what is on now, `is_useless` what would do nothing now."""
+    """The keys of a place.
+
+    By command id, `is_on` says what is on now, `is_useless` what would do nothing now, and `why_not` why a command is
+    refused now, which is shown all the same: one that is missing would be looked for.
+    """
 
     DEFAULT_CSS = """
     Footer { height: 1; width: 1fr; background: $background; color: $foreground; }
@@ -26,8 +31,10 @@ class Footer(LineWidget):
         place: Place,
         is_on: Callable[[str], bool] = lambda _command_id: False,
         is_useless: Callable[[str], bool] = lambda _command_id: False,
+        why_not: Callable[[str], str | None] = lambda _command_id: None,
     ) -> None:
         super().__init__()
+        self._why_not = why_not
         self._place = place
         self._is_on = is_on
         self._is_useless = is_useless
@@ -38,7 +45,11 @@ class Footer(LineWidget):
         self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        commands = [command for command in footer_commands(self._place) if not self._is_useless(command.id)]
+        commands = [
+            command
+            for command in footer_commands(self._place)
+            if not self._is_useless(command.id) and self.app.check_action(command.action, ())
+        ]
         tail: Parts = []
         if _HELP in commands:
             commands.remove(_HELP)
@@ -57,10 +68,14 @@ class Footer(LineWidget):
     def _hint(self, command: Command, palette: Palette) -> Parts:
         namespace = next((_NAMESPACES[home] for home in command.homes if home in _NAMESPACES), "focused.")
         action = namespace + command.action
-        if command.is_numbered:
+        if command.is_numbered or command.by_key:
             action = ""
         on = self._is_on(command.id)
+        why_not = self._why_not(command.id)
+        tooltip = command.tooltip if why_not is None else f"Not now: {why_not}."
+        key = palette.line if why_not is not None else palette.accent if on else palette.strong
+        words = palette.line if why_not is not None else palette.accent if on else palette.muted
         return [
-            Part(f" {command.key_label}", palette.accent if on else palette.strong, action, command.tooltip),
-            Part(f" {command.words} ", palette.accent if on else palette.muted, action, command.tooltip),
+            Part(f" {command.key_label}", key, action, tooltip),
+            Part(f" {command.words} ", words, action, tooltip),
         ]

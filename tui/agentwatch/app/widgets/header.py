@@ -47,8 +47,10 @@ class _Detail(IntEnum):
     BARE = 4
 
 
-_MARKS: Final = {"live": "●", "starting": "○", "polling": "◍", "degraded": "▲"}
-_MODE_COLORS: Final = {"live": "state-completed", "polling": "state-partial", "degraded": "state-failed"}
+_MARKS: Final = {"live": "●", "starting": "○", "polling": "◍", "degraded": "▲", "replay": "▷"}
+_MODE_COLORS: Final = {
+    "live": "state-completed", "polling": "state-partial", "degraded": "state-failed", "replay": "state-partial"
+}  # fmt: skip
 
 
 class Header(LineWidget):
@@ -104,7 +106,7 @@ class Header(LineWidget):
                 tooltip = f"{plural(false, 'task')} with a false claim"
                 parts.append(Part(f"{gap}{CONTRADICTED.glyph} ", palette.states[CONTRADICTED.color], tooltip=tooltip))
                 parts.append(Part(f"{false:,}{' false' if detail < _Detail.TIGHT else ''}", tooltip=tooltip))
-            if notices := len(self._monitor.tree.notices):
+            if notices := len(self._monitor.tree.notices) + len(self._monitor.notices):
                 tooltip = "Files that could not be read or belong to no task. Press ! for the list."
                 parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
         return parts

@@ -61,13 +61,17 @@ class Outline:
     the operator has touched is left alone. After `settle`, nothing folds or unfolds by itself.
     """
 
-    def __init__(self, tree: DelegationTree) -> None:
+    def __init__(self, tree: DelegationTree, folded: Iterable[str] = (), *, settled: bool = False) -> None:
         self.rows = Rows()
         self._tree = tree
-        self._folded: set[str] = set()
+        self._folded = set(folded)
         self._folded_in_filter: set[str] = set()
         self._shown: set[str] | None = None
-        self._touched: set[str] | None = set()
+        self._touched: set[str] | None = None if settled else set()
+
+    def copy(self) -> Outline:
+        """Another outline of the same tree, folded like this one, without its filter."""
+        return Outline(self._tree, self._folded, settled=self._touched is None)
 
     @property
     def is_filtered(self) -> bool:

@@ -10,11 +10,12 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from agentwatch.app.decided import is_on_its_way, short
 from agentwatch.app.present import LOOKS, duration, elapsed, look
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, left, right, shown
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Below, State, Task
 
 _NEEDS: Final = "NEEDS YOU"
 _STEP: Final = 2
@@ -79,16 +80,32 @@ class Pose:
     guide: int
     selected: bool
     focused: bool
+    marked: bool
     elapsed: str
     waiting: str
+    decided: str
 
 
-def pose(task: Task, depth: int, now: float, *, folded: bool | None, guide: int, selected: bool, focused: bool) -> Pose:
+def pose(
+    task: Task,
+    depth: int,
+    now: float,
+    *,
+    folded: bool | None,
+    guide: int,
+    selected: bool,
+    focused: bool,
+    marked: bool = False,
+) -> Pose:
     """The pose of a task's row at `now` (seconds since the epoch)."""
+    decision = task.decision
+    decided = short(decision, now) if decision is not None and is_on_its_way(decision) else ""
     waiting = ""
     if task.needs_operator or task.stale:
         waiting = duration(now - (task.updated_at if task.ended_at is None else task.ended_at))
-    return Pose(depth, folded, guide, selected, selected and focused, duration(elapsed(task, now)), waiting)
+    return Pose(
+        depth, folded, guide, selected, selected and focused, marked, duration(elapsed(task, now)), waiting, decided
+    )
 
 
 def is_quiet(task: Task) -> bool:
@@ -103,6 +120,8 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> St
     quiet = is_quiet(task)
     words = palette.muted if quiet else Style.null()
     mark = ("▌", palette.accent if stand.focused else palette.muted) if stand.selected else (" ", Style.null())
+    if stand.marked:
+        mark = ("◆", palette.accent)
     parts: list[tuple[str, Style]] = [
         mark,
         *_guides(stand, columns, palette),
@@ -114,10 +133,13 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> St
         title_style = palette.strong
     elif task.inferred:
         title_style = words + Style(italic=True)
-    note = _note(task, stand, columns.note, palette)
+    urgent = _urgent(task, stand, columns.note, palette) if columns.note else []
+    note = urgent or (_progress(task, stand, columns.note, palette) if columns.note else [])
     # What the note does not need, the title gets.
-    spare = columns.note - sum(cell_len(text) for text, _ in note) + (not note)
-    parts += _title(task, columns.room + 1 - columns.indent(stand.depth) + spare, title_style, palette)
+    spare = columns.note - sum(cell_len(text) for text, _ in note) + (not note and columns.note > 0)
+    # Where the note says what is urgent, the tally of a folded task stands beside its title.
+    below = task.below if stand.folded and urgent else None
+    parts += _title(task, columns.room + 1 - columns.indent(stand.depth) + spare, title_style, palette, below)
     if note:
         parts += [(" ", Style.null()), *note]
     if columns.state:
@@ -154,7 +176,8 @@ def _guides(stand: Pose, columns: Columns, palette: Palette) -> list[tuple[str, 
     ]
 
 
-def _title(task: Task, room: int, style: Style, palette: Palette) -> list[tuple[str, Style]]:
+def _title(task: Task, room: int, style: Style, palette: Palette, below: Below | None) -> list[tuple[str, Style]]:
+    """The title with the attempts behind it, and at the end of its column the tally of `below`, where it fits."""
     attempts = ""
     if task.attempt > 1:
         attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}"
@@ -162,17 +185,34 @@ def _title(task: Task, room: int, style: Style, palette: Palette) -> list[tuple[
         attempts = ""
     title = clip(shown(task.title), max(room - len(attempts), 1))
     rest = room - cell_len(title)
-    return [(title, style), (left(attempts, rest), palette.muted)]
+    # A blank before it and one behind it: the urgent words beside it stand out.
+    tally = _tally(below, rest - len(attempts) - 2, palette.muted, palette) if below else []
+    tally += [(" ", Style.null())] if tally else []
+    rest -= sum(cell_len(text) for text, _ in tally)
+    return [(title, style), (left(attempts, rest), palette.muted), *tally]
 
 
-def _note(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[str, Style]]:
-    """What stands beside the title: what the operator has to know first, else how far the work is.
+def _tally(below: Below, width: int, style: Style, palette: Palette) -> list[tuple[str, Style]]:
+    """How many tasks below have ended, are verified, are contradicted; in a narrow place, what matters most of it."""
+    count = (f"{below.ended:,}/{below.tasks:,}", style)
+    verified, false = below.verdicts.get(Verdict.VERIFIED, 0), below.verdicts.get(Verdict.CONTRADICTED, 0)
+    known = [(f" ✓{verified:,}", style)] if verified else []
+    lies = [(f" ⚑{false:,}", palette.states.get("state-contradicted", palette.strong))] if false else []
+    for parts in ([count, *known, *lies], [count, *lies], lies or [count]):
+        if sum(cell_len(text) for text, _ in parts) <= width:
+            return parts
+    return []
 
-    A count alone is as wide as it is, so that it ends where the others end; everything else fills the column.
-    """
+
+def _urgent(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[str, Style]]:
+    """What the operator has to know first. It fills the column beside the title."""
     if task.needs_operator:
         time = stand.waiting if len(_NEEDS) + 1 + len(stand.waiting) <= width else ""
         return [(_NEEDS, palette.needs), (right(time, width - len(_NEEDS)), palette.accent)]
+    if stand.decided:
+        urgent = stand.decided.startswith("!")
+        words = stand.decided if len(stand.decided) <= width else stand.decided[2:]
+        return [(left(words, width), palette.states["state-stale"] if urgent else palette.muted)]
     if task.contradicted:
         false = sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED)
         return [(left(f"⚑ {false} false", width), palette.states.get("state-contradicted", palette.strong))]
@@ -184,6 +224,12 @@ def _note(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[s
         return _filled([(clip(words, width), palette.needs)], width)
     if task.stale:
         return [(left(f"silent {stand.waiting}", width), palette.muted)]
+    return []
+
+
+def _progress(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[str, Style]]:
+    """How far the work is. A count alone is as wide as it is, so that it ends where the others end."""
+    below = task.below
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
         count = f"{done}/{total}"
@@ -193,10 +239,11 @@ def _note(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[s
         color = palette.states.get(LOOKS[task.state].color, palette.strong)
         bar = [("━" * filled, color), ("─" * (_BAR - filled), palette.muted)]
         return [*bar, (right(count, width - _BAR), Style.null())]
-    if below is not None and (stand.folded or task.state.is_open):
-        count = f"{below.ended:,}/{below.tasks:,}"
-        return [(clip(count, width), palette.muted if is_quiet(task) else Style.null())]
-    return []
+    style = palette.muted if is_quiet(task) else Style.null()
+    count = f"{below.ended:,}/{below.tasks:,}" if below is not None else ""
+    if below is not None and stand.folded:
+        return _tally(below, width, style, palette) or [(clip(count, width), style)]
+    return [(clip(count, width), style)] if count and task.state.is_open else []
 
 
 def _filled(parts: list[tuple[str, Style]], width: int) -> list[tuple[str, Style]]:

@@ -75,6 +75,9 @@ class TaskTree(ScrollView, can_focus=True):
             super().__init__()
             self.found = found
 
+    class Marked(Message):
+        """A task was marked for the review, or is so no more."""
+
     class FollowEnded(Message):
         """The operator moved the cursor, so it no longer follows."""
 
@@ -84,6 +87,7 @@ class TaskTree(ScrollView, can_focus=True):
         self._clock = clock
         self._outline = Outline(tree)
         self._cursor_id: str | None = None
+        self._marked: dict[str, None] = {}
         self._cursor_row = 0
         self._parents: dict[str, str | None] = {}
         self._filter = Filter()
@@ -108,6 +112,11 @@ class TaskTree(ScrollView, can_focus=True):
         return None if self._cursor_id is None else self._tree.tasks.get(self._cursor_id)
 
     @property
+    def marked(self) -> tuple[str, ...]:
+        """The ids of the tasks that are marked for the review, in the order in which they were."""
+        return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
+
+    @property
     def row_count(self) -> int:
         """Rows, visible on screen or not."""
         return len(self._outline.rows)
@@ -116,6 +125,14 @@ class TaskTree(ScrollView, can_focus=True):
         """The task ids of the rows in order."""
         rows = self._outline.rows
         return [row.task_id for row in rows.slice(start, len(rows) if stop is None else stop)]
+
+    def copy_outline(self) -> Outline:
+        """Its rows and folds, for another view of the same tree."""
+        return self._outline.copy()
+
+    def make_columns(self, width: int) -> Columns:
+        """The columns of its lines when it is `width` cells wide."""
+        return Columns.of(width)
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
         """Show what changed in the tree. `settled`: the first scan is over, nothing folds by itself any more."""
@@ -178,6 +195,9 @@ class TaskTree(ScrollView, can_focus=True):
     def action_last(self) -> None:
         self._walk(len(self._outline.rows) - 1)
 
+    def action_open(self) -> None:
+        self.post_message(self.Opened())
+
     def action_cursor_left(self) -> None:
         task = self.cursor_task
         if task is None:
@@ -199,6 +219,23 @@ class TaskTree(ScrollView, can_focus=True):
     def action_toggle_fold(self) -> None:
         if self._cursor_id is not None:
             self._toggle(self._cursor_id)
+
+    def action_mark(self) -> None:
+        """Mark the selected task for the review, or take the mark away."""
+        if self._cursor_id is not None:
+            if self._cursor_id in self._marked:
+                del self._marked[self._cursor_id]
+            else:
+                self._marked[self._cursor_id] = None
+            self._draw()
+            self.post_message(self.Marked())
+
+    def unmark(self, task_id: str) -> None:
+        """Take the mark of a task away."""
+        if task_id in self._marked:
+            del self._marked[task_id]
+            self._draw()
+            self.post_message(self.Marked())
 
     def action_fold_all(self) -> None:
         self._take_splices(self._outline.fold_all())
@@ -421,6 +458,7 @@ class TaskTree(ScrollView, can_focus=True):
                 guide=level if first <= y < last else -1,
                 selected=row.task_id == self._cursor_id,
                 focused=self.has_focus,
+                marked=row.task_id in self._marked,
             )
             known = self._drawn.get(row.task_id)
             strip = known[1] if known is not None and known[0] == stand else None
@@ -465,7 +503,7 @@ class TaskTree(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        self._columns = Columns.of(self.scrollable_content_region.width)
+        self._columns = self.make_columns(self.scrollable_content_region.width)
         self._drawn = {}
         self._draw()
         self._scroll_to_cursor()

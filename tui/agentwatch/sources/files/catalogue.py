@@ -19,7 +19,7 @@ from agentwatch.delegation.observation import Observation
 from agentwatch.sources.files.documents import TICK_NS, Documents, KnownFile
 from agentwatch.sources.files.names import is_candidate, pruning
 from agentwatch.sources.files.read import BehindLinkError
-from agentwatch.sources.files.scan import Listing, fingerprint, inode_in, list_directory, walk
+from agentwatch.sources.files.scan import Listing, fingerprint, inode_in, list_directory, mtime_in, walk
 
 _STEP: Final = 128
 """Entries compared in one step of a sweep: a fraction of a millisecond."""
@@ -154,7 +154,7 @@ class Catalogue:
             if isinstance(listing, Listing):
                 files = list(_in(path, listing.candidates))
                 old_files.difference_update(files)
-                found += [(self._mtime_ns(file), file) for file in files]
+                found += self._to_look_at(files)
             yield
         for directory in old_directories:
             self._drop_directory(directory)
@@ -163,6 +163,14 @@ class Catalogue:
         for _, file in sorted(found):
             self._documents.files.setdefault(file, KnownFile())
             self.mark(file)
+
+    def _to_look_at(self, files: list[str]) -> Iterator[tuple[int, str]]:
+        """Those of the files that may have changed since they were read, with their mtime."""
+        for path in files:
+            now = self._fingerprint(path) or 0
+            known = self._documents.files.get(path)
+            if known is None or known.fingerprint != now or known.racy or known.due is not None:
+                yield mtime_in(now), path
 
     # Looking
 
@@ -308,6 +316,8 @@ class Catalogue:
 
     def _subtree(self, below: str) -> tuple[set[str], set[str]]:
         """The known directories from one on, and the known files in them."""
+        if not below:
+            return set(self._directories), set(self._documents.files)
         directories: set[str] = set()
         files: set[str] = set()
         pending = [below]

@@ -50,6 +50,11 @@ class ContentStore:
             if len(self._places) > self._limit_of_places:
                 del self._places[next(iter(self._places))]
 
+    def place(self, digest: str, path: str) -> None:
+        """Remember where a text is, of a file that was not read; `path` is the file's name relative to the root."""
+        with self._lock:
+            self._places[digest] = path
+
     def get(self, digest: str) -> str | None:
         """The text of a digest, None where it is neither kept nor in its file any more. It may read that file."""
         with self._lock:

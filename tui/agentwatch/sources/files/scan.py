@@ -22,13 +22,29 @@ def fingerprint(status: os.stat_result) -> int:
     One number, because there is one for every file of the workspace. The ctime is in it because nobody can set it: a
     rewrite of the same size that restores the mtime is noticed.
     """
-    times = (status.st_mtime_ns << 192) | (status.st_ctime_ns << 128)
-    return times | (status.st_size << _INODE_BITS) | (status.st_ino & _INODE)
+    return fingerprint_of(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+def fingerprint_of(mtime_ns: int, ctime_ns: int, size: int, inode: int) -> int:
+    """A fingerprint made of its four numbers; a negative inode is one of more than 63 bits."""
+    return (mtime_ns << 192) | (ctime_ns << 128) | (size << _INODE_BITS) | (inode & _INODE)
+
+
+def numbers_in(known: int) -> tuple[int, int, int, int]:
+    """The four numbers of a fingerprint, each of at most 64 bits with its sign, as databases hold them."""
+    inode = known & _INODE
+    parts = (known >> 192, known >> 128 & _INODE, known >> _INODE_BITS & _INODE)
+    return (*parts, inode - (1 << _INODE_BITS) if inode >> (_INODE_BITS - 1) else inode)
 
 
 def inode_in(known: int | None) -> int | None:
     """The inode in a fingerprint."""
     return None if known is None else known & _INODE
+
+
+def mtime_in(known: int) -> int:
+    """The mtime in a fingerprint, in nanoseconds."""
+    return known >> 3 * _INODE_BITS
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,8 @@ from agentwatch.delegation.observation import Observation
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.content import ContentStore
-from agentwatch.sources.files.documents import Documents, Reader
+from agentwatch.sources.files.documents import Documents, KnownFile, Reader
+from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watch import open_backend
 from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher
@@ -39,19 +41,32 @@ class FilesSource:
     ) -> None:
         self._root = os.path.realpath(root)
         self._settings = settings or FilesSettings()
-        self._read_document = read_document
         self._open_backend = open_backend
         self._contents = ContentStore(self._root)
+        self._documents = Documents(self._root, self._settings, read_document or _recognise, self._contents.put)
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
+
+    def remember(self, files: Mapping[str, KnownFile]) -> None:
+        """Take over what was known of the files when it was last looked, by their paths: what has not changed since
+        is not read, and not observed again; what is not there any more is observed to be gone. Before `start`.
+        """
+        for path, file in files.items():
+            name = to_name(path)
+            self._documents.files[name] = file
+            if file.digest:
+                self._contents.place(file.digest, name)
+
+    def known(self) -> dict[str, KnownFile]:
+        """What to remember, by path. Any thread may call it."""
+        return {to_path(name): file for name, file in list(self._documents.files.items())}
 
     def start(self, emit: Emit) -> None:
         """Begin. `emit` is called in the source's thread with every batch, the first one right away and empty.
 
         Once `emit` raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends.
         """
-        documents = Documents(self._root, self._settings, self._read_document or _recognise, self._contents.put)
-        self._watcher = Watcher(self._root, self._settings, documents, emit=emit, open_backend=self._open_backend)
+        self._watcher = Watcher(self._root, self._settings, self._documents, emit=emit, open_backend=self._open_backend)
         self._thread = threading.Thread(target=self._watcher.run, name="agentwatch-files", daemon=True)
         self._thread.start()
 
@@ -69,10 +84,10 @@ class FilesSource:
         """
         if not os.path.isdir(self._root):  # noqa: PTH112  the name may be no text
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
-        documents = Documents(self._root, self._settings, self._read_document or _recognise, self._contents.put)
+        documents = self._documents
         catalogue = Catalogue(self._root, self._settings.pruned, documents, watch=_ignore, unwatch=_ignore)
         catalogue.scan()
-        observations: list[Observation] = []
+        observations: list[Observation] = documents.made()
         while True:
             while catalogue.waiting:
                 observations += catalogue.drain(time.monotonic() + 1.0)

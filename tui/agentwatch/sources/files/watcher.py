@@ -179,6 +179,8 @@ class Watcher:
             for _ in self._catalogue.scanning():
                 if self._stopping.is_set():
                     return
+            # What was remembered from the last time and is not there any more.
+            self._tell(self._documents.made())
             self._scan_all = False
             self._sweeps.ask(now + _ACTIVE_SECONDS)
 

@@ -1,25 +1,27 @@
-"""The attestation tab: what the return says of itself, and what the evidence says of every claim in it."""
+"""The attestation tab: what the return says of itself, what the evidence says of every claim, what nobody claims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from textual.content import Content
 
+from agentwatch.app import present
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import (
     Block,
-    Column,
+    Field,
     Gap,
     Heading,
-    Table,
     faint,
     field,
     listed,
     plain,
+    rich_list,
     text,
 )
+from agentwatch.app.widgets.details.claim_rows import ChangeRow, ClaimRow
 from agentwatch.app.widgets.details.claims import artifact_table, attestation_fields
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.return_format import AttestationSection, ReturnFormat
@@ -27,6 +29,8 @@ from agentwatch.contracts.return_meta import ReturnMeta
 from agentwatch.contracts.shapes import Contract, Return
 from agentwatch.contracts.subagent_return import SubagentReturn
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
+from agentwatch.delegation.task import Attempt
 
 _WITHOUT: Final[dict[Contract, str]] = {
     Contract.SUBAGENT_RETURN: "There is no attestation in this contract (subagent-return): it names artifacts, but no "
@@ -38,28 +42,54 @@ _WITHOUT: Final[dict[Contract, str]] = {
 }
 
 
-_COLUMNS: Final = (Column("verdict"), Column("claim"), Column("of", flexible=True), Column("because", flexible=True))
 _ORDER: Final = {Verdict.CONTRADICTED: 0, Verdict.UNVERIFIABLE: 1, Verdict.VERIFIED: 2}
+_MODEL: Final = {
+    Agreement.MATCHES: "✓ as recorded",
+    Agreement.DIFFERS: "! differs: recorded as ",
+    Agreement.UNKNOWN: "? unverifiable: no source tells",
+}
+_MODE: Final = {
+    Agreement.MATCHES: "✓ as the handoff asked",
+    Agreement.DIFFERS: "! differs: the handoff asked for ",
+    Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
+}
+_AGREEMENT_COLORS: Final = {Agreement.MATCHES: "state-completed", Agreement.DIFFERS: "text-warning"}
+_ALONE: Final = "changed while this attempt ran alone, and no return claims them"
+_AMONG: Final = "changed while several ran, and no return claims them"
+_SHOWN: Final = 100
+"""Files that nobody claims that are listed."""
 
 
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
     yield from _attested(view)
     yield from _evidence(view.task.claims)
+    unclaimed = view.tree.unclaimed(view.task)
+    if unclaimed is not None:
+        yield from _changes("Unclaimed changes", _ALONE, unclaimed.alone, "$text-warning")
+        yield from _changes("Unattributed changes", _AMONG, unclaimed.unattributed, "")
 
 
 def _evidence(claims: Sequence[Claim]) -> Iterator[Block]:
     """Every claim with its verdict, the false ones first."""
     if not claims:
         return
-    yield Gap()
-    yield Heading("Evidence", len(claims))
-    rows = []
-    for claim in sorted(claims, key=lambda claim: _ORDER[claim.verdict]):
-        look = wording.VERDICT_LOOKS[claim.verdict]
-        verdict = Content.styled(f"{look.glyph} {look.word}", f"${look.color}")
-        rows.append((verdict, faint(claim.kind.replace("_", " ")), plain(claim.path), faint(claim.detail)))
-    yield Table(_COLUMNS, rows)
+    tally = []
+    for verdict, look in wording.VERDICT_LOOKS.items():
+        if count := sum(claim.verdict is verdict for claim in claims):
+            tally.append(Content.styled(f"{look.glyph} {count:,}", f"${look.color}"))
+    yield Heading("Claims", len(claims), Content("  ").join(tally))
+    yield from (ClaimRow(claim) for claim in sorted(claims, key=lambda claim: _ORDER[claim.verdict]))
+
+
+def _changes(title: str, why: str, paths: Sequence[str], style: str) -> Iterator[Block]:
+    if not paths:
+        return
+    yield Heading(title, len(paths))
+    yield text(faint(why))
+    yield from (ChangeRow(path, style) for path in paths[:_SHOWN])
+    if len(paths) > _SHOWN:
+        yield text(faint(f"… and {len(paths) - _SHOWN:,} more"))
 
 
 def _attested(view: View) -> Iterator[Block]:
@@ -75,7 +105,7 @@ def _attested(view: View) -> Iterator[Block]:
     document = view.document(attempt.returned)
     if result.contract is Contract.RETURN_FORMAT:
         attested = document.attestation if isinstance(document, ReturnFormat) else None
-        yield from attestation_fields(attested or _remembered(result))
+        yield from _attestation(view, attempt, attested or _remembered(result))
         return
     yield text(faint(_WITHOUT.get(result.contract, "There is no attestation in this contract.")))
     yield Gap()
@@ -87,6 +117,34 @@ def _attested(view: View) -> Iterator[Block]:
     files = document if isinstance(document, ReturnMeta) else result
     yield from _paths("Files created", files.files_created)
     yield from _paths("Files modified", files.files_modified)
+
+
+def _attestation(view: View, attempt: Attempt, attested: AttestationSection) -> Iterator[Block]:
+    """The runtime attestation, each part with what can be said of it. The claimed files follow among the claims."""
+    if not view.task.claims:
+        yield from attestation_fields(attested)
+        return
+    packet = attempt.packet or view.task.packet
+    model, recorded = attested.runtime_model_reported, attempt.run.model if attempt.run else None
+    yield field("model", _reported(model, _MODEL, model_agreement(recorded, model), recorded))
+    mode, asked = attested.runtime_mode_reported, packet.mode if packet else None
+    yield field("mode", _reported(mode, _MODE, mode_agreement(asked, mode), asked))
+    for label, paths in (("created", attested.files_created), ("modified", attested.files_modified)):
+        count = present.plural(len(paths), "file") if paths else "none" if paths is not None else "not reported"
+        yield field(label, Content(count) if paths else faint(count))
+    if attested.limitations:
+        yield Field("limits", tuple(rich_list(attested.limitations)))
+
+
+def _reported(value: str | None, words: Mapping[Agreement, str], agreement: Agreement, known: str | None) -> Content:
+    """A reported model or mode, and how it compares. To differ is no lie: the child itself says so."""
+    if not value:
+        return faint("not reported")
+    color = _AGREEMENT_COLORS.get(agreement, "text-muted")
+    verdict = Content.styled(words[agreement], f"${color}")
+    if agreement is Agreement.DIFFERS:
+        verdict += plain(known or "", 60)
+    return Content.assemble(plain(value), "   ", verdict)
 
 
 def _remembered(result: Return) -> AttestationSection:

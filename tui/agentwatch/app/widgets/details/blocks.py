@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final, NamedTuple, Protocol
@@ -31,10 +31,16 @@ _MIN_FLEXIBLE: Final = 22
 
 
 class Line(NamedTuple):
-    """One line on screen. The first `margin` characters are ours (indent, gutter): they are not copied."""
+    """One line on screen. The first `margin` characters are ours (indent, gutter): they are not copied.
+
+    Lines with the same `choice` are one entry that the cursor can stand on; they begin with a blank for its mark.
+    `tint` is the style of the whole row, to its end; a terminal of sixteen colours shows none.
+    """
 
     content: Content
     margin: int = 0
+    choice: Hashable = None
+    tint: str = ""
 
 
 class Block(Protocol):
@@ -175,7 +181,7 @@ class Field:
 def _shifted(body: Iterable[Block], first: Content, rest: Content, width: int) -> Iterator[Line]:
     prefix = first
     for line in chain.from_iterable(block.lines(max(width - len(rest), 8)) for block in body):
-        yield Line(prefix + line.content, len(prefix) + line.margin) if line.content else line
+        yield line._replace(content=prefix + line.content, margin=len(prefix) + line.margin) if line.content else line
         prefix = rest
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from textual.content import Content
 
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.widgets.details import wording
+from agentwatch.app.widgets.details import session, wording
 from agentwatch.app.widgets.details.blocks import (
     MAX_ROWS,
     Block,
@@ -36,7 +36,9 @@ _UNREADABLE: Final = "The handoff cannot be read as a packet; this is what was u
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
     attempt = view.handed
-    if attempt is None or attempt.handoff is None:
+    if (attempt is None or attempt.handoff is None) and view.task.run is not None:
+        yield from session.asked(view, view.task.run)
+    elif attempt is None or attempt.handoff is None:
         yield text(faint("No handoff was seen: what was asked is not known."))
     else:
         if attempt is not view.task.latest:

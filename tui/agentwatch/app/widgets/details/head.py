@@ -12,10 +12,12 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from agentwatch.app import present
+from agentwatch.app.decided import decision_of, receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import LABEL_WIDTH, WIDE, faint, plain
+from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
 
 SUMMARY_LINES: Final = 3
@@ -75,14 +77,26 @@ def head_lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[C
     if summary:
         yield from _limited(plain(summary), width, SUMMARY_LINES if roomy else 1)
     hint = task.retry.hint
-    if roomy and (task.ask or hint):
+    if roomy and (task.ask or hint or decision_of(task)):
         yield Content("")
     if task.ask:
         yield from _labelled("NEEDS YOU", wording.ACCENT, plain(task.ask), width, ASK_LINES if roomy else 1)
     if hint and (roomy or not task.ask):
         yield from _labelled("hint", FAINT, plain(hint), width, HINT_LINES if roomy else 1)
+    if (decision := decision_of(task)) is not None:
+        yield from _decided(decision, now, width, roomy=roomy)
     if roomy:
         yield Content("")
+
+
+def _decided(decision: Decision, now: float, width: int, *, roomy: bool) -> Iterator[Content]:
+    """How far a decision has got; where there is one line only, what is wrong with it comes first."""
+    trouble = warning(decision, now)
+    if roomy or trouble is None:
+        yield from _labelled("decided", FAINT, receipt_line(decision, now), width, 2 if roomy else 1)
+    if trouble is not None:
+        content = Content.styled(trouble, "$text-warning")
+        yield from _labelled("" if roomy else "decided", FAINT, content, width, 3 if roomy else 1)
 
 
 def _identity(task: Task, width: int) -> Content:

@@ -8,16 +8,14 @@ from typing import Final
 from textual.content import Content
 
 from agentwatch.app import present
+from agentwatch.app.decided import decision_of
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.widgets.details import wording
+from agentwatch.app.widgets.details import session, wording
 from agentwatch.app.widgets.details.blocks import (
     Block,
-    Column,
     Field,
     Gap,
-    Heading,
     Rich,
-    Table,
     faint,
     field,
     plain,
@@ -25,7 +23,8 @@ from agentwatch.app.widgets.details.blocks import (
     text,
 )
 from agentwatch.app.widgets.details.view import View
-from agentwatch.contracts.shapes import Contract, Return
+from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Attempt, Basis, Task
 
 ITEMS: Final = 20
@@ -39,9 +38,6 @@ def write(view: View) -> Iterator[Block]:
     yield from _standing(view)
     yield Gap()
     yield from _provenance(view)
-    if len(view.task.attempts) > 1:
-        yield Heading("Attempts", len(view.task.attempts))
-        yield _attempts(view)
 
 
 def _asked_and_returned(view: View) -> Iterator[Block]:
@@ -51,14 +47,23 @@ def _asked_and_returned(view: View) -> Iterator[Block]:
         yield rich_field("asked", packet.objective)
     elif packet:
         yield field("asked", faint("the handoff states no objective"))
+    elif task.run is not None and task.run.prompt is not None:
+        yield field("asked", plain(task.run.prompt.opening))
     else:
         yield field("asked", faint("no handoff was seen"))
     result = task.result
     if result is None:
+        if task.run is not None and task.run.said is not None:
+            yield field("answered", plain(task.run.said.opening))
+            return
         waiting = "nothing: no file speaks of it" if task.inferred else "nothing yet"
         yield field("returned", faint(waiting))
         return
     yield Field("returned", tuple(_returned(result)))
+    limits = Field("limits", tuple(_items(result.limitations, "•", FAINT))) if result.limitations else None
+    if limits and result.outcome is Outcome.PARTIAL:
+        # What a part leaves out is the first thing to know of it.
+        yield limits
     if result.error_code:
         yield field("error", plain(result.error_code).stylize("$text-error"))
     if result.error_message:
@@ -71,8 +76,8 @@ def _asked_and_returned(view: View) -> Iterator[Block]:
         yield rich_field("next", result.next_steps)
     if result.review_reason:
         yield rich_field("review", result.review_reason)
-    if result.limitations:
-        yield Field("limits", tuple(_items(result.limitations, "•", FAINT)))
+    if limits and result.outcome is not Outcome.PARTIAL:
+        yield limits
 
 
 def _items(items: tuple[str, ...], marker: str, style: str) -> Iterator[Block]:
@@ -106,6 +111,8 @@ def _standing(view: View) -> Iterator[Block]:
     task = view.task
     if task.why:
         yield field("why", plain(task.why))
+    if (decision := decision_of(task)) is not None:
+        yield from _decided(decision)
     result = task.result
     if result and (result.model or result.mode):
         model = plain(result.model) if result.model else faint("not reported")
@@ -119,6 +126,14 @@ def _standing(view: View) -> Iterator[Block]:
     if holds := view.tree.holds(task):
         waits = "waits" if holds == 1 else "wait"
         yield field("holds", Content(f"{present.plural(holds, 'task')} {waits} on it"))
+
+
+def _decided(decision: Decision) -> Iterator[Block]:
+    """What came along with the decision; how far it has got stands in the head."""
+    if decision.mitigation:
+        yield field("mitigated", plain(f"by {decision.mitigation.replace('_', ' ')}", 60))
+    if decision.note:
+        yield field("your note", plain(decision.note, 400))
 
 
 def _retries(task: Task) -> Content:
@@ -154,6 +169,8 @@ def _provenance(view: View) -> Iterator[Block]:
     latest = task.latest
     if latest and latest.session_id:
         yield field("session", plain(latest.session_id))
+    if task.run is not None:
+        yield from session.facts(task.run)
     if latest and latest.started_at is not None:
         yield field("took", _took(latest, view.now))
     if handed := view.handed:
@@ -163,25 +180,5 @@ def _provenance(view: View) -> Iterator[Block]:
 
 
 def _took(attempt: Attempt, now: float) -> Content:
-    return Content.assemble(wording.duration_of(attempt, now), ("" if attempt.returned else "   so far", FAINT))
-
-
-def _attempts(view: View) -> Table:
-    columns = (
-        Column("no", right=True),
-        Column("state"),
-        Column("took", right=True),
-        Column("session", flexible=True),
-        Column("return", flexible=True),
-    )
-    rows = [
-        (
-            Content(str(attempt.number)),
-            wording.state_word(attempt.state),
-            Content(wording.duration_of(attempt, view.now)),
-            plain(attempt.session_id or "-"),
-            plain(attempt.returned.path) if attempt.returned else faint("not yet" if attempt.state.is_open else "-"),
-        )
-        for attempt in reversed(view.task.attempts)
-    ]
-    return Table(columns, rows)
+    so_far = "" if wording.end_of(attempt) is not None else "   so far"
+    return Content.assemble(wording.duration_of(attempt, now), (so_far, FAINT))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import ClassVar, Final
 
+from textual import events
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -23,7 +26,14 @@ MAX_WIDTH: Final = 120
 
 
 class Page(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines of blocks. They are laid out again when the source or the width changes, at no other time."""
+    """Lines of blocks. They are laid out again when the source or the width changes, at no other time.
+
+    Where lines belong to entries (`Line.choice`), a cursor stands on one of them while the page has the focus. It is
+    bound to the entry, not to its place.
+    """
+
+    class Opened(Message):
+        """An entry was clicked twice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move_by(1)", "Down", show=False),
@@ -53,6 +63,9 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         self._source: Source | None = None
         self._laid_width = 0
         self._lines: list[Line] = []
+        self._places: dict[Hashable, range] = {}
+        """The lines of each entry, in their order."""
+        self._chosen: Hashable = None
 
     @property
     def allow_select(self) -> bool:
@@ -64,6 +77,11 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         """What the page says, line by line."""
         return tuple(line.content.plain for line in self._lines)
 
+    @property
+    def chosen(self) -> Hashable:
+        """The entry that the cursor is on, None where there are none."""
+        return self._chosen
+
     def show(self, source: Source, *, keep: bool, offset: float = 0) -> None:
         """Show the blocks of `source`, which is called again when the width changes.
 
@@ -71,6 +89,8 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         lines have not changed.
         """
         self._source = source
+        if not keep:
+            self._chosen = None
         changed = self._lay_out()
         top = min(self.scroll_offset.y if keep else offset, self.max_scroll_y)
         if top != self.scroll_offset.y:
@@ -87,26 +107,94 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             return False
         self._laid_width = width
         self._lines = lines
+        self._find_places()
         self.virtual_size = Size(width, len(lines))
         return True
 
+    def _find_places(self) -> None:
+        """Where the entries are now. A cursor whose entry has gone is on the one that took its place."""
+        before = list(self._places)
+        self._places = {}
+        for number, line in enumerate(self._lines):
+            if line.choice is not None:
+                first = self._places[line.choice].start if line.choice in self._places else number
+                self._places[line.choice] = range(first, number + 1)
+        if self._chosen not in self._places:
+            at = before.index(self._chosen) if self._chosen in before else 0
+            entries = list(self._places)
+            self._chosen = entries[min(at, len(entries) - 1)] if entries else None
+
     # Without animation: a held key would otherwise run ahead of what is drawn.
 
-    def action_move_by(self, lines: int) -> None:
-        """Scroll by so many lines."""
-        self.scroll_relative(y=lines, animate=False)
+    def action_move_by(self, step: int) -> None:
+        """Move the cursor by one entry; scroll by a line where there is no other, or where none is in sight."""
+        if not self._move_cursor(step):
+            self.scroll_relative(y=step, animate=False)
+
+    def _move_cursor(self, step: int) -> bool:
+        top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
+        entries = list(self._places)
+        seen = [
+            number
+            for number, place in enumerate(self._places.values())
+            if place.start >= top and place.stop <= top + height
+        ]
+        if not seen:
+            return False
+        at = entries.index(self._chosen)
+        if at in seen:
+            at += step
+        else:
+            at = seen[0] if step > 0 else seen[-1]
+        if not 0 <= at < len(entries):
+            return False
+        self._choose(entries[at])
+        return True
+
+    def _choose(self, entry: Hashable) -> None:
+        self._chosen = entry
+        place, top = self._places[entry], int(self.scroll_offset.y)
+        height = self.scrollable_content_region.height
+        if place.start < top:
+            self.scroll_to(y=place.start, animate=False)
+        elif place.stop > top + height:
+            self.scroll_to(y=place.stop - height, animate=False)
+        self.refresh()
 
     def action_move_pages(self, pages: int) -> None:
         """Scroll by so many pages, one line less each: that line says where one was."""
         self.scroll_relative(y=pages * max(self.scrollable_content_region.height - 1, 1), animate=False)
 
     def action_first_line(self) -> None:
-        """Scroll to the top."""
+        """Scroll to the top, to the first entry."""
+        self._chosen = next(iter(self._places), None)
+        self.refresh()
         self.scroll_to(y=0, animate=False)
 
     def action_last_line(self) -> None:
-        """Scroll to the end."""
+        """Scroll to the end, to the last entry."""
+        self._chosen = next(reversed(self._places), None)
+        self.refresh()
         self.scroll_to(y=self.max_scroll_y, animate=False)
+
+    def on_click(self, event: events.Click) -> None:
+        number = int(self.scroll_offset.y) + event.y
+        choice = self._lines[number].choice if number < len(self._lines) else None
+        if choice is not None:
+            self._choose(choice)
+            if event.chain == 2:
+                self.post_message(self.Opened())
+
+    def on_focus(self) -> None:
+        self._draw_cursor()
+
+    def on_blur(self) -> None:
+        self._draw_cursor()
+
+    def _draw_cursor(self) -> None:
+        # The widget's own handlers run after these, and only they set `has_focus`.
+        if self._places:
+            self.call_next(self.refresh)
 
     def on_resize(self) -> None:
         if min(self.scrollable_content_region.width, MAX_WIDTH) != self._laid_width and self._lay_out():
@@ -115,7 +203,8 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         number = self.scroll_offset.y + y
-        content = self._lines[number].content if number < len(self._lines) else NOTHING
+        line = self._lines[number] if number < len(self._lines) else Line(NOTHING)
+        content = line.content
         if not content:
             # The visual style is kept ready; `rich_style` would be put together anew for every line.
             return Strip.blank(width, self.visual_style.rich_style).apply_offsets(0, number)
@@ -124,13 +213,25 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             start, end = span
             selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
             content = content.stylize(selected, start, len(content) if end < 0 else end)
+        if line.tint and not self.app.native_ansi_color:
+            content = content.pad_right(max(width - content.cell_length, 0)).stylize_before(line.tint)
+        if line.choice is not None and line.choice == self._chosen and self.has_focus:
+            content = self._under_cursor(content, width)
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
         return strips[0].apply_offsets(0, number)
+
+    def _under_cursor(self, content: Content, width: int) -> Content:
+        """A line of the entry that the cursor is on."""
+        rest = content[1:].pad_right(max(width - content.cell_length, 0))
+        if self.app.native_ansi_color:
+            # Reversed colours differ from part to part: the whole row in the terminal's own two.
+            return Content.styled("▌" + rest.plain, "reverse")
+        return Content.assemble(("▌", "$text-accent"), rest).stylize_before("on $cursor-row")
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text without the indents and gutters that the layout put in front."""
         chosen = []
-        for number, (content, margin) in enumerate(self._lines):
+        for number, (content, margin, _choice, _tint) in enumerate(self._lines):
             span = selection.get_span(number)
             if span is None or (margin and margin == len(content)):
                 continue
@@ -141,5 +242,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
 def _same(lines: list[Line], others: list[Line]) -> bool:
     return len(lines) == len(others) and all(
-        line.content.is_same(other.content) for line, other in zip(lines, others, strict=True)
+        line.content.is_same(other.content) and (line.choice, line.tint) == (other.choice, other.tint)
+        for line, other in zip(lines, others, strict=True)
     )

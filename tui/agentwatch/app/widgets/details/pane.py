@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar, Final, Self
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
+from typing import ClassVar, Final, Self, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,14 +14,27 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.widgets.details import attestation, findings, handoff, overview, raw, returned, wording
+from agentwatch.app.messages import Inspect, KeysChanged
+from agentwatch.app.widgets.details import (
+    attempts,
+    attestation,
+    findings,
+    handoff,
+    overview,
+    raw,
+    returned,
+    wording,
+)
 from agentwatch.app.widgets.details.blocks import Block, faint, text
+from agentwatch.app.widgets.details.claim_rows import Entry
 from agentwatch.app.widgets.details.head import ROOMY, Head
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tab_bar import TABS, Count, TabBar
-from agentwatch.app.widgets.details.view import Documents, View
+from agentwatch.app.widgets.details.view import Documents, T, View
 from agentwatch.contracts.shapes import Severity
+from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import Task, Version
 from agentwatch.delegation.tree import DelegationTree
 
@@ -28,11 +44,15 @@ _WRITERS: Final[dict[str, Callable[[View], Iterable[Block]]]] = {
     "return": returned.write,
     "attestation": attestation.write,
     "findings": findings.write,
+    "attempts": attempts.write,
     "raw": raw.write,
 }
 
-_TIMED: Final = frozenset({"overview"})
+_TIMED: Final = frozenset({"overview", "attempts"})
 """Tabs that say how long something has taken: they change with nothing but the time."""
+
+_KEPT: Final = 16
+"""Values made in a thread that are kept."""
 
 
 class DetailsPane(Widget):
@@ -41,6 +61,9 @@ class DetailsPane(Widget):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "next_tab", "Next tab", show=False),
         Binding("left,h", "previous_tab", "Previous tab", show=False),
+        Binding("enter", "inspect", "Inspect", show=False),
+        Binding("-", "compare(-1)", "Earlier attempts", show=False),
+        Binding("+,=", "compare(1)", "Later attempts", show=False),
     ]
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
@@ -65,6 +88,11 @@ class DetailsPane(Widget):
         self._offsets: dict[str, float] = {}
         """Where each tab of this task was left."""
         self._scheduled = False
+        self._compared: int | None = None
+        """The attempt that is compared with the one before, None for the last."""
+        self._made: OrderedDict[Hashable, object] = OrderedDict()
+        self._making: set[Hashable] = set()
+        self._offered: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
         yield self._head
@@ -81,14 +109,28 @@ class DetailsPane(Widget):
         """The text of the visible tab, as it is laid out now."""
         return "\n".join(self._page.lines)
 
+    @property
+    def offered(self) -> frozenset[str]:
+        """Ids of the commands for the visible tab that would do something now."""
+        view = self._view
+        if view is None:
+            return frozenset()
+        if self.active == "attempts" and len(attempts.comparable(view.task.attempts)) > 1:
+            return frozenset({"compare.earlier", "compare.later"})
+        return frozenset({"inspect"} if self._page.chosen is not None else ())
+
     def show(
-        self, task: Task | None, tree: DelegationTree, content: Callable[[Version], str | None], now: float
+        self, task: Task | None, tree: DelegationTree, content: Callable[[Version | Message], str | None], now: float
     ) -> None:
         """Show a task, or how it stands by now. `content` gives a version's text, `now` is in seconds since the epoch.
 
         Cheap to call often: drawing waits for the next refresh, and then only what changed is drawn.
         """
-        self._view = None if task is None else View(task, tree, content, now, self._documents)
+        if task is None or self._view is None or task.task_id != self._view.task.task_id:
+            self._compared = None
+        self._view = (
+            None if task is None else View(task, tree, content, now, self._documents, self._later, self._compared)
+        )
         self._schedule()
 
     def activate(self, tab_id: str) -> None:
@@ -112,6 +154,29 @@ class DetailsPane(Widget):
     def action_previous_tab(self) -> None:
         self._step(-1)
 
+    def action_inspect(self) -> None:
+        """Look at the file of the claim that the cursor is on."""
+        entry = self._page.chosen
+        if self._view is not None and isinstance(entry, Entry):
+            self.post_message(Inspect(self._view.task.task_id, *entry))
+
+    def action_compare(self, step: int) -> None:
+        """Compare the attempts before those that are compared now, or after them."""
+        if self._view is None or self.active != "attempts":
+            return
+        numbers = attempts.comparable(self._view.task.attempts)
+        if numbers:
+            at = numbers.index(attempts.compared_attempt(self._view)) + step
+            # At the last one, what is compared goes on with the attempts to come.
+            self._compared = numbers[max(at, 0)] if at < len(numbers) - 1 else None
+            self._view = replace(self._view, compared=self._compared)
+            self._schedule()
+
+    @on(Page.Opened)
+    async def _opened(self, event: Page.Opened) -> None:
+        event.stop()
+        await self.run_action("inspect")
+
     @on(TabBar.Chosen)
     def _chosen(self, event: TabBar.Chosen) -> None:
         event.stop()
@@ -130,6 +195,23 @@ class DetailsPane(Widget):
     def _step(self, by: int) -> None:
         ids = [tab_id for tab_id, _ in TABS]
         self.activate(ids[(ids.index(self.active) + by) % len(ids)])
+
+    def _later(self, key: Hashable, make: Callable[[], T]) -> T | None:
+        if key in self._made:
+            self._made.move_to_end(key)
+            return cast("T", self._made[key])
+        if key not in self._making:
+            self._making.add(key)
+            self.run_worker(self._make(key, make))
+        return None
+
+    async def _make(self, key: Hashable, make: Callable[[], object]) -> None:
+        self._made[key] = await asyncio.to_thread(make)
+        self._making.discard(key)
+        if len(self._made) > _KEPT:
+            self._made.popitem(last=False)
+        self._basis = None
+        self._schedule()
 
     def _remember(self) -> None:
         if self._written:
@@ -152,23 +234,31 @@ class DetailsPane(Widget):
             self._written = self._basis = None
             self._offsets.clear()
             self._page.show(_nothing, keep=False)
+            self._offer()
             return
         task_id, tab_id = view.task.task_id, self.active
         if self._written is None or self._written[0] != task_id:
             self._offsets.clear()
-        self._bar.counts = _counts(view.task)
+        self._bar.counts = _counts(view.task, view.tree.unclaimed(view.task))
         keep = self._written == (task_id, tab_id)
         if keep and tab_id not in _TIMED and view.basis == self._basis:
             return
         self._written, self._basis = (task_id, tab_id), view.basis
         self._page.show(lambda: _WRITERS[tab_id](view), keep=keep, offset=self._offsets.get(tab_id, 0))
+        self._offer()
+
+    def _offer(self) -> None:
+        """Tell the footer where the keys do something else now."""
+        if self.offered != self._offered:
+            self._offered = self.offered
+            self.post_message(KeysChanged())
 
 
 def _nothing() -> Iterator[Block]:
     yield text(faint("No task is selected."))
 
 
-def _counts(task: Task) -> dict[str, Count]:
+def _counts(task: Task, unclaimed: Unclaimed | None) -> dict[str, Count]:
     severities = {placed.finding.severity for placed in task.findings}
     counts = {}
     if severities:
@@ -176,6 +266,10 @@ def _counts(task: Task) -> dict[str, Count]:
         counts["findings"] = Count(str(len(task.findings)), f"${wording.SEVERITY_LOOKS[worst].color}")
     if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
         counts["attestation"] = Count(f"{false}!", f"${wording.VERDICT_LOOKS[Verdict.CONTRADICTED].color}")
+    elif unclaimed and unclaimed.alone:
+        counts["attestation"] = Count(f"±{len(unclaimed.alone)}", "$text-warning")
+    if len(task.attempts) > 1:
+        counts["attempts"] = Count(str(len(task.attempts)), FAINT)
     if task.todos:
         done, total = task.progress or (0, 0)
         counts["handoff"] = Count(f"{done}/{total}", FAINT)

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from agentwatch.app import present
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.widgets.details import wording
+from agentwatch.app.widgets.details import session, wording
 from agentwatch.app.widgets.details.blocks import (
     MAX_ROWS,
     Block,
@@ -39,6 +39,9 @@ from agentwatch.delegation.task import Version
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
     attempt = view.returned
+    if (attempt is None or attempt.returned is None) and view.task.run is not None:
+        yield from session.answered(view, view.task.run)
+        return
     if attempt is None or attempt.returned is None:
         yield text(faint("Nothing has come back yet."))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from textual import events
@@ -18,6 +19,7 @@ TABS: Final[tuple[tuple[str, str], ...]] = (
     ("return", "Return"),
     ("attestation", "Attestation"),
     ("findings", "Findings"),
+    ("attempts", "Attempts"),
     ("raw", "Raw"),
 )
 """Id and title of every tab, in their order."""
@@ -50,7 +52,7 @@ class TabBar(Widget):
     }
     """
 
-    active: reactive[str] = reactive(TABS[0][0])
+    active: reactive[str] = reactive("")
     counts: reactive[dict[str, Count]] = reactive[dict[str, Count]](dict)
 
     class Chosen(Message):
@@ -59,6 +61,11 @@ class TabBar(Widget):
         def __init__(self, tab_id: str) -> None:
             super().__init__()
             self.tab_id = tab_id
+
+    def __init__(self, tabs: Sequence[tuple[str, str]] = TABS) -> None:
+        super().__init__()
+        self._tabs = tabs
+        self.set_reactive(TabBar.active, tabs[0][0])
 
     def render(self) -> Content:
         content, places = self._titles()
@@ -80,11 +87,15 @@ class TabBar(Widget):
 
     def _titles(self) -> tuple[Content, list[_Place]]:
         """The titles that fit and where they stand, in cells of the content."""
-        titles = [(tab_id, self._title(tab_id, title)) for tab_id, title in TABS]
+        titles = [(tab_id, self._title(tab_id, title, quiet=True)) for tab_id, title in self._tabs]
         width = self.content_size.width
         for gap in (3, 2, 1):
             if sum(len(title) + gap for _, title in titles) - gap <= width:
                 return _placed(titles, gap, 0)
+        # Counts that call for nobody go before a title does.
+        titles = [(tab_id, self._title(tab_id, title, quiet=False)) for tab_id, title in self._tabs]
+        if sum(len(title) + 1 for _, title in titles) - 1 <= width:
+            return _placed(titles, 1, 0)
         first, last = self._window(titles, width - 4)
         before = Content.styled("‹ ", FAINT) if first else Content("")
         content, places = _placed(titles[first:last], 1, len(before))
@@ -105,10 +116,10 @@ class TabBar(Widget):
             else:
                 return first, last
 
-    def _title(self, tab_id: str, title: str) -> Content:
+    def _title(self, tab_id: str, title: str, *, quiet: bool) -> Content:
         content = Content.styled(title, "bold" if tab_id == self.active else FAINT)
         count = self.counts.get(tab_id)
-        return content + Content.assemble(" ", count) if count else content
+        return content + Content.assemble(" ", count) if count and (quiet or count.style != FAINT) else content
 
 
 def _placed(titles: list[tuple[str, Content]], gap: int, start: int) -> tuple[Content, list[_Place]]:

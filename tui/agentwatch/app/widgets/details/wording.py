@@ -76,9 +76,16 @@ def reported(task: Task) -> Content | None:
     return Content.assemble(("reported ", FAINT), plain(word, 40))
 
 
+def end_of(attempt: Attempt) -> float | None:
+    """When an attempt ended. An early marker says that the child works; it is not the return yet."""
+    if attempt.returned and attempt.state is not State.WORKING:
+        return attempt.returned.at
+    return attempt.run.ended_at if attempt.run else None
+
+
 def duration_of(attempt: Attempt, now: float) -> str:
     """How long an attempt took, or has been running; `-` where its beginning is not known."""
     if attempt.started_at is None:
         return "-"
-    end = attempt.returned.at if attempt.returned else now
-    return present.duration(end - attempt.started_at)
+    end = end_of(attempt)
+    return present.duration((now if end is None else end) - attempt.started_at)

@@ -1,0 +1,159 @@
+"""A workspace on disk, a real desk, and an app on it whose arming clock a test moves."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.app.scenes import Scene, ToldSource
+from tests.app.stage import Stage
+from tests.unit.decisions.made import QUICK
+
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.screens.decide.frame import ARMING_SECONDS, DecisionScreen
+from agentwatch.config import Settings
+from agentwatch.decisions.chain import Entry
+from agentwatch.decisions.desk import Desk
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
+
+PACKET = {
+    "task_id": "shop.api",
+    "objective": "Build the API.",
+    "evidence": [{"path": "docs/api.md", "purpose": "the design", "required": True}],
+    "success_criteria": ["The tests pass"],
+    "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
+    "mode": "code",
+}
+RETURN = """\
+## Status
+state: {state}
+task_id: {task_id}
+summary: {summary}
+{more}
+## Deliverables
+- (none)
+
+## Evidence
+- docs/api.md - read
+
+## Runtime Attestation
+runtime_model_reported: some/model
+runtime_mode_reported: code
+files_created:
+- (none)
+files_modified:
+- (none)
+"""
+FAILURE = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Raise the time-out.\n"
+
+
+def handoff(task_id: str = "shop.api", **changes: object) -> str:
+    """The text of a handoff packet."""
+    return json.dumps({**PACKET, "task_id": task_id, **changes}, indent=2, ensure_ascii=False) + "\n"
+
+
+def returned(
+    state: str = "ERROR", task_id: str = "shop.api", summary: str = "The migration timed out.", more: str = FAILURE
+) -> str:
+    """The text of a return."""
+    return RETURN.format(state=state, task_id=task_id, summary=summary, more=more)
+
+
+FAILED = {"api.handoff.json": handoff(), "api.return.md": returned()}
+"""A task that failed."""
+
+
+@dataclass
+class Office(Stage):
+    """A stage with a workspace and a desk behind it."""
+
+    root: Path
+    desk: Desk
+    clock: list[float]
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "shop"
+
+    @property
+    def dialog(self) -> DecisionScreen:
+        screen = self.app.screen
+        assert isinstance(screen, DecisionScreen)
+        return screen
+
+    @property
+    def in_dialog(self) -> bool:
+        return isinstance(self.app.screen, DecisionScreen)
+
+    @property
+    def toasts(self) -> str:
+        """What the operator was told in passing."""
+        return "\n".join(notification.message for notification in self.app._notifications)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What the ledger holds, as somebody else reads it."""
+        return self.another_desk().read().entries
+
+    def another_desk(self) -> Desk:
+        return desk_of(self.root)
+
+    async def open(self, key: str, task_id: str = "shop.api") -> None:
+        """Go to a task and press the key of an action."""
+        self.tree.select(task_id)
+        await self.press(key)
+        await self.until(lambda: self.in_dialog)
+        await self.until(lambda: "◌ read it first" in self.text() or "not yet:" in self.text())
+
+    def wait_for_arming(self) -> None:
+        self.clock[0] += ARMING_SECONDS
+
+    async def ready(self) -> None:
+        """Let the time pass after which the key counts, and wait until nothing is missing."""
+        self.wait_for_arming()
+        self.dialog.look()
+        await self.until(lambda: "◆ ctrl+s" in self.text())
+
+    async def record(self) -> None:
+        """Press the key that records, and wait until the dialog has closed."""
+        dialog = self.dialog
+        await self.ready()
+        await self.press("ctrl+s")
+        await self.until(lambda: self.app.screen is not dialog)
+
+
+def desk_of(root: Path, *, read_only: bool = False) -> Desk:
+    """A desk on the workspace below `root`."""
+    state, configuration = root / "state" / "shop", root / "configuration"
+    return Desk(root / "shop", state=state, configuration=configuration, read_only=read_only, disk=QUICK)
+
+
+@asynccontextmanager
+async def office(
+    root: Path,
+    files: Mapping[str, str] = FAILED,
+    size: tuple[int, int] = (140, 40),
+    *,
+    settings: Settings | None = None,
+) -> AsyncIterator[Office]:
+    """The app on a workspace with these files."""
+    workspace = root / "shop"
+    workspace.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text, "utf-8")
+    settings = settings or Settings()
+    desk = desk_of(root, read_only=settings.read_only)
+    monitor = Monitor(workspace, settings, FilesSource(workspace), time.time, desk=desk)
+    clock = [0.0]
+    app = AgentwatchApp(monitor, steady=lambda: clock[0])
+    async with app.run_test(size=size, notifications=True) as pilot:
+        stage = Office(app, pilot, ToldSource(), Scene(), root, desk, clock)
+        await stage.until(lambda: stage.main.details)
+        await stage.until(lambda: stage.tree.row_count)
+        await pilot.pause()
+        yield stage

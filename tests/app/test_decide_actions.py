@@ -1,0 +1,144 @@
+"""Escalate, abort, answer and accept on the screen, from the key to the ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.app.deciding import FAILED, handoff, office, returned
+from textual.widgets import Input
+
+from agentwatch.app.screens.decide.document import Document
+from agentwatch.config import Settings
+from agentwatch.decisions.amend import report_problems
+from agentwatch.decisions.record import Action, Answer
+from agentwatch.delegation.task import State
+
+LINE_FAULT = returned(more="error_code: E_LINE_FAULT\nretry_recommended: no\n")
+
+
+def blocked(*blockers: str) -> str:
+    document: dict[str, Any] = {
+        "status": "blocked",
+        "summary": "Two things are open.",
+        "artifacts": [],
+        "blockers": list(blockers),
+        "metadata": {
+            "session_id": "sess_1700000000_aa11",
+            "duration_seconds": 3,
+            "agent_type": "auditor",
+            "delegation_depth": 1,
+            "delegation_path": ["orchestrator", "auditor"],
+        },
+    }
+    return json.dumps(document)
+
+
+async def test_a_task_is_escalated_to_a_mode_that_was_seen_or_configured(tmp_path: Path) -> None:
+    files = {**FAILED, "ui.handoff.json": handoff("shop.ui", mode="architect")}
+    async with office(tmp_path, files, settings=Settings(modes=("debug",))) as s:
+        await s.open("e")
+        assert "● debug  ○ architect" in s.line("mode ")
+        assert "error-propagation retries first" in s.line("beware")
+        await s.press("shift+tab", "shift+tab", "right")
+        await s.until(lambda: '"mode": "architect"' in s.dialog.query_one(Document).text)
+        await s.record()
+        (entry,) = s.entries()
+        assert (entry.record.action, entry.record.params.mode) == (Action.ESCALATE, "architect")
+        assert json.loads(entry.record.params.handoff or "")["mode"] == "architect"
+        await s.until(lambda: s.app.monitor.tree.tasks["shop.api"].state is State.ESCALATED)
+
+
+async def test_any_other_mode_can_be_written_but_not_its_own(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("e")
+        s.wait_for_arming()
+        await s.until(lambda: "not yet: say which mode to escalate to" in s.text())
+        s.dialog.query_one("#mode", Input).focus()
+        await s.press(*"code")
+        await s.until(lambda: "it ran in the mode “code” already" in s.text())
+        await s.press(*"-review")
+        await s.record()
+        (entry,) = s.entries()
+        assert entry.record.params.mode == "code-review"
+
+
+async def test_a_line_fault_goes_to_the_fitter_with_a_packet_of_its_own(tmp_path: Path) -> None:
+    async with office(tmp_path, {**FAILED, "api.return.md": LINE_FAULT}) as s:
+        await s.open("e")
+        assert "● fitter" in s.line("mode ")
+        await s.record()
+        (entry,) = s.entries()
+        packet = json.loads(entry.record.params.handoff or "")
+        assert (packet["restores"], packet["mode"], packet["attempt"]) == ("shop.api", "fitter", 1)
+
+
+async def test_an_abort_is_confirmed_and_says_what_it_ends(tmp_path: Path) -> None:
+    files = {
+        **FAILED,
+        "b.handoff.json": handoff("shop.api.b", parent_task_id="shop.api"),
+        "c.handoff.json": handoff("shop.api.c", parent_task_id="shop.api"),
+    }
+    async with office(tmp_path, files) as s:
+        await s.open("x")
+        assert "ended, with 2 open tasks below it" in s.line("task ")
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        assert "not yet: say yes" in s.text()
+        await s.press("right")
+        await s.until(lambda: "● yes, end this task and the 2 open tasks below it" in s.text())
+        await s.until(lambda: "state: ERROR" in s.text())
+        await s.press("tab", *"out of scope")
+        await s.until(lambda: "out of scope" in s.dialog.query_one(Document).text)
+        await s.record()
+        (entry,) = s.entries()
+        report = entry.record.params.report or ""
+        assert report_problems(report) == []
+        assert "- out of scope" in report
+        await s.until(lambda: s.app.monitor.tree.tasks["shop.api"].state is State.CANCELED)
+
+
+async def test_each_blocker_gets_its_answer(tmp_path: Path) -> None:
+    files = {"auth/api.handoff.json": handoff(), "auth/api.return.json": blocked("Which flow?", "Which\nregion?")}
+    async with office(tmp_path, files) as s:
+        await s.until(lambda: s.app.monitor.tree.tasks["shop.api"].own_state is State.BLOCKED)
+        await s.open("a")
+        assert "┊ Which flow?" in s.text()
+        assert "┊ Which region?" in s.text()
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        assert "not yet: say what the answer is" in s.text()
+        await s.press(*"oauth", "tab", *"eu")
+        await s.record()
+        (entry,) = s.entries()
+        assert entry.record.params.answers == (Answer("Which flow?", "oauth"), Answer("Which\nregion?", "eu"))
+
+
+async def test_a_part_is_accepted_with_a_reason(tmp_path: Path) -> None:
+    files = {"api.handoff.json": handoff(), "api.return.md": returned("PARTIAL", more="")}
+    async with office(tmp_path, files, (80, 24)) as s:
+        await s.open("y")
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        assert "not yet: say why the return is good enough" in s.text()
+        await s.press(*"it will do")
+        await s.record()
+        (entry,) = s.entries()
+        assert (entry.record.action, entry.record.note) == (Action.ACCEPT, "it will do")
+
+
+async def test_another_action_can_be_taken_instead(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.press("f6")
+        await s.until(lambda: "Accept: there is no result to accept." in s.toasts)
+        await s.press("f3")
+        await s.until(lambda: "╔═ ◆ ↑ Escalate" in s.text())
+        await s.press("f4")
+        await s.until(lambda: "╔═ ◆ – Abort" in s.text())
+        # It begins anew: the moment before the key counts as well.
+        assert not s.dialog.is_armed
+        await s.press("escape")
+        assert not s.in_dialog
+        assert s.entries() == ()

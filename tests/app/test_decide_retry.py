@@ -1,0 +1,200 @@
+"""Retry on the screen, from the key to the ledger: the amended handoff, its check, its changes, the editor."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.app.deciding import FAILED, Office, handoff, office, returned
+from textual.widgets import TextArea
+
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.screens.decide.document import Document
+from agentwatch.decisions.record import Action, Mitigation
+
+
+def document(s: Office) -> Document:
+    return s.dialog.query_one(Document)
+
+
+def packet_of(text: str | None) -> Any:
+    return json.loads(text or "")
+
+
+async def test_a_retry_is_recorded_with_the_amended_handoff(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.press(*"use v3")
+        await s.until(lambda: "Operator: use v3" in document(s).text)
+        await s.record()
+        (entry,) = s.entries()
+        record = entry.record
+        assert (record.action, record.note, record.task_id, record.attempt) == (Action.RETRY, "use v3", "shop.api", 1)
+        packet = packet_of(record.params.handoff)
+        assert packet["notes"] == ["Operator: use v3", "Hint of attempt 1: Raise the time-out."]
+        assert (packet["attempt"], packet["decision_id"]) == (2, record.decision_id)
+        assert "Retry: recorded, delivered." in s.toasts
+        assert (s.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json").exists()
+
+
+async def test_the_frame_says_what_is_decided_and_where_it_is_written(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        subject = s.dialog.case.subject
+        assert "“shop.api”  attempt 1 ✗ failed → attempt 2" in s.line("task ")
+        assert (subject.return_sha256 or "?")[:12] in s.line("return ")
+        assert "unchanged" in s.line("return ")
+        assert "1 of 1 left now, 0 after this" in s.line("retries ")
+        places = s.line("writes ")
+        assert subject.decision_id[:12] in places
+        assert "shop/decisions, copy in .agentwatch/decisions" in places
+
+
+async def test_the_childs_hint_can_be_left_out(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.until(lambda: "Raise the time-out" in document(s).text)
+        await s.press("shift+tab", "right")
+        await s.record()
+        (entry,) = s.entries()
+        assert "notes" not in packet_of(entry.record.params.handoff)
+
+
+async def test_the_last_retry_needs_a_mitigation(tmp_path: Path) -> None:
+    files = {
+        "api.handoff.json": handoff(attempt=2),
+        "api.return.md": returned(more="error_code: E_TOOL_FAILURE\nattempt: 2\n"),
+    }
+    async with office(tmp_path, files) as s:
+        await s.open("r")
+        s.wait_for_arming()
+        await s.until(lambda: "✓ valid" in s.text())
+        assert "a material mitigation earns one more" in s.line("not yet:")
+        assert "0 of 1 left now, 0 after this" in s.line("retries ")
+        await s.press("ctrl+s")
+        assert s.in_dialog
+        assert s.entries() == ()
+        await s.press("shift+tab", "right", "right")
+        await s.until(lambda: "1 of 2 left now, 0 after this" in s.text())
+        await s.record()
+        (entry,) = s.entries()
+        assert entry.record.params.mitigation is Mitigation.REDUCED_SCOPE
+
+
+async def test_what_is_edited_is_checked_and_what_breaks_the_contract_is_not_recorded(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.until(lambda: "✓ valid" in s.text())
+        area = s.dialog.query_one(TextArea)
+        area.text = area.text.replace('"attempt": 2', '"attempt": 7')
+        await s.until(lambda: "✗ attempt must be 2" in s.text())
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        await s.until(lambda: "not yet: correct the handoff first" in s.text())
+        assert s.entries() == ()
+        area.text = area.text.replace('"attempt": 7', '"attempt": 2').replace("Build the API.", "Build it in halves.")
+        await s.until(lambda: "✓ valid" in s.text())
+        assert "edited by you" in s.text()
+        await s.press(*"later")
+        await s.record()
+        (entry,) = s.entries()
+        packet = packet_of(entry.record.params.handoff)
+        assert packet["objective"] == "Build it in halves."
+        assert entry.record.note == "later"
+        assert "Operator: later" not in packet["notes"]
+
+
+async def test_a_note_that_was_just_typed_is_in_the_handoff(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        await s.press("x", "ctrl+s")
+        await s.until(lambda: not s.in_dialog)
+        (entry,) = s.entries()
+        assert packet_of(entry.record.params.handoff)["notes"][0] == "Operator: x"
+
+
+async def test_the_changes_in_the_last_handoff_are_shown(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.until(lambda: "+4 −1" in s.text())
+        await s.press("ctrl+t")
+        await s.until(lambda: '│   "attempt": 2,' in s.text())
+        assert s.line('"attempt": 2,').startswith("          │ + ")
+        await s.press("ctrl+t")
+        await s.until(lambda: '│   "attempt": 2,' not in s.text())
+
+
+async def test_a_task_without_a_handoff_gets_the_note_only(tmp_path: Path) -> None:
+    async with office(tmp_path, {"api.return.md": FAILED["api.return.md"]}) as s:
+        await s.open("r")
+        await s.until(lambda: "the next attempt gets your note only" in s.line("handoff "))
+        await s.press(*"go")
+        await s.record()
+        (entry,) = s.entries()
+        assert (entry.record.params.handoff, entry.record.note) == (None, "go")
+
+
+def editing(change: Callable[[Path], object], code: int = 0) -> Callable[[list[str], Path], int]:
+    def edit(_command: list[str], path: Path) -> int:
+        change(path)
+        return code
+
+    return edit
+
+
+async def test_the_editor_gets_a_private_file_outside_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Path, int, int]] = []
+
+    def change(path: Path) -> None:
+        modes = (stat.S_IMODE(place.stat().st_mode) for place in (path, path.parent))
+        seen.append((path, *modes))
+        path.write_text(path.read_text().replace("Build the API.", "Build half of it."))
+
+    monkeypatch.setenv("VISUAL", "vi")
+    monkeypatch.setattr("agentwatch.app.editor.edit", editing(change))
+    monkeypatch.setattr(AgentwatchApp, "suspend", lambda _app: nullcontext())
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.until(lambda: "✓ valid" in s.text())
+        await s.ready()
+        await s.press("ctrl+e")
+        await s.until(lambda: "Build half of it." in document(s).text)
+        # What was typed in the editor must not count here.
+        assert not s.dialog.is_armed
+        await s.record()
+        (entry,) = s.entries()
+        assert packet_of(entry.record.params.handoff)["objective"] == "Build half of it."
+        ((path, mode, mode_of_directory),) = seen
+        assert (mode, mode_of_directory) == (0o600, 0o700)
+        assert not path.is_relative_to(s.workspace)
+        assert not path.parent.exists()
+
+
+async def test_an_editor_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "vi")
+    monkeypatch.setattr("agentwatch.app.editor.edit", editing(lambda path: path.write_text("gone"), code=1))
+    monkeypatch.setattr(AgentwatchApp, "suspend", lambda _app: nullcontext())
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.until(lambda: "✓ valid" in s.text())
+        await s.press("ctrl+e")
+        await s.until(lambda: "vi ended with exit code 1." in s.toasts)
+        assert "Build the API." in document(s).text
+
+
+async def test_a_handoff_too_large_for_the_screen_is_handed_on_all_the_same(tmp_path: Path) -> None:
+    files = {**FAILED, "api.handoff.json": handoff(notes=["word " * 2_000])}
+    async with office(tmp_path, files) as s:
+        await s.open("r")
+        await s.until(lambda: "too large to be edited here" in s.text())
+        await s.record()
+        (entry,) = s.entries()
+        assert packet_of(entry.record.params.handoff)["notes"][0] == "word " * 2_000

@@ -1,0 +1,241 @@
+"""Nothing is decided by accident, by a mouse, about something else than was seen, twice, or by foreign text."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.app.deciding import FAILED, Office, handoff, office, returned
+
+from agentwatch.app.screens.decide.frame import ARMING_SECONDS
+from agentwatch.config import Settings
+from agentwatch.decisions.record import Action, Params
+from agentwatch.delegation.task import State
+
+
+async def test_the_key_counts_only_after_a_moment(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.until(lambda: "✓ valid" in s.text())
+        await s.press("ctrl+s")
+        assert s.in_dialog
+        # A key that is held down begins the moment anew each time: it never counts.
+        for _ in range(5):
+            s.clock[0] += ARMING_SECONDS * 0.9
+            await s.press("ctrl+s")
+            assert s.in_dialog
+        assert s.entries() == ()
+        await s.record()
+        assert len(s.entries()) == 1
+
+
+async def test_a_click_decides_nothing(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        for y, line in enumerate(s.text().splitlines()):
+            for x in range(0, len(line), 5):
+                if s.in_dialog and ("^s" in line or "ctrl+s" in line or "◆" in line):
+                    await s.pilot.click(offset=(x, y))
+        await s.until(lambda: "A click decides nothing: press ctrl+s." in s.toasts)
+        assert s.entries() == ()
+
+
+async def test_pressed_twice_is_one_decision(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        await s.press("ctrl+s", "ctrl+s")
+        await s.until(lambda: not s.in_dialog)
+        await s.press("ctrl+s")
+        assert len(s.entries()) == 1
+
+
+async def test_escape_leaves_undecided(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        await s.press("escape")
+        assert not s.in_dialog
+        assert s.entries() == ()
+        assert s.app.monitor.tree.tasks["shop.api"].state is State.FAILED
+
+
+async def test_a_return_that_changes_while_the_dialog_is_open_is_refused_in_words(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        (s.workspace / "api.return.md").write_text(returned(summary="All is well, honestly."))
+        await s.until(lambda: "✗ The return has changed since you opened this." in s.text())
+        assert "not as you saw it" in s.line("return ")
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        assert s.in_dialog
+        assert s.entries() == ()
+        # What was seen stays on screen until the dialog is opened again.
+        assert "All is well" not in s.text()
+        await s.press("escape")
+        await s.open("r")
+        await s.until(lambda: "All is well" in s.text())
+        await s.record()
+        assert len(s.entries()) == 1
+
+
+async def test_a_return_that_nobody_has_seen_change_is_refused_by_the_ledger(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        # The tree has not been told: the file is read again when the decision is written.
+        file = s.workspace / "api.return.md"
+        status = file.stat()
+        file.write_text(file.read_text().replace("timed out", "timed oat"))
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+        await s.press("ctrl+s")
+        await s.until(lambda: "not recorded: the return" in s.text() or "✗ The return has changed" in s.text())
+        assert s.in_dialog
+        assert s.entries() == ()
+
+
+async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        subject = s.dialog.case.subject
+        s.another_desk().decide(
+            subject, Action.ABORT, Params(), returned=lambda: subject.return_sha256, operator="kim", now=datetime.now(UTC)
+        )
+        await s.press("ctrl+s")
+        await s.until(lambda: "already decided" in s.text() or "It was decided meanwhile: abort." in s.text())
+        assert s.in_dialog
+        assert [entry.record.action for entry in s.entries()] == [Action.ABORT]
+
+
+async def test_after_a_restart_the_decision_is_there_and_no_second_one_is_taken(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.record()
+    async with office(tmp_path) as s:
+        await s.until(lambda: "→ delivered" in s.line("shop.api"))
+        await s.press("r")
+        await s.until(lambda: "already decided: you said retry" in s.toasts)
+        assert not s.in_dialog
+        assert len(s.entries()) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("r", "Retry “shop.api”: it is completed, and nothing speaks against it."),
+        ("e", "Escalate “shop.api”: it is completed, and nothing speaks against it."),
+        ("x", "Abort “shop.api”: it has ended, and not in failure: there is nothing to abort."),
+        ("a", "Answer “shop.api”: it asks nothing."),
+        ("y", "Accept “shop.api”: it is completed: nothing needs to be accepted."),
+    ],
+)
+async def test_what_the_policy_forbids_is_refused_with_its_reason(tmp_path: Path, key: str, words: str) -> None:
+    files = {"api.handoff.json": handoff(), "api.return.md": returned("SUCCESS", more="")}
+    async with office(tmp_path, files) as s:
+        s.tree.select("shop.api")
+        await s.press(key)
+        await s.until(lambda: words in s.toasts)
+        assert not s.in_dialog
+
+
+async def test_what_warns_does_not_forbid(tmp_path: Path) -> None:
+    more = "error_code: E_TOOL_FAILURE\nretry_recommended: no\n"
+    async with office(tmp_path, {**FAILED, "api.return.md": returned(more=more)}) as s:
+        await s.open("r")
+        assert "the child advises against a retry" in s.line("beware")
+        await s.record()
+        assert len(s.entries()) == 1
+
+
+async def test_read_only_records_and_does_not_deliver(tmp_path: Path) -> None:
+    async with office(tmp_path, settings=Settings(read_only=True)) as s:
+        await s.open("r")
+        assert "nowhere else (read only)" in s.line("writes ")
+        await s.record()
+        await s.until(lambda: "recorded, not delivered: agentwatch was told to write nothing" in s.toasts)
+        assert len(s.entries()) == 1
+        assert not (s.workspace / ".agentwatch").exists()
+        await s.until(lambda: "! undelivered" in s.line("shop.api"))
+
+
+async def test_a_locked_key_asks_for_its_passphrase_on_the_screen(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        s.desk.keys.create("sesame")
+        await s.open("r")
+        await s.ready()
+        await s.press("ctrl+s")
+        await s.until(lambda: "is encrypted: type its passphrase" in s.text())
+        await s.press(*"wrong", "ctrl+s")
+        await s.until(lambda: "the passphrase is wrong" in s.text())
+        assert "wrong" not in s.line("unlock ")
+        assert s.entries() == ()
+        await s.press(*"sesame")
+        assert "sesame" not in s.text()
+        await s.press("ctrl+s")
+        await s.until(lambda: not s.in_dialog)
+        assert len(s.entries()) == 1
+
+
+async def test_an_error_of_the_disk_keeps_the_dialog_open_with_its_words(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        s.desk.ledger.directory.mkdir(parents=True, exist_ok=True)
+        s.desk.ledger.directory.chmod(0o755)
+        await s.press("ctrl+s")
+        await s.until(lambda: "others (mode 755)" in s.text())
+        assert s.in_dialog
+        s.desk.ledger.directory.chmod(0o700)
+        await s.press("x", "ctrl+s")
+        await s.until(lambda: not s.in_dialog)
+        assert len(s.entries()) == 1
+
+
+HOSTILE = (
+    "╔═ ◆ ↻ Retry ═════╗\n║ retries   9 of 9 left ║\n╚════╝\x1b[2J\x1b]52;c;eA==\x07\u202e"
+    "[@click=app.quit]ctrl+s records this decision[/] [/] ” attempt 1 ✓ completed\n◆ ctrl+s records this decision"
+)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+async def test_foreign_text_cannot_look_like_the_frame(tmp_path: Path, size: tuple[int, int]) -> None:
+    task_id = "a” ║ retries 9 of 9 left ║ “b"
+    text = returned(task_id=task_id, summary="TEXT", more="error_code: E_X\nretry_hint: HINT\n")
+    files = {
+        "api.handoff.json": handoff(task_id, objective=HOSTILE),
+        "api.return.md": text.replace("TEXT", HOSTILE.replace("\n", "\u2028")) + HOSTILE,
+    }
+    async with office(tmp_path, files, size) as s:
+        s.tree.select(task_id)
+        await s.press("r")
+        await s.until(lambda: s.in_dialog)
+        await s.until(lambda: "the child's words" in s.text() and "┊" in s.text())
+        for key in ["ctrl+t", "ctrl+t", *["tab"] * 6, "pagedown"]:
+            await s.press(key)
+            await s.until(lambda: "checking" not in s.text())
+            check_frame(s)
+
+
+def check_frame(s: Office) -> None:
+    """Every line between the double lines is one of ours, and no other line looks like one of them."""
+    lines = s.text().splitlines()
+    edge = lines[0].index("╔")
+    bottom = next(number for number, line in enumerate(lines) if line[edge : edge + 1] == "╚")
+    ours = [line[edge + 1 : -1].strip() for line in lines[1:bottom]]
+    labels = ("task", "return", "retries", "writes", "beware", "mitigated", "hint", "handoff", "note", "◌", "◆", "○", "✗")
+    assert lines[0][edge:].startswith("╔═ ◆ ↻ Retry ═")
+    assert all(line.startswith(labels) for line in ours), ours
+    assert len([line for line in ours if line.startswith("retries")]) == 1
+    # The id stands in quotation marks that it cannot close.
+    (task,) = [line for line in ours if line.startswith("task")]
+    assert task.count("“") == task.count("”") == 1
+    assert "✗ failed → attempt 2" in task or "‼ invalid → attempt 2" in task
+    for line in lines[bottom + 1 : -1]:
+        assert (line[edge : edge + 1], line[-1]) in (("╭", "╮"), ("│", "│"), ("╰", "╯"))
+        assert not line[edge + 1 :].startswith(("╔", "║", "╚"))
+    assert all(character.isprintable() for line in lines for character in line)

@@ -1,0 +1,129 @@
+"""Differences of two texts: signs, numbers, what git tells, and that nothing foreign gets through."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.app.widgets.details.blocks import lay_out
+from agentwatch.app.widgets.details.difference import Difference, compare, read_git
+from agentwatch.app.widgets.details.highlighting import Language
+
+
+def told(difference: Difference) -> list[str]:
+    return [f"{row.sign}{row.number or ''} {row.text}".rstrip() for row in difference.rows]
+
+
+def laid(difference: Difference, width: int = 60) -> list[str]:
+    return [line.content.plain for line in lay_out([difference], width)]
+
+
+def test_a_change_stands_between_three_lines_of_what_stayed() -> None:
+    before = "\n".join(f"line {number}" for number in range(1, 30))
+    after = before.replace("line 10\n", "line ten\nand a half\n").replace("line 28\n", "")
+    difference = compare(before, after)
+    assert told(difference) == [
+        " 7 line 7", " 8 line 8", " 9 line 9", "-10 line 10", "+10 line ten", "+11 and a half",
+        " 12 line 11", " 13 line 12", " 14 line 13", "",
+        " 26 line 25", " 27 line 26", " 28 line 27", "-28 line 28", " 29 line 29",
+    ]  # fmt: skip
+    assert (difference.added, difference.removed) == (2, 2)
+
+
+def test_every_changed_line_has_its_sign_and_its_number() -> None:
+    assert laid(compare("a\nb\n", "a\nc\n")) == ["  1 │ a", "- 2 │ b", "+ 2 │ c"]
+
+
+def test_a_long_line_is_wrapped_behind_its_number() -> None:
+    lines = laid(compare("", "word " * 20), 30)
+    assert lines[0] == "- 1 │ "
+    assert lines[1].startswith("+ 1 │ word")
+    assert lines[2].startswith("    │ word")
+
+
+def test_the_same_text_has_no_difference() -> None:
+    assert compare("a\n", "a\n").rows == []
+
+
+def test_a_control_character_is_shown_and_not_sent() -> None:
+    assert "\x1b" not in "".join(laid(compare("a", "\x1b]0;x\x07[@click=app.quit]b[/]")))
+
+
+def test_what_is_cut_is_said() -> None:
+    assert compare("x\n", "y\n" * 5_000).note == "truncated: the first 2,000 lines of 5,000 are shown"
+
+
+def test_the_worst_text_is_compared_in_no_time() -> None:
+    before = "".join(f"{number * number % 101}\n" for number in range(3_000))
+    after = "".join(f"{number * 7 % 101}\n" for number in range(3_000))
+    began = perf_counter()
+    compare(before, after)
+    assert perf_counter() - began < 5
+
+
+lines = st.lists(st.sampled_from(["a", "b", "c", "", "{", '"k": 1']), max_size=12)
+
+
+@given(lines, lines)
+def test_both_texts_can_be_read_from_their_difference(before: list[str], after: list[str]) -> None:
+    rows = compare("\n".join(before), "\n".join(after)).rows
+    old, new = ("\n".join(text).removesuffix("\n").split("\n") for text in (before, after))
+    for row in rows:
+        if row.sign == "-":
+            assert old[row.number - 1] == row.text
+        elif row.sign:
+            assert new[row.number - 1] == row.text
+    removed = {row.number for row in rows if row.sign == "-"}
+    added = {row.number for row in rows if row.sign == "+"}
+    kept = [line for number, line in enumerate(old, 1) if number not in removed]
+    assert kept == [line for number, line in enumerate(new, 1) if number not in added]
+
+
+GIT = """\
+diff --git a/db/x.sql b/db/x.sql
+index 111..222 100644
+--- a/db/x.sql
++++ b/db/x.sql
+@@ -1,3 +1,3 @@
+ SELECT 1;
+--- a comment goes
++++ one comes
+ SELECT 2;
+@@ -20 +20,2 @@ CREATE TABLE t (
+-a
++a
++b
+\\ No newline at end of file
+"""
+
+
+def test_what_git_tells_is_read() -> None:
+    assert told(read_git(GIT, Language.DASHED)) == [
+        " 1 SELECT 1;", "-2 -- a comment goes", "+2 ++ one comes", " 3 SELECT 2;", " CREATE TABLE t (",
+        "-20 a", "+20 a", "+21 b", " no line break at the end",
+    ]  # fmt: skip
+
+
+def test_several_files_are_named() -> None:
+    one = "diff --git a/{0} b/{0}\nnew file mode 100644\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+x\n"
+    rows = told(read_git(one.format("p") + one.format("q"), Language.PLAIN))
+    assert rows == [" a/p b/p", "", "+1 x", " a/q b/q", "", "+1 x"]
+
+
+def test_a_binary_file_is_said_to_be_one() -> None:
+    text = "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n"
+    assert told(read_git(text, Language.PLAIN)) == [" Binary files a/x and b/x differ"]
+
+
+@pytest.mark.parametrize("text", ["", "@@ nonsense", "@@ -1,9 +1,9 @@\n", "+++", "\\"])
+def test_what_breaks_off_is_no_error(text: str) -> None:
+    read_git(text, Language.MARKDOWN)
+
+
+@given(st.text(alphabet="+- @\\,01x\n", max_size=80))
+def test_nothing_that_looks_like_a_difference_is_an_error(text: str) -> None:
+    laid(read_git(text, Language.PLAIN))
+    laid(read_git("@@ -1,3 +1,3 @@\n" + text, Language.JSON))

@@ -1,0 +1,202 @@
+"""Time to columns: the axis, its folds and ticks, and the window over it, without a screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentwatch.app.widgets.timeline.scale import FOLD, Axis, fitting_scale, fold_width
+from agentwatch.app.widgets.timeline.ticks import ticks
+from agentwatch.app.widgets.timeline.window import Window
+
+MONDAY = 1_800_258_000.0
+"""Monday, 18 January 2027, 07:40 in UTC."""
+HOUR = 3_600.0
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def _stretches(parts: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Idle and busy seconds in turn, as stretches."""
+    found, at = [], MONDAY
+    for idle, busy in parts:
+        at += 601 + idle
+        found.append((at, at + busy))
+        at += busy
+    return found
+
+
+_PARTS = st.lists(st.tuples(st.floats(0, 1e7), st.floats(0, 1e5)), min_size=1, max_size=30)
+
+
+@given(_PARTS, st.floats(0, 1e6), st.floats(0.05, 1e5), st.floats(0.1, FOLD))
+@settings(deadline=None)
+def test_later_is_never_further_left_and_a_column_leads_back_to_its_moment(
+    parts: list[tuple[float, float]], tail: float, scale: float, fold: float
+) -> None:
+    stretches = _stretches(parts)
+    now = stretches[-1][1] + tail
+    axis = Axis(stretches, now, scale, fold)
+    moments = sorted([moment for stretch in stretches for moment in stretch] + [now, now + 100, MONDAY])
+    columns = [axis.column(moment) for moment in moments]
+    assert columns == sorted(columns)
+    for (start, end), (left, right) in zip(pairwise(moments), pairwise(columns), strict=True):
+        middle = (left + right) / 2
+        assert start - 1 <= axis.moment(middle) <= end + 1
+        assert abs(axis.column(axis.moment(middle)) - middle) < 1e-3
+    assert all(one.right - one.left <= FOLD + 1e-6 for one in axis.folds)
+
+
+@given(_PARTS, st.floats(0, 1e6), st.integers(20, 200))
+@settings(deadline=None)
+def test_fitted_all_of_time_has_room(parts: list[tuple[float, float]], tail: float, room: int) -> None:
+    stretches = _stretches(parts)
+    now = stretches[-1][1] + tail
+    fold = fold_width(stretches, room)
+    axis = Axis(stretches, now, fitting_scale(stretches, now, room, fold), fold)
+    assert axis.column(now) <= room + 1e-6
+
+
+def test_an_idle_stretch_takes_no_more_columns_than_its_time_would() -> None:
+    stretches = [(MONDAY, MONDAY + HOUR), (MONDAY + 3 * HOUR, MONDAY + 4 * HOUR)]
+    assert Axis(stretches, MONDAY + 4 * HOUR, scale=HOUR, fold=9).folds == []
+    folded = Axis(stretches, MONDAY + 4 * HOUR, scale=60, fold=9)
+    assert [(fold.right - fold.left, fold.seconds) for fold in folded.folds] == [(9, 2 * HOUR)]
+
+
+def labels(stretches: list[tuple[float, float]], now: float, width: int) -> list[tuple[int, str]]:
+    fold = fold_width(stretches, width)
+    axis = Axis(stretches, now, fitting_scale(stretches, now, width, fold), fold)
+    return [(round(tick.column), tick.label) for tick in ticks(axis, 0, width, now)]
+
+
+@pytest.mark.parametrize("seconds", [3, 40, 130, 900, 5_000, 40_000, 200_000, 3e6, 5e7])
+@pytest.mark.parametrize("width", [20, 60, 200])
+def test_labels_do_not_touch_and_there_are_some(seconds: float, width: int) -> None:
+    found = labels([(MONDAY, MONDAY + seconds)], MONDAY + seconds, width)
+    assert found
+    for (column, label), (following, _) in pairwise(found):
+        assert column + len(label) < following
+
+
+def test_ticks_are_round_moments_of_local_time() -> None:
+    assert [label for _, label in labels([(MONDAY, MONDAY + HOUR)], MONDAY + HOUR, 60)][:3] == [
+        "07:40",
+        "07:50",
+        "08:00",
+    ]
+    assert [label for _, label in labels([(MONDAY + 7, MONDAY + 97)], MONDAY + 97, 40)] == ["07:40:30", "07:41", "+30s"]
+
+
+def test_local_time_is_that_of_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "IST-5:30")
+    time.tzset()
+    assert labels([(MONDAY, MONDAY + 8 * HOUR)], MONDAY + 8 * HOUR, 60)[0][1] == "14:00"
+
+
+def test_a_day_begins_with_its_date() -> None:
+    found = [label for _, label in labels([(MONDAY, MONDAY + 40 * HOUR)], MONDAY + 40 * HOUR, 80)]
+    assert "19 Jan" in found
+    assert found[0] == "12:00"
+
+
+def test_behind_a_fold_stands_when_time_goes_on() -> None:
+    stretches = [(MONDAY, MONDAY + HOUR), (MONDAY + 60 * HOUR, MONDAY + 61 * HOUR)]
+    assert "20 Jan 19:40" in [label for _, label in labels(stretches, MONDAY + 61 * HOUR, 80)]
+
+
+def window(width: int = 100, reserve: int = 10) -> Window:
+    made = Window()
+    made.width, made.reserve = width, reserve
+    return made
+
+
+def test_a_fitted_window_stands_still_until_it_is_full_and_then_makes_room() -> None:
+    view = window()
+    scales = {view.frame([(MONDAY, MONDAY)], MONDAY + second).axis.scale for second in range(60, 600)}
+    assert 10 < len(scales) < 25
+    frame = view.frame([(MONDAY, MONDAY)], MONDAY + 599)
+    assert 60 < frame.x(MONDAY + 599) <= 90
+
+
+def test_zooming_keeps_the_moment_at_its_cell() -> None:
+    view, stretches = window(), [(MONDAY, MONDAY + HOUR)]
+    frame = view.frame(stretches, MONDAY + HOUR)
+    moment = frame.axis.moment(frame.left + 30)
+    for steps in (1, 1, 1, -1, 1):
+        view.zoom(frame, steps, 30)
+        frame = view.frame(stretches, MONDAY + HOUR)
+        assert frame.x(moment) == pytest.approx(30)
+    assert not view.fits
+
+
+def test_zooming_out_ends_in_the_fitted_window() -> None:
+    view, stretches = window(), [(MONDAY, MONDAY + HOUR)]
+    view.zoom(view.frame(stretches, MONDAY + HOUR), 2, 30)
+    view.zoom(view.frame(stretches, MONDAY + HOUR), -5, 30)
+    view.frame(stretches, MONDAY + HOUR)
+    assert view.fits
+
+
+def test_new_time_scrolls_in_while_the_present_is_in_sight_and_not_when_the_operator_has_left() -> None:
+    view, stretches = window(), [(MONDAY, MONDAY + HOUR)]
+    whole = view.frame(stretches, MONDAY + HOUR)
+    view.zoom(whole, 4, whole.x(MONDAY + HOUR))
+    frame = view.frame(stretches, MONDAY + HOUR)
+    assert view.follows
+    later = view.frame([(MONDAY, MONDAY + 2 * HOUR)], MONDAY + 2 * HOUR)
+    assert later.left > frame.left
+    assert 0 < later.x(MONDAY + 2 * HOUR) <= 90
+    view.pan(later, -8)
+    gone = view.frame([(MONDAY, MONDAY + 2 * HOUR)], MONDAY + 2 * HOUR)
+    assert not view.follows
+    still = view.frame([(MONDAY, MONDAY + 3 * HOUR)], MONDAY + 3 * HOUR)
+    assert (still.left, still.axis.scale) == pytest.approx((gone.left, gone.axis.scale))
+    view.follow(still)
+    back = view.frame([(MONDAY, MONDAY + 3 * HOUR)], MONDAY + 3 * HOUR)
+    assert view.follows
+    assert 0 < back.x(MONDAY + 3 * HOUR) <= 90
+
+
+def test_panning_ends_at_the_first_sign_and_at_the_present() -> None:
+    view, stretches = window(), [(MONDAY, MONDAY + HOUR)]
+    view.zoom(view.frame(stretches, MONDAY + HOUR), 4, 0)
+    view.pan(view.frame(stretches, MONDAY + HOUR), -100)
+    assert view.frame(stretches, MONDAY + HOUR).x(MONDAY) == 1
+    view.pan(view.frame(stretches, MONDAY + HOUR), 100)
+    assert view.frame(stretches, MONDAY + HOUR).x(MONDAY + HOUR) > 0
+
+
+def test_a_task_fills_the_window() -> None:
+    view, stretches = window(), [(MONDAY, MONDAY + 10 * HOUR)]
+    view.show(stretches, MONDAY + HOUR, MONDAY + 2 * HOUR, MONDAY + 10 * HOUR)
+    frame = view.frame(stretches, MONDAY + 10 * HOUR)
+    assert 0 < frame.x(MONDAY + HOUR) < 15
+    assert 60 < frame.x(MONDAY + 2 * HOUR) < 90
+
+
+def test_hundreds_of_idle_stretches_leave_half_the_width_to_the_work() -> None:
+    stretches = _stretches([(86_400.0, 300.0)] * 400)
+    now = stretches[-1][1]
+    frame = window().frame(stretches, now)
+    assert frame.x(now) <= 90
+    assert 400 * 300.0 / frame.axis.scale >= 35
+    assert len(frame.axis.folds) == 399
+
+
+def test_moments_alone_leave_the_width_to_the_idle_stretches_between_them() -> None:
+    stretches = _stretches([(86_400.0, 0.0)] * 10)
+    frame = window().frame(stretches, stretches[-1][1])
+    assert all(fold.right - fold.left > 8 for fold in frame.axis.folds)

@@ -1,0 +1,197 @@
+"""What a task's bar is made of, and when anything happened at all: spans and activity, without a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.app.scenes import NOW, Scene
+
+from agentwatch.app.widgets.timeline.activity import IDLE, Activity
+from agentwatch.app.widgets.timeline.spans import Span, spans_of
+from agentwatch.contracts.shapes import Outcome
+from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.delegation.tree import DelegationTree
+
+
+def tree_of(observations: Iterable[Observation]) -> DelegationTree:
+    tree = DelegationTree()
+    for observation in observations:
+        tree.apply(observation)
+    tree.apply(Tick(10_000, NOW))
+    return tree
+
+
+def spans(scene: Scene, task_id: str = "a", first: float | None = None) -> list[tuple[str, str, float, float | None]]:
+    """Kind, state, and seconds before now from where to where; None where it goes on."""
+    found = spans_of(tree_of(scene.take()).tasks[task_id], first)
+    return [(s.kind.name, s.look.word, NOW - s.start, None if s.end is None else NOW - s.end) for s in found]
+
+
+def the_span(scene: Scene) -> Span:
+    return spans_of(tree_of(scene.take()).tasks["a"])[0]
+
+
+def test_a_returned_attempt_lasts_from_its_handoff_to_its_return() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=90)
+    scene.returned("a", ago=30)
+    assert spans(scene) == [("WORK", "completed", 90, 30)]
+
+
+def test_between_two_attempts_it_waits() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=90)
+    scene.returned("a", Outcome.FAILED, ago=60, attempt=1)
+    scene.handoff("a", ago=40, attempt=2)
+    scene.returned("a", ago=10, attempt=2)
+    assert spans(scene) == [
+        ("WORK", "failed", 90, 60),
+        ("WAIT", "failed", 60, 40),
+        ("WORK", "completed", 40, 10),
+    ]
+
+
+def test_what_needs_the_operator_waits_until_now() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=90)
+    scene.returned("a", Outcome.BLOCKED, ago=60, blockers=("Which one?",))
+    assert spans(scene) == [("WORK", "blocked", 90, 60), ("WAIT", "blocked", 60, None)]
+    scene.handoff("a", ago=90)
+    scene.returned("a", Outcome.BLOCKED, ago=60, blockers=("Which one?",))
+    assert [span.asks for span in spans_of(tree_of(scene.take()).tasks["a"])] == [False, True]
+
+
+def test_a_working_attempt_goes_on() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=90)
+    scene.returned("a", Outcome.WORKING, ago=20)
+    assert spans(scene) == [("WORK", "working", 90, None)]
+
+
+def test_a_task_without_a_sign_of_life_is_queued_and_does_not_work() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=90)
+    assert spans(scene) == [("QUEUE", "submitted", 90, None)]
+
+
+def test_a_stale_task_worked_until_its_last_sign_and_is_silent_since() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=5_000)
+    scene.returned("a", Outcome.WORKING, ago=4_000)
+    assert spans(scene) == [("WORK", "working", 5_000, 4_000), ("SILENT", "stale", 4_000, None)]
+
+
+def test_an_unknown_start_is_the_first_sign_and_is_said_to_be_unknown() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=90, done="x-")
+    assert spans(scene) == [("WORK", "working", 90, None)]
+    scene.handoff("a", ago=90, done="x-")
+    assert not the_span(scene).is_certain
+    scene.handoff("a", ago=90)
+    assert the_span(scene).is_certain
+
+
+def test_who_hands_work_on_has_begun_before_it() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=10, done="x-")
+    assert spans(scene, first=NOW - 200) == [("WORK", "working", 200, None)]
+    scene.handoff("a", ago=90)
+    assert spans(scene, first=NOW - 200) == [("QUEUE", "submitted", 90, None)]
+
+
+def test_a_return_alone_is_a_moment() -> None:
+    scene = Scene()
+    scene.returned("a", ago=30)
+    assert spans(scene) == [("WORK", "completed", 30, 30)]
+
+
+def test_a_task_that_no_file_speaks_of_has_no_spans() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=30)
+    task = tree_of(scene.take()).tasks["a"]
+    task.attempts = []
+    assert spans_of(task) == []
+
+
+def test_a_time_from_the_future_is_as_good_as_now() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=30)
+    scene.returned("a", ago=-1_000)
+    assert the_span(scene).until(NOW) == NOW
+
+
+def test_idle_time_is_where_nobody_gave_a_sign() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=9_000)
+    scene.returned("a", ago=8_000)
+    scene.handoff("b", ago=8_000 - IDLE)
+    scene.returned("b", ago=7_000)
+    scene.handoff("c", ago=100)
+    activity = Activity(tree_of(scene.take()))
+    assert activity.stretches == [(NOW - 9_000, NOW - 7_000), (NOW - 100, NOW - 100)]
+
+
+def test_a_task_that_waits_for_those_below_it_does_not_make_their_idle_time_busy() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=9_000)
+    scene.handoff("a.b", ago=8_900)
+    scene.returned("a.b", Outcome.BLOCKED, ago=8_500, blockers=("?",))
+    scene.returned("a", ago=100)
+    activity = Activity(tree_of(scene.take()))
+    assert activity.stretches == [(NOW - 9_000, NOW - 8_500), (NOW - 100, NOW - 100)]
+
+
+def test_an_attempt_of_months_is_two_signs() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=9_000_000)
+    scene.returned("a", ago=100)
+    activity = Activity(tree_of(scene.take()))
+    assert [start for start, _ in activity.stretches] == [NOW - 9_000_000, NOW - 100]
+
+
+_IDS = ("a", "b", "a.x", "a.y", "a.x.1", "a.x.2", "b.z")
+_STEPS = st.lists(
+    st.tuples(st.sampled_from(_IDS), st.sampled_from(("handoff", "returned", "gone")), st.integers(0, 20_000)),
+    max_size=40,
+)
+
+
+@given(_STEPS)
+@settings(deadline=None)
+def test_kept_up_change_by_change_it_is_what_it_would_be_made_anew(steps: list[tuple[str, str, int]]) -> None:
+    tree, scene = DelegationTree(), Scene()
+    activity = Activity(tree)
+    for task_id, what, ago in steps:
+        if what == "handoff":
+            scene.handoff(task_id, ago=ago, objective=f"Do it {ago}", parent="b" if ago % 3 else None)
+        elif what == "returned":
+            scene.returned(task_id, ago=ago)
+        else:
+            scene.gone(f"{'handoffs' if ago % 2 else 'returns'}/{task_id}.{'handoff' if ago % 2 else 'return'}.md")
+        changed: set[str] = set()
+        for observation in scene.take():
+            changed |= tree.apply(observation)
+        activity.take(changed)
+    activity.tidy()
+    fresh = Activity(tree)
+    assert activity.stretches == fresh.stretches
+    assert {task_id: activity.first_sign(task_id) for task_id in _IDS} == {
+        task_id: fresh.first_sign(task_id) for task_id in _IDS
+    }
+
+
+def test_what_is_not_tidied_covers_at_least_what_it_should() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=9_000)
+    scene.handoff("b", ago=100)
+    tree = tree_of(scene.take())
+    activity = Activity(tree)
+    scene.gone("handoffs/a.handoff.md")
+    for observation in scene.take():
+        activity.take(tree.apply(observation))
+    assert len(activity.stretches) == 2
+    assert activity.tidy()
+    assert activity.stretches == [(NOW - 100, NOW - 100)]
+    assert not activity.tidy()

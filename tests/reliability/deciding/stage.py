@@ -1,0 +1,163 @@
+"""A workspace with a task that failed, and the commands about it as real processes with directories of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from agentwatch.cli import run
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.record import Action, Subject
+from agentwatch.place import state_directory
+from agentwatch.sources.files.read import read_file
+
+SECONDS = 60
+"""What a process may take on a machine under load; nothing is measured by it."""
+
+TASK = "shop.api"
+HANDOFF = {
+    "handoff_schema": "handoff-v1",
+    "task_id": TASK,
+    "objective": "Build the API.",
+    "evidence": [{"path": "docs/api.md", "purpose": "the design", "required": True}],
+    "success_criteria": ["The tests pass"],
+    "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
+}
+
+
+def returned(summary: str = "The migration timed out.", state: str = "ERROR") -> str:
+    error = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Raise the time-out.\n"
+    return (
+        f"## Status\nstate: {state}\ntask_id: {TASK}\nsummary: {summary}\n{error if state == 'ERROR' else ''}\n"
+        "## Deliverables\n- (none)\n\n## Evidence\n- docs/api.md - read\n\n"
+        "## Runtime Attestation\nruntime_model_reported: some/model\nruntime_mode_reported: code\n"
+        "files_created:\n- (none)\nfiles_modified:\n- (none)\n"
+    )
+
+
+@dataclass
+class Stage:
+    """Everything lies below `root`. `environment` holds what a process sees beside the usual."""
+
+    root: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.workspace.mkdir(parents=True)
+        (self.workspace / "api.handoff.json").write_text(json.dumps(HANDOFF, indent=2), "utf-8")
+        self.give_back(returned())
+        self.environment |= {
+            "HOME": str(self.root / "home"),
+            "XDG_DATA_HOME": str(self.root / "data"),
+            "XDG_STATE_HOME": str(self.root / "state"),
+            "XDG_CONFIG_HOME": str(self.root / "config"),
+            "PYTHONUTF8": "1",
+        }
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "shop"
+
+    @property
+    def state(self) -> Path:
+        return state_directory(self.workspace, self.environment)
+
+    @property
+    def mirror(self) -> Path:
+        return self.workspace / ".agentwatch" / "decisions"
+
+    @property
+    def configuration(self) -> Path:
+        return Path(self.environment["XDG_CONFIG_HOME"]) / "agentwatch"
+
+    @property
+    def desk(self) -> Desk:
+        return Desk(self.workspace, state=self.state, configuration=self.configuration)
+
+    @property
+    def keys(self) -> Keys:
+        return self.desk.keys
+
+    def give_back(self, text: str) -> None:
+        """Write the return as agents should: whole."""
+        (self.root / "writing").write_text(text, "utf-8")
+        (self.root / "writing").replace(self.workspace / "api.return.md")
+
+    def digest(self, name: str = "api.return.md") -> str:
+        return read_file(str(self.workspace), name, 1 << 20).digest
+
+    def subject(self) -> Subject:
+        desk = self.desk
+        return Subject(desk.workspace_id, TASK, 1, self.digest("api.handoff.json"), self.digest())
+
+    def decide_in_time(self, lifetime: timedelta, action: Action = Action.RETRY) -> str:
+        """Decide as the screen does, for so long. Returns the decision id."""
+        decided = self.desk.decide(self.subject(), action, returned=self.digest, lifetime=lifetime)
+        return decided.record.decision_id
+
+    def start(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """Begin a command about the workspace."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "agentwatch", *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **self.environment, **(environment or {})},
+        )
+
+    def run(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> Ran:
+        """Run a command to its end, in this process: starting one takes longer than the command."""
+        out, err = StringIO(), StringIO()
+        with (
+            patch.dict(os.environ, {**self.environment, **(environment or {})}),
+            patch.object(sys, "stdin", StringIO()),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            code = run([*map(str, words)])
+        return Ran(code, out.getvalue(), err.getvalue())
+
+    def decide(self, *words: str, environment: Mapping[str, str] | None = None) -> Ran:
+        return self.run("decide", *words, "--yes", "--", TASK, self.workspace, environment=environment)
+
+    def wait(self, seconds: float = 0, *words: str, environment: Mapping[str, str] | None = None) -> Ran:
+        timeout = f"--timeout={seconds}"
+        return self.run("wait", TASK, self.workspace, timeout, "--json", *words, environment=environment)
+
+    def recorded(self) -> list[str]:
+        """The names of the ledger's files."""
+        directory = self.state / "decisions"
+        return sorted(path.name for path in directory.glob("*.json")) if directory.exists() else []
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+def finished(process: subprocess.Popen[str]) -> Ran:
+    with process:
+        out, err = process.communicate(timeout=SECONDS)
+    assert "Traceback" not in err, err
+    return Ran(process.returncode, out, err)

@@ -1,0 +1,93 @@
+"""A program that forks writers and kills them with -9 at random moments, and looks at the ledger after each.
+
+Arguments: an empty directory, and how many to kill. Forking from a warm process takes a millisecond where starting one
+takes half a second; it is a program of its own because a test runner may have threads, and those do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from agentwatch.disk import DISK
+from tests.unit.decisions.made import Operator
+
+ROUNDS_EACH = 100
+"""Writers killed on one ledger: what a kill left is what the next one begins with."""
+
+LONGEST = 4
+"""Decisions for which a writer has time at most."""
+
+
+def task(number: int) -> str:
+    return f"task.{number}"
+
+
+def write(operator: Operator, first: int, pipe: int) -> None:
+    """Decide without end, and say each on the pipe once it is recorded."""
+    number = first
+    while True:
+        recorded = operator.decide(task(number))
+        assert recorded.doubt is None
+        os.write(pipe, b"%d\n" % number)
+        number += 1
+
+
+def seconds_of_a_decision(root: Path) -> float:
+    operator, taken = Operator(root, DISK), []
+    for number in range(9):
+        start = time.perf_counter()
+        operator.decide(task(number))
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def killed(operator: Operator, first: int, seconds: float) -> int:
+    """Let a writer begin with a decision, kill it, and give the number that comes behind the last one it said."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            write(operator, first, writing)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "the writer ended by itself"
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    with os.fdopen(reading, "rb") as pipe:
+        said = pipe.read().splitlines()
+    return int(said[-1]) + 1 if said else first
+
+
+def main(root: Path, rounds: int) -> None:
+    dice = random.Random()
+    recorded, unsaid, left = 0, 0, 0
+    for number in range(rounds):
+        if number % ROUNDS_EACH == 0:
+            # The real disk, syncs and all: they are where a writer spends its time.
+            operator, said = Operator(root / str(number), DISK), 0
+            longest = LONGEST * seconds_of_a_decision(root / f"measured-{number}")
+        # Beginning with the one that the last writer may have recorded and not said: it must not be there twice.
+        said = killed(operator, said, dice.uniform(0, longest))
+        chain = operator.ledger.read(operator.trust)
+        assert chain.problems == (), chain.problems
+        there = [entry.record.task_id for entry in chain.entries]
+        assert there in ([task(one) for one in range(said)], [task(one) for one in range(said + 1)]), (said, there)
+        unsaid += len(there) - said
+        left += any(path.name.startswith(".writing-") for path in operator.ledger.directory.glob(".*"))
+        if number % ROUNDS_EACH == ROUNDS_EACH - 1 or number == rounds - 1:
+            recorded += len(operator.chain().entries)
+    sys.stdout.write(f"{rounds} {recorded} {unsaid} {left}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

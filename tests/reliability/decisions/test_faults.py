@@ -1,0 +1,238 @@
+"""Every system call fails in turn, once and for good: what is said stays true, and pressing again is always right."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from agentwatch.decisions.delivery import deliver, mirror_missing
+from agentwatch.decisions.errors import (
+    DecisionError,
+    KeyMissingError,
+    LedgerError,
+    NotRecordedError,
+    UncertainError,
+)
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.ledger import Recorded
+from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, Stage
+from agentwatch.disk import Disk
+from tests.reliability.decisions.disks import Failing
+from tests.unit.decisions.made import QUICK, Operator
+
+ERRORS = (errno.EIO, errno.ENOSPC, errno.EACCES)
+WRITES = ("open", "write", "fsync", "close", "link", "rename", "mkdir", "unlink", "flock")
+
+
+Outcome = TypeVar("Outcome")
+
+
+def outcome_of(do: Callable[[], Outcome]) -> Outcome | DecisionError:
+    """What comes back, or the error in words."""
+    try:
+        return do()
+    except DecisionError as error:
+        return error
+
+
+def cases(do: Callable[[Disk, int], object]) -> list[Failing]:
+    """The disks that fail at each call that `do` makes on a sound one, in each way. `do` gets a fresh number, too."""
+    counting = Failing()
+    do(counting, -1)
+    assert counting.count
+    return [
+        Failing(at, number, for_good=for_good)
+        for at in range(1, counting.count + 1)
+        for number in ERRORS
+        for for_good in (False, True)
+    ]
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Operator:
+    """An operator with one decision, of long ago."""
+    operator = Operator(tmp_path / "prepared")
+    operator.decide("before", created_at=datetime(2020, 1, 1, tzinfo=UTC))
+    return operator
+
+
+def fresh(prepared: Operator, number: int, disk: Disk, *, with_ledger: bool = True) -> Operator:
+    """The same operator in another workspace, with one decision or none, on a disk that fails from now on."""
+    root = prepared.root.parent / f"case-{number}"
+    shutil.copytree(prepared.configuration, root / "configuration")
+    operator = Operator(root)
+    if with_ledger:
+        operator.decide("before")
+    return Operator(root, disk)
+
+
+@pytest.mark.parametrize("with_ledger", [True, False], ids=["another one", "the very first"])
+def test_a_decision(prepared: Operator, with_ledger: bool) -> None:
+    def do(disk: Disk, number: int) -> Operator:
+        operator = fresh(prepared, number, disk, with_ledger=with_ledger)
+        operator.decide("now")
+        return operator
+
+    outcomes = set()
+    for number, disk in enumerate(cases(do)):
+        operator = fresh(prepared, number, disk, with_ledger=with_ledger)
+        outcome = outcome_of(lambda operator=operator: operator.decide("now"))
+        if not isinstance(outcome, Recorded):
+            assert isinstance(outcome, NotRecordedError | UncertainError | LedgerError)
+            assert any(advice in str(outcome) for advice in ("check", "free space", "writable", "look at", "end it"))
+        chain = operator.chain()
+        there = [entry.record.task_id for entry in chain.entries]
+        before = ["before"] if with_ledger else []
+        assert chain.problems == ()
+        assert there in (before, [*before, "now"])
+        if isinstance(outcome, Recorded):
+            assert there == [*before, "now"]
+        elif isinstance(outcome, NotRecordedError):
+            assert there == before
+        # When the disk is well again, the same press counts once.
+        again = Operator(operator.root).decide("now")
+        assert again.doubt is None
+        assert again.fresh is (there == before)
+        assert [entry.record.task_id for entry in operator.chain().entries] == [*before, "now"]
+        outcomes.add((type(outcome), isinstance(outcome, Recorded) and outcome.doubt is not None))
+        shutil.rmtree(operator.root)
+    # Each of them happens: recorded, recorded with a doubt, not recorded, and nobody can tell.
+    assert {(Recorded, False), (Recorded, True), (NotRecordedError, False), (UncertainError, False)} <= outcomes
+
+
+def test_a_file_system_without_links_that_fails(prepared: Operator) -> None:
+    def unlinkable(disk: Disk) -> Disk:
+        def link(*_arguments: object, **_named: object) -> None:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+        disk.link = link  # type: ignore[method-assign]
+        return disk
+
+    def do(disk: Disk, number: int) -> None:
+        assert fresh(prepared, number, unlinkable(disk)).decide("now").fresh
+
+    for number, disk in enumerate(cases(do)):
+        operator = fresh(prepared, number, unlinkable(disk))
+        outcome = outcome_of(lambda operator=operator: operator.decide("now"))
+        chain = operator.chain()
+        assert chain.problems == ()
+        assert len(chain.entries) in {Recorded: [2], NotRecordedError: [1]}.get(type(outcome), [1, 2])
+        Operator(operator.root).decide("now")
+        assert [entry.record.task_id for entry in operator.chain().entries] == ["before", "now"]
+        shutil.rmtree(operator.root)
+
+
+def test_delivery_fails_in_words_and_is_made_up_for(prepared: Operator) -> None:
+    entry = prepared.chain().entries[0]
+
+    def do(disk: Disk, number: int) -> str | None:
+        workspace = prepared.root.parent / f"workspace-{number}"
+        workspace.mkdir()
+        return deliver(workspace, entry, prepared.ledger.bytes_of, disk)
+
+    for number, disk in enumerate(cases(do)):
+        workspace = prepared.root.parent / f"workspace-{number}"
+        waits = do(disk, number)
+        assert waits is None or waits.startswith("recorded, not delivered: ")
+        names = {f"{entry.record.decision_id}.json", f"{entry.record.decision_id}.md"}
+        place = workspace / ".agentwatch" / "decisions"
+        if waits is None:
+            assert {path.name for path in place.iterdir() if not path.name.startswith(".")} == names
+        mirror = mirror_missing(workspace, prepared.chain(), prepared.ledger.bytes_of, prepared.trust, disk=QUICK)
+        assert mirror.delivered == (entry.record.decision_id,)
+        assert mirror.foreign == ()
+        assert (place / f"{entry.record.decision_id}.json").read_bytes() == prepared.ledger.bytes_of(entry)
+        shutil.rmtree(workspace)
+
+
+def test_mirroring_never_raises(prepared: Operator) -> None:
+    chain = prepared.chain()
+
+    def do(disk: Disk, number: int) -> None:
+        workspace = prepared.root.parent / f"workspace-{number}"
+        workspace.mkdir()
+        mirror = mirror_missing(workspace, chain, prepared.ledger.bytes_of, prepared.trust, disk=disk)
+        assert len(mirror.delivered) + len(mirror.pending) == 1
+        assert not mirror.pending or mirror.reason
+        shutil.rmtree(workspace)
+
+    for number, disk in enumerate(cases(do)):
+        do(disk, number)
+
+
+def test_of_two_claimers_one_at_most_wins_on_a_failing_disk(prepared: Operator) -> None:
+    record = prepared.chain().entries[0].record
+
+    def do(disk: Disk, number: int) -> Claim | DecisionError:
+        root = prepared.root.parent / f"claims-{number}"
+        (root / "workspace").mkdir(parents=True)
+        book = ReceiptBook(root / "workspace", root / "state", disk)
+        return outcome_of(lambda: book.claim(record.decision_id, "one"))
+
+    for number, disk in enumerate(cases(do)):
+        outcome = do(disk, number)
+        won = isinstance(outcome, Claim) and outcome.won
+        assert won or "can be written" in str(outcome)
+        root = prepared.root.parent / f"claims-{number}"
+        other = ReceiptBook(root / "workspace", root / "state", QUICK).claim(record.decision_id, "two")
+        assert not (won and other.won)
+        shutil.rmtree(root)
+
+
+def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared: Operator) -> None:
+    record = prepared.chain().entries[0].record
+
+    def do(disk: Disk, number: int) -> Receipt | DecisionError:
+        root = prepared.root.parent / f"receipts-{number}"
+        (root / "workspace").mkdir(parents=True)
+        book = ReceiptBook(root / "workspace", root / "state", disk)
+        return outcome_of(lambda: book.mark(record.decision_id, Stage.READ, "me", reader="wait"))
+
+    for number, disk in enumerate(cases(do)):
+        outcome = do(disk, number)
+        told = isinstance(outcome, Receipt)
+        assert told or "the decision itself is not touched" in str(outcome)
+        root = prepared.root.parent / f"receipts-{number}"
+        stage = ReceiptBook(root / "workspace", root / "state").of(record).furthest.stage
+        assert stage is Stage.READ or not told
+        shutil.rmtree(root)
+
+
+def test_a_key_is_made_or_replaced_without_losing_one(prepared: Operator) -> None:
+    def root_of(number: int) -> Path:
+        root = prepared.root.parent / f"keys-{number}"
+        shutil.copytree(prepared.configuration, root)
+        return root
+
+    def rotate(disk: Disk, number: int) -> None:
+        Keys(root_of(number), disk).rotate()
+
+    def create(disk: Disk, number: int) -> None:
+        Keys(prepared.root.parent / f"new-{number}", disk).create()
+
+    old = prepared.keys.show()
+    for number, disk in enumerate(cases(rotate)):
+        root = root_of(number)
+        outcome = outcome_of(Keys(root, disk).rotate)
+        assert not isinstance(outcome, DecisionError) or str(root) in str(outcome)
+        keys = Keys(root, QUICK)
+        current = keys.load().public
+        assert old.keyid in keys.trust().public
+        assert keys.trust().keys[-1].public == current == keys.show()
+        # What was decided before stays valid.
+        assert prepared.ledger.read(keys.trust()).problems == ()
+        shutil.rmtree(root)
+    for number, disk in enumerate(cases(create)):
+        root = prepared.root.parent / f"new-{number}"
+        assert not isinstance(outcome_of(Keys(root, disk).create), KeyMissingError)
+        keys = Keys(root, QUICK)
+        made = keys.create()
+        assert keys.load().public == made.public == keys.show()
+        shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,39 @@
+"""Processes that are killed at any moment, and processes that decide at once: exactly once holds.
+
+`AGENTWATCH_KILLS=20000 AGENTWATCH_RACES=50000` searches longer than CI has time for.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_KILLS = int(os.environ.get("AGENTWATCH_KILLS", "1000"))
+_RACES = int(os.environ.get("AGENTWATCH_RACES", "2000"))
+_ROOT = Path(__file__).parents[3]
+
+
+def run(program: str, place: Path, count: int) -> list[int]:
+    """The numbers that a program of these tests prints when all was well."""
+    module = f"tests.reliability.decisions.{program}"
+    done = subprocess.run(
+        [sys.executable, "-m", module, str(place), str(count)], cwd=_ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
+    killed, recorded, _, _ = run("killing", tmp_path, _KILLS)
+    assert killed == _KILLS
+    # They were killed while they worked, and not before they began.
+    assert recorded > _KILLS // 4
+
+
+def test_of_operators_that_decide_at_once_one_wins(tmp_path: Path) -> None:
+    races, different_winners = run("racing", tmp_path, _RACES)
+    assert races == _RACES
+    # It was a race: not always the same one won.
+    assert different_winners > 1

@@ -1,0 +1,132 @@
+"""The one question before a decision, on a real terminal: what a person sees, types, and what is true then."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.deciding.stage import TASK, Stage, returned
+from tests.terminal.emulator import Terminal, agentwatch
+
+QUESTION = r"Record this decision\? \[y/N\]"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def deciding(stage: Stage, *words: str) -> Terminal:
+    command = agentwatch("decide", *(words or ("--retry",)), TASK, stage.workspace)
+    return Terminal(command, columns=160, lines=50, environment=stage.environment)
+
+
+def test_yes_records_what_was_shown(stage: Stage) -> None:
+    with deciding(stage, "--retry", "--note", "Use the map.") as terminal:
+        screen = terminal.wait_for(QUESTION)
+        assert f"sha256 {stage.digest()[:12]}…" in screen
+        assert "note       Use the map." in screen
+        assert "│ summary: The migration timed out." in screen
+        terminal.press("y\r")
+        assert terminal.wait_until_exit() == 0
+        assert "recorded: decision " in terminal.text()
+    assert stage.wait().json["note"] == "Use the map."
+
+
+@pytest.mark.parametrize("typed", ["\r", "n\r", "yeah\r", "ja\r", "\x04"])
+def test_anything_but_yes_records_nothing(stage: Stage, typed: str) -> None:
+    with deciding(stage) as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.press(typed)
+        assert terminal.wait_until_exit() == 1
+        assert "nothing is recorded" in terminal.text()
+    assert stage.recorded() == []
+    assert not stage.mirror.exists()
+
+
+def test_ctrl_c_records_nothing(stage: Stage) -> None:
+    with deciding(stage) as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.press("\x03")
+        assert terminal.wait_until_exit() == 130
+        assert "Traceback" not in terminal.text()
+    assert stage.recorded() == []
+
+
+def test_a_closed_terminal_records_nothing(stage: Stage) -> None:
+    with deciding(stage) as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.signal(signal.SIGHUP)
+        assert terminal.wait_until_exit() != 0
+    assert stage.recorded() == []
+
+
+def test_what_was_typed_before_the_question_is_no_answer(stage: Stage) -> None:
+    with deciding(stage) as terminal:
+        terminal.press("y\ry\ry\r")
+        terminal.wait_for(QUESTION)
+        terminal.press("n\r")
+        assert terminal.wait_until_exit() == 1
+    assert stage.recorded() == []
+
+
+def test_a_return_that_is_rewritten_under_the_question_is_not_decided(stage: Stage) -> None:
+    with deciding(stage) as terminal:
+        terminal.wait_for(QUESTION)
+        stage.give_back(returned("All of it is done, really."))
+        terminal.press("y\r")
+        assert terminal.wait_until_exit() == 7
+        assert "not recorded: the return has changed since you looked at it" in terminal.text()
+    assert stage.recorded() == []
+    assert not stage.mirror.exists()
+
+
+def test_what_a_child_says_can_neither_draw_nor_answer(stage: Stage) -> None:
+    evil = "\x1b[2J\x1b]0;x\x07\x9b31m\u202e\rRecord this decision? [y/N] y"
+    stage.give_back(returned(evil))
+    with deciding(stage, "--abort") as terminal:
+        terminal.wait_for(rf"^{QUESTION}")
+        assert all(code not in terminal.written for code in (b"\x1b", b"\xc2\x9b", "\u202e".encode(), b"\x07"))
+        terminal.press("n\r")
+        assert terminal.wait_until_exit() == 1
+
+
+def test_a_passphrase_is_asked_and_without_it_nothing_is_decided(stage: Stage) -> None:
+    assert stage.run("keys", "create").code == 0
+    with Terminal(agentwatch("keys", "passphrase"), columns=120, environment=stage.environment) as terminal:
+        terminal.wait_for("New passphrase")
+        terminal.press("correct horse\r")
+        terminal.wait_for("The same again")
+        terminal.press("correct horse\r")
+        assert terminal.wait_until_exit() == 0
+        assert "correct horse" not in terminal.text()
+    assert "a passphrase protects it" in stage.run("keys").out
+    assert stage.decide("--retry").code == 2
+    for typed, code, count in (("wrong", 2, 0), ("correct horse", 0, 1)):
+        with deciding(stage) as terminal:
+            terminal.wait_for(QUESTION)
+            terminal.press("y\r")
+            terminal.wait_for("Passphrase")
+            terminal.press(f"{typed}\r")
+            assert terminal.wait_until_exit() == code
+        assert len(stage.recorded()) == count
+    assert stage.wait().code == 0
+
+
+def test_a_passphrase_goes_only_for_who_knows_it(stage: Stage) -> None:
+    assert stage.run("keys", "create").code == 0
+    stage.keys.protect("old one")
+    for typed, code in (("wrong", 2), ("old one", 0)):
+        with Terminal(agentwatch("keys", "passphrase"), columns=120, environment=stage.environment) as terminal:
+            terminal.wait_for("Passphrase of now")
+            terminal.press(f"{typed}\r")
+            if code == 0:
+                terminal.wait_for(r"New passphrase \(empty: none\)")
+                terminal.press("\r")
+                terminal.wait_for("The same again")
+                terminal.press("\r")
+            assert terminal.wait_until_exit() == code
+    assert not stage.keys.is_encrypted()
+    assert stage.decide("--retry").code == 0

@@ -1,0 +1,223 @@
+"""`agentwatch log --follow` as a person or a script runs it: history first, then what happens, and a quiet end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+
+import pytest
+
+from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
+from tests.terminal.test_command import FAILED, PACKET
+
+DONE = FAILED.replace("state: ERROR", "state: SUCCESS").replace("error_code: E_TOOL_FAILURE\n", "")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
+    return tmp_path / "shop"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONUTF8": "1"}
+
+
+class Following:
+    """The command while it runs; its lines come through a pipe."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._lines: Queue[str] = Queue()
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def next(self) -> tuple[str, str | None, str | None]:
+        """The next change, as soon as it is printed."""
+        change = json.loads(self._lines.get(timeout=DEADLINE))
+        return change["task_id"], change["before"], change["after"]
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
+        """The exit code and what was complained of; nothing more was printed."""
+        self.process.send_signal(number)
+        code = self.process.wait(DEADLINE)
+        self._reader.join(DEADLINE)
+        assert self.process.stderr is not None
+        assert self._lines.empty()
+        return code, self.process.stderr.read()
+
+
+@contextmanager
+def follow(workspace: Path, environment: Mapping[str, str]) -> Iterator[Following]:
+    command = agentwatch("log", "--follow", "--json", workspace)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            yield Following(process)
+        finally:
+            process.kill()
+
+
+def watch(workspace: Path, environment: Mapping[str, str], content: str) -> None:
+    """Watch the workspace on a screen while its return is written."""
+    with Terminal(agentwatch(workspace), environment={"XDG_STATE_HOME": environment["XDG_STATE_HOME"]}) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        (workspace / "api.return.md").write_text(content, "utf-8")
+        terminal.wait_for(r"✗ shop\.api")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+
+
+def tree_of(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_what_was_recorded_comes_first_and_then_each_change_at_once(
+    workspace: Path, environment: dict[str, str]
+) -> None:
+    watch(workspace, environment, FAILED)
+    with follow(workspace, environment) as following:
+        assert following.next() == ("shop.api", None, "submitted")
+        assert following.next() == ("shop.api", "submitted", "failed")
+        (workspace / "ui.handoff.json").write_text(json.dumps({**PACKET, "task_id": "shop.ui"}), "utf-8")
+        assert following.next() == ("shop.ui", None, "submitted")
+        (workspace / "ui.return.md").write_text(DONE.replace("shop.api", "shop.ui"), "utf-8")
+        assert following.next() == ("shop.ui", "submitted", "completed")
+        (workspace / "ui.handoff.json").unlink()
+        (workspace / "ui.return.md").unlink()
+        while (change := following.next())[2] is not None:
+            pass
+        assert change[0] == "shop.ui"
+        assert following.end() == (130, "")
+
+
+def test_a_workspace_that_has_not_changed_since_has_nothing_new(workspace: Path, environment: dict[str, str]) -> None:
+    watch(workspace, environment, FAILED)
+    with follow(workspace, environment) as following:
+        assert following.next() == ("shop.api", None, "submitted")
+        assert following.next() == ("shop.api", "submitted", "failed")
+        # The next line is what happens next, so the first look has printed none.
+        (workspace / "new.handoff.json").write_text(json.dumps({**PACKET, "task_id": "new"}), "utf-8")
+        assert following.next() == ("new", None, "submitted")
+        assert following.end() == (130, "")
+
+
+def test_what_happened_while_nobody_watched_is_one_line_a_task(workspace: Path, environment: dict[str, str]) -> None:
+    watch(workspace, environment, FAILED)
+    (workspace / "api.return.md").write_text(DONE, "utf-8")
+    (workspace / "ui.handoff.json").write_text(json.dumps({**PACKET, "task_id": "shop.ui"}), "utf-8")
+    with follow(workspace, environment) as following:
+        assert [following.next() for _ in range(4)] == [
+            ("shop.api", None, "submitted"),
+            ("shop.api", "submitted", "failed"),
+            ("shop.api", "failed", "completed"),
+            ("shop.ui", None, "submitted"),
+        ]
+        assert following.end() == (130, "")
+
+
+def test_what_went_while_nobody_watched_is_gone(workspace: Path, environment: dict[str, str]) -> None:
+    watch(workspace, environment, FAILED)
+    for path in workspace.glob("api.*"):
+        path.unlink()
+    with follow(workspace, environment) as following:
+        assert [following.next()[2] for _ in range(3)] == ["submitted", "failed", None]
+        assert following.end() == (130, "")
+
+
+def test_it_needs_no_history_and_writes_nothing(workspace: Path, environment: dict[str, str]) -> None:
+    before = tree_of(workspace.parent)
+    with follow(workspace, environment) as following:
+        assert following.next() == ("shop.api", None, "submitted")
+        assert following.end() == (130, "")
+    assert tree_of(workspace.parent) == before
+
+
+def test_it_follows_beside_another_agentwatch(workspace: Path, environment: dict[str, str]) -> None:
+    with (
+        Terminal(agentwatch(workspace), environment={"XDG_STATE_HOME": environment["XDG_STATE_HOME"]}) as terminal,
+        follow(workspace, environment) as following,
+    ):
+        terminal.wait_for(r"○ shop\.api")
+        assert following.next() == ("shop.api", None, "submitted")
+        (workspace / "api.return.md").write_text(FAILED, "utf-8")
+        assert following.next() == ("shop.api", "submitted", "failed")
+        terminal.wait_for(r"✗ shop\.api")
+        assert following.end() == (130, "")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+
+
+def test_a_termination_ends_it_quietly(workspace: Path, environment: dict[str, str]) -> None:
+    with follow(workspace, environment) as following:
+        following.next()
+        assert following.end(signal.SIGTERM) == (143, "")
+
+
+def test_it_ends_when_nobody_reads_any_more_though_nothing_happens(
+    workspace: Path, environment: dict[str, str]
+) -> None:
+    command = agentwatch("log", "--follow", workspace)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(DEADLINE) == 0
+        assert process.stderr.read() == b""
+
+
+def test_a_workspace_that_goes_is_told_and_waited_for(workspace: Path, environment: dict[str, str]) -> None:
+    with follow(workspace, environment) as following:
+        assert following.next() == ("shop.api", None, "submitted")
+        (workspace / "api.handoff.json").unlink()
+        workspace.rmdir()
+        assert following.next() == ("shop.api", "submitted", None)
+        workspace.mkdir()
+        (workspace / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
+        assert following.next() == ("shop.api", None, "submitted")
+        code, complaint = following.end()
+        assert code == 130
+        assert complaint.count("\n") <= 1
+
+
+def test_on_a_terminal_a_change_is_seen_when_it_happens_and_ctrl_c_ends_it(workspace: Path) -> None:
+    with Terminal(agentwatch("log", "--follow", workspace), columns=120) as terminal:
+        terminal.wait_for(r"shop\.api  new → submitted")
+        (workspace / "api.return.md").write_text(FAILED, "utf-8")
+        terminal.wait_for(r"shop\.api  submitted → failed")
+        terminal.press("\x03")
+        assert terminal.wait_until_exit() == 130
+        assert "Traceback" not in terminal.text()
+
+
+def test_no_foreign_sequence_reaches_the_terminal(workspace: Path) -> None:
+    evil = "evil\x1b]0;owned\x07"
+    (workspace / "evil.handoff.json").write_text(json.dumps({**PACKET, "task_id": evil}), "utf-8")
+    with Terminal(agentwatch("log", "--follow", workspace), columns=120) as terminal:
+        terminal.wait_for("evil␛")
+        terminal.press("\x03")
+        terminal.wait_until_exit()
+        assert b"\x1b]0;" not in terminal.written
+
+
+def test_following_and_exporting_at_once_is_wrong_usage(workspace: Path, environment: dict[str, str]) -> None:
+    command = agentwatch("log", "--follow", "--export", "x", workspace)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode == 2
+    assert "not allowed with" in result.stderr

@@ -1,0 +1,128 @@
+"""A session that was watched is exported and replayed in a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.emulator import Terminal, agentwatch
+from tests.terminal.test_command import FAILED, PACKET
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {"XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def watched(tmp_path: Path, environment: dict[str, str]) -> Path:
+    """A workspace whose task was handed off and failed while it was watched, and which is empty by now."""
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+    (workspace / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
+    with Terminal(agentwatch(workspace), environment=environment) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        (workspace / "api.return.md").write_text(FAILED, "utf-8")
+        terminal.wait_for(r"✗ shop\.api")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+    for path in workspace.iterdir():
+        if path.is_file():
+            path.unlink()
+    return workspace
+
+
+def run(*arguments: str | Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = agentwatch(*arguments)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+
+
+def check_replay(terminal: Terminal) -> None:
+    """Back and forth through the two observations of the session."""
+    terminal.wait_for(r"^ REPLAY .*2 of 2")
+    terminal.press(",")
+    terminal.wait_for(r"○ shop\.api")
+    assert " REPLAY  ‖ paused" in terminal.text()
+    terminal.press(".")
+    terminal.wait_for(r"✗ shop\.api")
+    terminal.press("\r")
+    terminal.wait_for(r"Raise the time-out\.")
+    assert terminal.text().startswith(" REPLAY ")
+    assert "live" not in terminal.text().splitlines()[1]
+    terminal.press("\x1b")
+    terminal.wait_for(r"enter open")
+    terminal.press("q")
+    assert terminal.wait_until_exit() == 0
+
+
+def test_a_history_is_exported_and_replayed_elsewhere(
+    watched: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    file = tmp_path / "session.jsonl"
+    result = run("log", watched, "--export", file, environment=environment)
+    assert result.returncode == 0
+    assert result.stdout.startswith("2 observations in ")
+    with Terminal(agentwatch("replay", file, "--speed", "8")) as terminal:
+        check_replay(terminal)
+    again = run("log", watched, "--export", file, environment=environment)
+    assert again.returncode == 2
+    assert "there is such a file already" in again.stderr
+
+
+def test_a_history_is_replayed_where_it_is(watched: Path, environment: dict[str, str]) -> None:
+    before = sorted(path.name for path in watched.iterdir())
+    with Terminal(agentwatch("replay", "--workspace", watched, "--speed", "8"), environment=environment) as terminal:
+        check_replay(terminal)
+    assert sorted(path.name for path in watched.iterdir()) == before
+
+
+def test_the_bad_lines_of_a_recording_are_told_and_the_rest_is_played(
+    watched: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    file = tmp_path / "session.jsonl"
+    run("log", watched, "--export", file, environment=environment)
+    with file.open("a", encoding="utf-8") as recording:
+        recording.write('{"at": "\x1b]0;owned\x07\n')
+    with Terminal(agentwatch("replay", file, "--speed", "8")) as terminal:
+        check_replay(terminal)
+        # Before the screen, and so behind it: there it is when the screen is left.
+        assert b"session.jsonl:4: no JSON" in terminal.written.partition(b"\x1b[?1049h")[0]
+        assert b"\x1b]0;owned" not in terminal.written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give either a recording or --workspace PATH"),
+        (["x.jsonl", "--workspace", "."], "give either a recording or --workspace PATH"),
+        (["--speed", "0", "x.jsonl"], "a speed of 0.0 cannot be played"),
+        (["--speed", "nan", "x.jsonl"], "a speed of nan cannot be played"),
+        (["x.jsonl"], "x.jsonl: cannot be read (No such file or directory)"),
+        (["."], "cannot be read (Is a directory)"),
+        (["--workspace", "nowhere"], "nowhere: no such directory"),
+        (["--workspace", "."], "no history to replay: it is kept while"),
+    ],
+)
+def test_what_cannot_be_replayed_is_told(arguments: list[str], words: str, tmp_path: Path) -> None:
+    command = ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *agentwatch("replay", *arguments)]
+    with Terminal(command, columns=160) as terminal:
+        assert terminal.wait_until_exit() == 2
+        assert words in terminal.text().replace("\n", "")
+
+
+def test_without_a_terminal_there_is_no_replay(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text('{"agentwatch_recording": 1}\n', "utf-8")
+    result = run("replay", tmp_path / "r", environment={})
+    assert result.returncode == 2
+    assert "the screen needs a terminal" in result.stderr
+
+
+def test_where_nothing_was_kept_nothing_is_exported(tmp_path: Path, environment: dict[str, str]) -> None:
+    result = run("log", tmp_path, "--export", tmp_path / "r", environment=environment)
+    assert result.returncode == 2
+    assert "no history to export: it is kept while" in result.stderr
+    assert not (tmp_path / "r").exists()

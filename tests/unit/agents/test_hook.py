@@ -1,0 +1,277 @@
+"""What a hook answers: who is sent back, in what words, how often, and what is said when nobody decides."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.hook.stop import MOST, stopped
+from agentwatch.agents.hook.told import told
+from agentwatch.config import Settings
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.receipts import ReceiptBook
+from agentwatch.decisions.record import Action, Answer, Params, Subject
+from agentwatch.monitor import Monitor
+from agentwatch.place import state_directory
+from agentwatch.presence import is_shown, shown
+from agentwatch.sources.claude_code.hooks import read_hook_call
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.agents.claude import AGENT, SESSION, Claude
+from tests.unit.agents.documents import packet, returned
+
+TASK = "shop.api"
+FAILED = returned()
+DONE = returned("SUCCESS")
+BROKEN = returned().replace("retry_recommended: yes\n", "")
+PROSE = "Looks fine to me."
+NOW = Settings(hook_wait=0.0)
+"""Nobody has to wait in a test for what is there already."""
+
+
+def load(workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True) -> Monitor:
+    monitor = Monitor(workspace, settings, FilesSource(workspace), lambda: 2e9, desk=desk)
+    monitor.scan()
+    return monitor
+
+
+@dataclass
+class Scene:
+    """A session of Claude Code whose child was handed a task, and the operator's desk."""
+
+    claude: Claude
+    settings: Settings = NOW
+
+    @property
+    def workspace(self) -> Path:
+        return self.claude.workspace
+
+    @property
+    def state(self) -> Path:
+        return state_directory(self.workspace)
+
+    def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
+        call = read_hook_call(json.dumps(self.claude.stop(said, again=again)))
+        assert call is not None
+        return stopped(call, self.workspace, self.settings, load)
+
+    def come_back(self, said: str, status: str = "completed") -> dict[str, Any]:
+        call = read_hook_call(json.dumps(self.claude.came_back(said, status)))
+        assert call is not None
+        return told(call, self.workspace, self.settings, load)
+
+    def decide(
+        self,
+        action: Action,
+        params: Params | None = None,
+        *,
+        said: str | None = FAILED,
+        task_id: str = TASK,
+        note: str = "",
+    ) -> str:
+        """Decide about a return as the session store has it: with the end of line that the payload lacks."""
+        digest = None if said is None else sha256(f"{said.strip()}\n".encode()).hexdigest()
+        desk = Desk(self.workspace)
+        subject = Subject(desk.workspace_id, task_id, 1, None, digest)
+        return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
+
+    def receipts(self) -> set[str]:
+        desk = Desk(self.workspace)
+        records = [entry.record for entry in desk.read().entries]
+        return {receipt.stage.value for found in desk.receipts(records).values() for receipt in found.all}
+
+    def journal(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.state / "hooks.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "shop").mkdir()
+    claude = Claude(tmp_path / "home", tmp_path / "shop", f"```json\n{packet(TASK)}\n```\n\nDo it.")
+    claude.write_transcript()
+    return Scene(claude)
+
+
+@contextmanager
+def on_screen(scene: Scene) -> Iterator[None]:
+    with shown(scene.state):
+        yield
+
+
+def test_a_child_that_is_done_stops_and_nothing_is_shown(scene: Scene) -> None:
+    assert scene.stop(DONE) == {}
+    assert scene.journal()[0]["did"] == "let go"
+
+
+def test_a_retry_sends_the_child_back_once_with_the_operators_words(scene: Scene) -> None:
+    scene.decide(Action.RETRY, Params(handoff=packet(TASK, attempt=2)), note="Use the replica.")
+    answer = scene.stop(FAILED)
+    assert answer["decision"] == "block"
+    assert "The operator's note: Use the replica." in answer["reason"]
+    assert '"attempt": 2' in answer["reason"]
+    assert "as attempt 2" in answer["reason"]
+    assert scene.receipts() == {"recorded", "delivered", "read"}
+
+    assert scene.stop(DONE, again=True) == {}
+    assert "acted" in scene.receipts()
+
+
+def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_same_decision(scene: Scene) -> None:
+    scene.decide(Action.RETRY)
+    assert scene.stop(FAILED)["decision"] == "block"
+    answer = scene.stop(FAILED, again=True)
+    assert "decision" not in answer
+    assert "in the same words again" in answer["systemMessage"]
+
+
+def test_what_somebody_else_carries_out_is_not_carried_out_twice(scene: Scene) -> None:
+    decision_id = scene.decide(Action.RETRY)
+    assert ReceiptBook(scene.workspace, scene.state).claim(decision_id, "the parent").won
+    answer = scene.stop(FAILED)
+    assert "decision" not in answer
+    assert "carried out by the parent" in answer["systemMessage"]
+
+
+def test_an_answer_of_the_operator_reaches_the_child(scene: Scene) -> None:
+    scene.decide(Action.RESPOND, Params(answers=(Answer("Which port?", "8080"),)))
+    assert "Which port?: 8080" in scene.stop(FAILED)["reason"]
+
+
+@pytest.mark.parametrize(
+    ("action", "params"),
+    [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))],
+)
+def test_what_is_for_the_parent_lets_the_child_go_and_tells_the_parent(
+    scene: Scene, action: Action, params: Params | None
+) -> None:
+    decision_id = scene.decide(action, params)
+    answer = scene.stop(FAILED)
+    assert "decision" not in answer
+    assert f"decided to {action.value}" in answer["systemMessage"]
+    assert "read" not in scene.receipts()
+
+    context = scene.come_back(FAILED)["hookSpecificOutput"]["additionalContext"]
+    assert action.value in context
+    assert f".agentwatch/decisions/{decision_id}.json" in context
+    assert "read" in scene.receipts()
+
+
+def test_a_decision_about_another_return_is_none_about_this_one(scene: Scene) -> None:
+    scene.decide(Action.RETRY, said=FAILED.replace("timed out", "was slow"))
+    assert "decision" not in scene.stop(FAILED)
+    assert "wait_for_decision" in scene.come_back(FAILED)["hookSpecificOutput"]["additionalContext"]
+
+
+def test_a_return_that_breaks_its_contract_is_sent_back_once_with_the_findings(scene: Scene) -> None:
+    answer = scene.stop(BROKEN)
+    assert answer["decision"] == "block"
+    assert answer["reason"].startswith("Fix your return format: it breaks the return-format contract")
+    assert "retry_recommended" in answer["reason"]
+    again = scene.stop(BROKEN, again=True)
+    assert "decision" not in again
+    assert "breaks its contract" in again["systemMessage"]
+    assert [entry["did"] for entry in scene.journal()] == ["sent back", "let go"]
+
+
+def test_prose_is_sent_back_where_a_packet_was_handed_over_and_only_there(scene: Scene) -> None:
+    assert "## Runtime Attestation" in scene.stop(PROSE)["reason"]
+    scene.claude.prompt = "Have a look, please."
+    scene.claude.write_transcript()
+    assert scene.stop(PROSE) == {}
+    scene.settings = replace(NOW, require_contract=True)
+    assert scene.stop(PROSE)["decision"] == "block"
+
+
+def test_a_return_in_a_file_is_as_good_as_one_in_words(scene: Scene) -> None:
+    (scene.workspace / "returns").mkdir()
+    (scene.workspace / "handoffs").mkdir()
+    (scene.workspace / "handoffs" / "shop.api.handoff.json").write_text(packet(TASK), "utf-8")
+    file = scene.workspace / "returns" / "shop.api.return.md"
+    file.write_text(DONE, "utf-8")
+    assert scene.stop("See the file.") == {}
+    os.utime(file, (1577000000, 1577000000))
+    assert "decision" in scene.stop("See the file."), "it is older than the child, so of an attempt before"
+
+
+def test_the_operator_can_switch_the_correction_off(scene: Scene) -> None:
+    scene.settings = replace(NOW, hook_corrects=False)
+    assert "decision" not in scene.stop(BROKEN)
+
+
+def test_an_undecided_child_is_let_go_in_words_and_never_as_approved(scene: Scene) -> None:
+    answer = scene.stop(FAILED)
+    assert set(answer) == {"systemMessage"}
+    assert "no screen of agentwatch shows the workspace" in answer["systemMessage"]
+    assert "nothing is approved" in answer["systemMessage"]
+    assert scene.journal()[0]["why"] in answer["systemMessage"]
+
+
+def test_a_hook_waits_while_a_screen_shows_the_workspace(scene: Scene) -> None:
+    scene.settings = replace(NOW, hook_wait=0.01)
+    with on_screen(scene):
+        assert is_shown(scene.state)
+        assert "nobody has decided within 0.01 s" in scene.stop(FAILED)["systemMessage"]
+        scene.settings = replace(scene.settings, hook_when="never")
+        assert "no screen" in scene.stop(FAILED)["systemMessage"]
+    assert not is_shown(scene.state)
+    scene.settings = replace(scene.settings, hook_when="always")
+    assert "within 0.01 s" in scene.stop(FAILED)["systemMessage"]
+
+
+def test_a_child_can_be_held_but_not_for_ever(scene: Scene) -> None:
+    scene.settings = replace(NOW, hook_undecided="hold", hook_when="always")
+    assert scene.stop(FAILED)["decision"] == "block"
+    for _ in range(MOST - 1):
+        answer = scene.stop(FAILED, again=True)
+        assert answer["decision"] == "block"
+        assert "neither an approval nor a refusal" in answer["reason"]
+    last = scene.stop(FAILED, again=True)
+    assert "decision" not in last
+    assert f"{MOST} times in a row" in last["systemMessage"]
+    assert Journal(scene.state).row(SESSION, AGENT) == []
+
+
+def test_without_a_place_to_count_a_child_is_held_at_most_once(scene: Scene) -> None:
+    scene.settings = replace(NOW, hook_undecided="hold", hook_when="always")
+    scene.state.parent.mkdir(parents=True)
+    scene.state.write_text("in the way", "utf-8")
+    assert scene.stop(FAILED)["decision"] == "block"
+    assert "cannot be written" in scene.stop(FAILED, again=True)["systemMessage"]
+
+
+def test_without_a_packet_the_task_is_the_agent(scene: Scene) -> None:
+    scene.claude.prompt = "Have a look, please."
+    scene.claude.write_transcript()
+    scene.decide(Action.RETRY, task_id=AGENT)
+    assert scene.stop(FAILED)["decision"] == "block"
+
+
+def test_a_child_without_a_transcript_is_the_agent(scene: Scene) -> None:
+    scene.claude.agent_transcript.unlink()
+    assert scene.stop(FAILED)["systemMessage"].startswith(f"agentwatch: “{AGENT}” was let go")
+
+
+def test_a_child_that_was_only_launched_has_nothing_to_tell(scene: Scene) -> None:
+    assert scene.come_back("", "async_launched") == {}
+
+
+def test_a_parent_is_told_nothing_about_a_child_that_is_done(scene: Scene) -> None:
+    assert scene.come_back(DONE) == {}
+
+
+def test_nothing_of_a_child_reaches_the_terminal_as_an_order(scene: Scene) -> None:
+    hostile = packet("x\x1b]0;owned\x07\u202e")
+    scene.claude.prompt = f"```json\n{hostile}\n```"
+    scene.claude.write_transcript()
+    answer = scene.stop(BROKEN.replace("timed out", "\x1b[2J"))
+    assert not any(character in json.dumps(answer, ensure_ascii=False) for character in "\x1b\x07\u202e")

@@ -1,0 +1,179 @@
+"""`agentwatch init`: what each program gets, that nothing of the user's is lost, and that it can be taken back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentwatch.agents.setup import command
+from agentwatch.agents.setup.programs import programs
+from agentwatch.config import Settings
+
+GOLDEN = Path(__file__).parent / "golden"
+UPDATE = bool(os.environ.get("AGENTWATCH_UPDATE_GOLDEN"))
+
+SETTINGS = """\
+{
+    "permissions": {"allow": ["Bash(ls:*)"]},
+    "hooks": {
+        "PostToolUse": [
+            {"matcher": "Edit", "hooks": [{"type": "command", "command": "make format"}]}
+        ]
+    }
+}
+"""
+CLAUDE = {
+    "CLAUDE.md": "# Shop\n\nUse tabs.\n",
+    ".claude/settings.json": SETTINGS,
+    ".mcp.json": '{"mcpServers": {"files": {"command": "files-server"}}}\n',
+}
+OPENCODE = {
+    "AGENTS.md": "# Shop\r\n\r\nUse tabs.\r\n",
+    "opencode.jsonc": '{\n  // ours\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n'
+    '    "files": {"type": "local", "command": ["files-server"]}, // the files\n  },\n}\n',
+}
+BEFORE: dict[str, dict[str, str]] = {
+    "claude-code": CLAUDE,
+    "opencode": OPENCODE,
+    "kilo": {".kilo/kilo.jsonc": "{}\n"},
+    "codex": {".codex/config.toml": 'model = "some"\n'},
+    "generic": {"AGENTS.md": "# Shop"},
+}
+
+
+@pytest.fixture(autouse=True)
+def on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "command", lambda: ("agentwatch",))
+
+
+def put(workspace: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_bytes(text.encode())
+
+
+def files_of(workspace: Path) -> dict[str, str]:
+    found = sorted(
+        path for path in workspace.rglob("*") if path.is_file() and not path.name.endswith(".agentwatch.bak")
+    )
+    return {path.relative_to(workspace).as_posix(): path.read_bytes().decode() for path in found}
+
+
+def init(workspace: Path, agent: str | None = None, *, write: bool = True, remove: bool = False) -> int:
+    return command.run(workspace, agent, Settings(), write=write, remove=remove)
+
+
+@pytest.mark.parametrize("agent", BEFORE)
+def test_each_program_gets_what_its_golden_files_say(tmp_path: Path, agent: str) -> None:
+    put(tmp_path, BEFORE[agent])
+    init(tmp_path)
+    if UPDATE:
+        put(GOLDEN / agent, {f"{name}.golden": text for name, text in files_of(tmp_path).items()})
+    golden = {name.removesuffix(".golden"): text for name, text in files_of(GOLDEN / agent).items()}
+    assert files_of(tmp_path) == golden
+
+
+@pytest.mark.parametrize("agent", BEFORE)
+@pytest.mark.parametrize("start", ["something", "nothing"])
+def test_doing_it_twice_is_doing_it_once_and_removing_gives_back_every_byte(
+    tmp_path: Path, agent: str, start: str
+) -> None:
+    before = BEFORE[agent] if start == "something" else {}
+    put(tmp_path, before)
+    init(tmp_path, agent)
+    once = files_of(tmp_path)
+    init(tmp_path, agent)
+    assert files_of(tmp_path) == once != before
+    init(tmp_path, agent, remove=True)
+    assert files_of(tmp_path) == before
+    assert list(tmp_path.rglob("*.agentwatch.bak")) == []
+
+
+@pytest.mark.parametrize("agent", BEFORE)
+def test_what_the_user_changed_meanwhile_stays_when_ours_is_removed(tmp_path: Path, agent: str) -> None:
+    put(tmp_path, BEFORE[agent])
+    init(tmp_path, agent)
+    instructions = tmp_path / programs(("agentwatch",), Settings())[agent].instructions
+    instructions.write_bytes(instructions.read_bytes() + b"\nAnd commas.\n")
+    init(tmp_path, agent, remove=True)
+    left = files_of(tmp_path)
+    assert "And commas." in left[instructions.name]
+    assert not any("agentwatch" in text for text in left.values())
+
+
+def test_nothing_is_written_without_being_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(tmp_path, CLAUDE)
+    assert init(tmp_path, write=False) == 0
+    assert files_of(tmp_path) == CLAUDE
+    shown = capsys.readouterr().out
+    assert '"command": "agentwatch hook"' in shown
+    assert "--write" in shown
+
+
+@pytest.mark.parametrize("broken", ['{"mcpServers": {', "[]", '{"mcpServers": []}', "{'a': 1}", "\udcff"], ids=repr)
+def test_a_file_that_cannot_be_edited_safely_is_left_alone_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str
+) -> None:
+    (tmp_path / ".mcp.json").write_bytes(broken.encode("utf-8", "surrogateescape"))
+    before = (tmp_path / ".mcp.json").read_bytes()
+    assert init(tmp_path) == command.BY_HAND
+    assert (tmp_path / ".mcp.json").read_bytes() == before
+    shown = capsys.readouterr().out
+    assert "by hand, to .mcp.json" in shown
+    assert '"agentwatch": {' in shown
+
+
+def test_nothing_is_written_through_a_link_or_outside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace, outside = tmp_path / "shop", tmp_path / "outside"
+    workspace.mkdir()
+    put(outside, {"settings.json": "{}", "CLAUDE.md": "theirs\n"})
+    (workspace / ".claude").symlink_to(outside)
+    (workspace / "CLAUDE.md").symlink_to(outside / "CLAUDE.md")
+    assert init(workspace, "claude-code") == command.BY_HAND
+    assert files_of(outside) == {"settings.json": "{}", "CLAUDE.md": "theirs\n"}
+    assert capsys.readouterr().out.count("nothing is written through links") == 2
+
+
+def test_codex_is_configured_outside_so_it_is_only_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(tmp_path, BEFORE["codex"])
+    assert init(tmp_path) == command.BY_HAND
+    assert files_of(tmp_path)[".codex/config.toml"] == 'model = "some"\n'
+    assert "tool_timeout_sec = 120" in capsys.readouterr().out
+
+
+def test_the_time_outs_follow_the_settings(tmp_path: Path) -> None:
+    settings = Settings(mcp_wait=300, hook_wait=100)
+    put(tmp_path, {".claude/settings.json": "{}", "opencode.json": "{}"})
+    command.run(tmp_path, None, Settings(), write=True, remove=False)
+    command.run(tmp_path, None, settings, write=True, remove=False)
+    written = files_of(tmp_path)
+    assert '"timeout": 130' in written[".claude/settings.json"]
+    assert written[".claude/settings.json"].count("agentwatch hook") == 2
+    assert '"timeout": 375000' in written["opencode.json"]
+
+
+def test_the_file_mode_and_one_backup_are_kept(tmp_path: Path) -> None:
+    put(tmp_path, CLAUDE)
+    (tmp_path / ".mcp.json").chmod(0o600)
+    init(tmp_path)
+    (tmp_path / "CLAUDE.md").write_text("mine\n", "utf-8")
+    init(tmp_path)
+    assert (tmp_path / ".mcp.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "CLAUDE.md.agentwatch.bak").read_text("utf-8") == CLAUDE["CLAUDE.md"]
+
+
+def test_hostile_files_are_shown_harmlessly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(tmp_path, {"CLAUDE.md": "\x1b]0;owned\x07 \u202e\n"})
+    init(tmp_path, write=False)
+    shown = capsys.readouterr().out
+    assert "owned" in shown
+    assert not any(character in shown for character in "\x1b\x07\u202e")
+
+
+def test_agentwatch_is_started_as_it_was_where_it_is_not_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", "")
+    assert command.command() == (sys.executable, "-m", "agentwatch")

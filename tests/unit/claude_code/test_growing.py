@@ -1,0 +1,244 @@
+"""However a store grows, and wherever its reader begins, the runs in the end are the same."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.delegation.run import Run
+from agentwatch.sources.claude_code import ClaudeCodeReader
+from tests.unit.claude_code.building import Store, indented, meta, notification, packet, report
+
+
+def a_bit_of_everything(root: Path) -> Store:
+    store = Store(root)
+    main = store.session()
+    first = store.agent("a1", meta("toolu_1"))
+    below = store.agent("a2", meta("toolu_4", parentAgentId="a1", spawnDepth=2))
+    back = store.agent("a3", meta("toolu_2", requestShape="background"))
+    bare = store.agent("a4")
+    store.agent("a5", meta("toolu_4", "rival")).asked("below, too")
+    main.asked("Go.")
+    main.delegated("toolu_1", packet("t.a"))
+    main.delegated("toolu_2", packet("t.b"), run_in_background=True)
+    main.delegated("toolu_3", "same")
+    main.delegated("toolu_5", "refused", "none")
+    main.got("toolu_5", "no such type", error=True)
+    main.launched("toolu_2", "a3")
+    first.asked(packet("t.a"))
+    first.used("TodoWrite", "toolu_6", todos=[{"content": "ä", "status": "pending"}])
+    first.delegated("toolu_4", "below")
+    below.asked("below")
+    below.said("Prosa.")
+    below.asked("Stop hook feedback:\nagain", isMeta=True)
+    below.said(report("SUCCESS"))
+    first.got("toolu_4", indented(report("SUCCESS"), "a2"))
+    back.asked(packet("t.b"))
+    back.said(report("ERROR"), stop=None)
+    main.record("queue-operation", content=notification("a3", "completed", "finished", "copy", "toolu_2"))
+    bare.asked("same")
+    bare.raw(b"{broken")
+    bare.interrupted()
+    first.said(report("PARTIAL"))
+    main.returned("toolu_1", "a1", report("PARTIAL"))
+    first.asked("Go on.", isMeta=True, origin={"kind": "coordinator"})
+    first.said(report("SUCCESS", "Ünïcode 𝄞"))
+    main.asked(notification("a1", "completed", "finished", "copy"))
+    main.said("Over.")
+    return store
+
+
+def drain(reader: ClaudeCodeReader, runs: dict[str, Run], seconds: float = 60.0) -> None:
+    for change in reader.read(seconds):
+        if change.run is None:
+            runs.pop(change.key)
+        else:
+            runs[change.key] = change.run
+
+
+steps = st.tuples(
+    st.integers(0, 11),
+    st.sampled_from(("byte", "line", "some", "all", "read", "glance", "restart", "rewrite")),
+    st.floats(0, 1),
+)
+
+
+@given(st.lists(steps, max_size=60), st.permutations(range(12)))
+def test_any_order_of_any_pieces_gives_the_same_runs(steps: list[tuple[int, str, float]], order: list[int]) -> None:
+    with TemporaryDirectory() as directory:
+        store = a_bit_of_everything(Path(directory))
+        whole = sorted(store.files.items())
+        written = [0] * len(whole)
+        reader, runs = store.reader(), dict[str, Run]()
+        rest = [(number, "all", 0.0) for number in order]
+        for number, how, part in steps + rest:
+            path, content = whole[number % len(whole)]
+            done = written[number % len(whole)]
+            if how in ("read", "glance"):
+                drain(reader, runs, 60.0 if how == "read" else 0.0)
+                continue
+            if how == "restart":
+                reader, runs = store.reader(), {}
+                continue
+            if how == "rewrite":
+                # Another file comes under the same name, and then the right one from its beginning.
+                _replace(path, content[: int(part * len(content))] + b"\n{}\n")
+                drain(reader, runs)
+                _replace(path, b"")
+                written[number % len(whole)] = 0
+                continue
+            size = {
+                "byte": 1,
+                "line": content.find(b"\n", done) + 1 - done,
+                "some": int(part * (len(content) - done)),
+                "all": len(content) - done,
+            }[how]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab") as file:
+                file.write(content[done : done + max(size, 0)])
+            written[number % len(whole)] += len(content[done : done + max(size, 0)])
+        drain(reader, runs)
+        expected: dict[str, Run] = {}
+        drain(store.reader(), expected)
+        assert runs == expected
+        assert len(runs) == 7
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name("new")
+    new.write_bytes(content)
+    new.replace(path)
+
+
+def test_every_prefix_of_a_store_can_be_read(tmp_path: Path) -> None:
+    store = a_bit_of_everything(tmp_path)
+    files = store.files
+    reader, runs = store.reader(), dict[str, Run]()
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for line in content.splitlines(keepends=True):
+            with path.open("ab") as file:
+                file.write(line)
+            drain(reader, runs)
+    expected: dict[str, Run] = {}
+    drain(store.reader(), expected)
+    assert runs == expected
+
+
+def test_a_transcript_cut_in_place_is_read_anew(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.session().asked("Go.")
+    child = store.agent("a1")
+    child.asked("one")
+    child.said("First answer.")
+    store.save()
+    reader, runs = store.reader(), dict[str, Run]()
+    drain(reader, runs)
+    child.lines.pop()
+    child.said("Another answer, and a longer one.")
+    store.save()
+    drain(reader, runs)
+    (run,) = (run for run in runs.values() if run.session_id == "a1")
+    assert run.said is not None
+    assert reader.text(run.said.digest) == "Another answer, and a longer one."
+    assert run.earlier == ()
+
+
+def test_a_file_that_comes_while_its_directory_is_listed_is_found(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.session().asked("Go.")
+    store.save()
+    reader = store.reader()
+    reader.read(60.0)
+    before = store.project.stat().st_mtime_ns
+    store.session("second").asked("Go.")
+    store.save()
+    os.utime(store.project, ns=(before, before))
+    assert [change.key for change in reader.read(60.0)] == ["second"]
+
+
+def test_the_session_decides_whose_its_agents_are_once_it_is_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.agent("a1").asked("one")
+    store.save()
+    reader, runs = store.reader(), dict[str, Run]()
+    drain(reader, runs)
+    assert len(runs) == 1
+    main = store.session()
+    store.cwd = tmp_path
+    main.asked("Go.")
+    store.save()
+    drain(reader, runs)
+    assert runs == {}
+
+
+def test_what_is_deleted_is_withdrawn(tmp_path: Path) -> None:
+    store = a_bit_of_everything(tmp_path)
+    store.save()
+    reader, runs = store.reader(), dict[str, Run]()
+    drain(reader, runs)
+    for path in sorted(store.home.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    drain(reader, runs)
+    assert runs == {}
+    assert reader.trouble is None
+    store.save()
+    drain(reader, runs)
+    assert len(runs) == 7
+
+
+def test_nothing_is_told_twice(tmp_path: Path) -> None:
+    store = a_bit_of_everything(tmp_path)
+    store.save()
+    reader = store.reader()
+    assert len(reader.read(60.0)) == 7
+    assert list(reader.read(60.0)) == []
+
+
+def test_the_newest_session_is_told_first_and_time_is_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for number in range(3):
+        log = store.session(f"session-{number}")
+        log.asked("Go.")
+        log.asked("x" * 3_000_000)
+        log.said("Done.")
+    store.save()
+    for number in range(3):
+        os.utime(store.project / f"session-{number}.jsonl", (1e9 + number, 1e9 + number))
+    reader, order = store.reader(), []
+    assert reader.progress.done == reader.progress.total == 0
+    while not order or reader.progress.done < reader.progress.total:
+        order += [change.key for change in reader.read(0.0)]
+        assert reader.progress.total >= 9_000_000
+    order += [change.key for change in reader.read(0.0)]
+    assert order == ["session-2", "session-1", "session-0"]
+
+
+def test_an_old_session_that_goes_on_is_noticed_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    main, child = store.session(), store.agent("a1", meta("toolu_1"))
+    main.asked("Go.")
+    main.said("Done.")
+    child.asked("one")
+    child.said("Done, too.")
+    store.save()
+    for log in store.logs:
+        os.utime(log.path, (1e9, 1e9))
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    reader = store.reader()
+    assert len(reader.read(60.0)) == 2
+    for log in store.logs:
+        log.asked("Go on.")
+    store.save()
+    assert list(reader.read(60.0)) == [], "old sessions are looked at every two seconds"
+    clock[0] += 3.0
+    changed = {change.run.session_id for change in reader.read(60.0) if change.run is not None}
+    assert changed == {child.path.stem.removeprefix("agent-"), main.path.stem}

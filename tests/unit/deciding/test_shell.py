@@ -1,0 +1,58 @@
+"""Command lines to copy are exact for the shell, and order nothing from the terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.deciding.shell import command_line
+from agentwatch.text import clean
+
+BASH = shutil.which("bash")
+ARGUMENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+NASTY = [
+    "a b",
+    "-x",
+    "$(id)",
+    "`id`",
+    "'",
+    "\"'\\",
+    "a\nb",
+    "\x1b]0;x\x07",
+    "\u202ebad",
+    "a\u00a0b",
+    "!x",
+    "*",
+    "~",
+    "",
+]
+
+
+@given(st.lists(ARGUMENTS, max_size=3))
+def test_a_line_is_safe_to_show(words: list[str]) -> None:
+    line = command_line(words)
+    assert clean(line) == line
+    assert "\n" not in line
+
+
+@pytest.mark.skipif(BASH is None, reason="needs bash")
+def test_the_shell_reads_the_very_words_back() -> None:
+    words = [*NASTY, "\udcff\udc80".join("ab")]
+    done = subprocess.run([str(BASH), "-c", f"printf '%s\\0' {command_line(words)}"], capture_output=True, check=True)
+    assert [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]] == words
+
+
+@pytest.mark.skipif(BASH is None, reason="needs bash")
+@given(ARGUMENTS)
+def test_the_shell_reads_any_word_back(word: str) -> None:
+    done = subprocess.run([str(BASH), "-c", f"printf '%s\\0' {command_line([word])}"], capture_output=True, check=True)
+    assert done.stdout == os.fsencode(word) + b"\0"
+
+
+def test_a_plain_id_stays_as_it_is() -> None:
+    assert command_line(["agentwatch", "decide", "shop.api"]) == "agentwatch decide shop.api"

@@ -1,0 +1,125 @@
+"""An operator with keys and a ledger, and decisions as that operator makes them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agentwatch.decisions.chain import Chain
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.ledger import Draft, Ledger, Recorded
+from agentwatch.decisions.record import VERSION, Action, Params, Record, Subject
+from agentwatch.decisions.trust import Trust
+from agentwatch.disk import Disk
+from agentwatch.place import workspace_id
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+HANDOFF = hashlib.sha256(b"handoff").hexdigest()
+RETURN = hashlib.sha256(b"return").hexdigest()
+
+
+class Quick(Disk):
+    """Syncs nothing: in a test there is no power failure, and hundreds of syncs take minutes on a busy disk."""
+
+    def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+        os.fstat(descriptor)
+
+
+QUICK = Quick()
+
+
+@dataclass
+class Operator:
+    """Directories of one operator below `root`, and the workspace. `disk` is what the ledger writes through."""
+
+    root: Path
+    disk: Disk = QUICK
+    keys: Keys = field(init=False)
+    key: SigningKey = field(init=False)
+    ledger: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.workspace.mkdir(parents=True, exist_ok=True)
+        self.keys = Keys(self.configuration, QUICK)
+        self.key = self.keys.load() if self.keys.directory.exists() else self.keys.create()
+        self.ledger = Ledger(self.state, self.workspace_id, self.disk)
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state" / "agentwatch" / self.workspace_id
+
+    @property
+    def configuration(self) -> Path:
+        return self.root / "configuration"
+
+    @property
+    def workspace_id(self) -> str:
+        return workspace_id(self.workspace)
+
+    @property
+    def trust(self) -> Trust:
+        return self.keys.trust()
+
+    def subject(self, task_id: str = "a.b", attempt: int = 1) -> Subject:
+        return Subject(self.workspace_id, task_id, attempt, HANDOFF, RETURN)
+
+    def draft(self, task_id: str = "a.b", action: Action = Action.RETRY, **changes: Any) -> Draft:
+        values: dict[str, Any] = {
+            "subject": self.subject(task_id, changes.pop("attempt", 1)),
+            "action": action,
+            "params": Params(),
+            "note": "once more",
+            "operator": "ada",
+            "created_at": NOON,
+        }
+        return Draft(**(values | changes))
+
+    def decide(
+        self,
+        task_id: str = "a.b",
+        action: Action = Action.RETRY,
+        returned: Callable[[], str | None] = lambda: RETURN,
+        **changes: Any,
+    ) -> Recorded:
+        return self.ledger.append(self.draft(task_id, action, **changes), self.key, self.trust, returned)
+
+    def chain(self) -> Chain:
+        """As somebody else sees it, who has read nothing yet."""
+        return Ledger(self.state, self.workspace_id).read(self.trust)
+
+    def files(self) -> list[Path]:
+        return sorted(path for path in self.ledger.directory.iterdir() if path.suffix == ".json")
+
+
+def record(**changes: Any) -> Record:
+    """A valid record, with some fields changed; the id follows from what it is about unless it is given."""
+    values: dict[str, Any] = {
+        "version": VERSION,
+        "workspace_id": "shop-0123456789abcdef",
+        "seq": 2,
+        "prev_sha256": "0" * 64,
+        "task_id": "a.b",
+        "attempt": 1,
+        "handoff_sha256": HANDOFF,
+        "return_sha256": RETURN,
+        "action": Action.RETRY,
+        "params": Params(),
+        "note": "once more",
+        "operator": "ada",
+        "created_at": "2030-01-01T12:00:00Z",
+        "expires_at": None,
+    } | changes
+    if "decision_id" not in values:
+        about = (values[name] for name in ("workspace_id", "task_id", "attempt", "handoff_sha256", "return_sha256"))
+        values["decision_id"] = Subject(*about).decision_id
+    return Record(**values)

@@ -1,0 +1,229 @@
+"""What a decision hands on: valid by its contract, and changed only where it must be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.contracts.handoff import HandoffPacket
+from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.shapes import Contract, Severity
+from agentwatch.decisions.amend import (
+    AmendError,
+    amended,
+    final_report,
+    fitter_packet,
+    handoff_problems,
+    report_problems,
+)
+from agentwatch.delegation.task import Task
+from tests.unit.contracts.documents import PACKET, TODOS, text_of
+from tests.unit.decisions.test_policy import Told, failed, returned
+from tests.unit.history.recorded import packet
+
+ID = "0123456789abcdef0123456789abcdef"
+NAME = "x.handoff.json"
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+FENCED = f"# Plan the bed\n\n```json\n{text_of(PACKET)}```\n\n{TODOS}"
+
+
+def amend(text: str, name: str = NAME, **changes: Any) -> str:
+    values = {"attempt": 2, "decision_id": ID, "note": "Use the new map.", "retry_hint": "Pass the map as text."}
+    return amended(text, name, **(values | changes))
+
+
+def model(text: str, name: str = NAME) -> HandoffPacket:
+    found = open_document(text, name)
+    assert isinstance(found, HandoffPacket)
+    return found
+
+
+def problems(text: str, name: str = NAME, **changes: Any) -> list[str]:
+    values = {"task_id": PACKET["task_id"], "attempt": 2, "decision_id": ID}
+    return handoff_problems(text, name, **(values | changes))
+
+
+@pytest.mark.parametrize("name", [NAME, "x.handoff.md"])
+def test_an_amended_handoff_is_valid_and_says_what_is_new(name: str) -> None:
+    text = text_of(PACKET) if name == NAME else FENCED
+    after = amend(text, name)
+    assert problems(after, name) == []
+    packet = model(after, name)
+    assert (packet.attempt, packet.decision_id, packet.mode, packet.session_id) == (2, ID, "planner", None)
+    assert packet.notes == [
+        "The tap is broken.",
+        "Operator: Use the new map.",
+        "Hint of attempt 1: Pass the map as text.",
+    ]
+    new = {"attempt": 2, "decision_id": ID, "session_id": None, "notes": packet.notes, "todos": packet.todos}
+    assert packet == model(text, name).model_copy(update=new)
+    assert [todo.text for todo in packet.todos or ()] == [todo.text for todo in model(text, name).todos or ()]
+
+
+def test_every_other_byte_stays() -> None:
+    text = FENCED.replace("\n", "\r\n").replace('"risk":', '"risk"\t:  ')
+    after = amend(text, "x.handoff.md")
+    assert model(after, "x.handoff.md").decision_id == ID
+    lines = after.split("\r\n")
+    gone = [line for line in text.split("\r\n") if line not in lines]
+    new = [line for line in lines if line not in text.split("\r\n")]
+    assert [line.strip() for line in gone] == [
+        '"The tap is broken."',
+        '"attempt": 1,',
+        '"session_id": "sess_1700000000_aa11"',
+    ]
+    assert [line.strip() for line in new] == [
+        '"The tap is broken.",',
+        '"Operator: Use the new map.",',
+        '"Hint of attempt 1: Pass the map as text."',
+        '"attempt": 2,',
+        f'"decision_id": "{ID}"',
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notes": []},
+        {"notes": None},
+        {"notes": "no list"},
+        {"notes": ["one", "two"]},
+        {},
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 2, "\t"])
+def test_notes_of_any_shape_get_the_new_ones(change: dict[str, Any], indent: Any) -> None:
+    before = {key: value for key, value in PACKET.items() if key not in ("notes", "attempt")} | change
+    after = amend(json.dumps(before, indent=indent))
+    assert problems(after) == []
+    old = [note for note in change.get("notes") or [] if isinstance(change["notes"], list)]
+    assert json.loads(after)["notes"] == [
+        *old,
+        "Operator: Use the new map.",
+        "Hint of attempt 1: Pass the map as text.",
+    ]
+
+
+def test_without_anything_to_say_the_notes_stay() -> None:
+    after = json.loads(amend(text_of(PACKET), note=" ", retry_hint=None))
+    assert after["notes"] == PACKET["notes"]
+    assert json.loads(amend(text_of(PACKET), note="", retry_hint=" "))["notes"] == PACKET["notes"]
+
+
+def test_a_session_goes_wherever_it_stands() -> None:
+    first = {"session_id": "s"} | {key: value for key, value in PACKET.items() if key != "session_id"}
+    assert "session_id" not in json.loads(amend(text_of(first)))
+    without = {key: value for key, value in PACKET.items() if key != "session_id"}
+    assert "session_id" not in json.loads(amend(text_of(without)))
+
+
+def test_an_escalated_handoff_has_its_new_mode() -> None:
+    assert model(amend(text_of(PACKET), mode="architect")).mode == "architect"
+    without = {key: value for key, value in PACKET.items() if key != "mode"}
+    assert model(amend(text_of(without), mode="architect")).mode == "architect"
+
+
+def test_an_amended_handoff_can_be_amended_again() -> None:
+    again = amend(amend(text_of(PACKET)), attempt=3, decision_id="f" * 32, note="Once more.", retry_hint=None)
+    assert problems(again, attempt=3, decision_id="f" * 32) == []
+    assert json.loads(again)["notes"][-1] == "Operator: Once more."
+
+
+@given(TEXTS, TEXTS)
+def test_any_note_and_any_hint_leave_it_valid(note: str, hint: str) -> None:
+    for text, name in ((text_of(PACKET), NAME), (FENCED, "x.handoff.md"), (json.dumps(PACKET), NAME)):
+        assert problems(amend(text, name, note=note, retry_hint=hint), name) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no packet", "{", "[]", '{"task_id": "a", "objective":', text_of(PACKET)[:-20], "{" * 2_000, '{"a": 1}'],
+)
+def test_without_a_sound_packet_it_is_said(text: str) -> None:
+    with pytest.raises(AmendError, match="write a new one"):
+        amend(text)
+
+
+def test_an_edited_handoff_is_checked() -> None:
+    good = amend(text_of(PACKET))
+    assert problems("# Nothing", "x.md") == ["it is no handoff packet any more"]
+    assert len(problems(good[:-30])) == 1
+    assert problems(good, attempt=3) == ["attempt must be 3"]
+    assert problems(good, task_id="other\x1b") == ["task_id must be other␛"]
+    assert problems(good, decision_id="f" * 32) == [f"decision_id must be {'f' * 32}"]
+    broken = problems(good.replace('"objective"', '"aim"'))
+    assert len(broken) == 1
+    assert "objective" in broken[0]
+    assert any(one.startswith("line ") for one in problems(good.replace('"required": true', '"required": "yes"')))
+
+
+def station() -> Task:
+    return failed(2, code="E_LINE_FAULT")
+
+
+def test_the_fitter_gets_a_valid_packet_that_names_what_it_restores() -> None:
+    task = station()
+    text = fitter_packet(task, decision_id=ID, note="The press jams.")
+    reading = read_document(text, NAME)
+    assert reading is not None
+    assert reading.findings == ()
+    packet = model(text)
+    assert (packet.restores, packet.mode, packet.attempt, packet.decision_id) == ("x", "fitter", 1, ID)
+    assert [one.path for one in packet.evidence or []] == ["x2.handoff.json", "x2.return.md"]
+    assert packet.notes == ["Operator: The press jams."]
+    assert handoff_problems(text, NAME, task_id="x.fitter-2", attempt=1, decision_id=ID) == []
+
+
+def test_a_fitter_who_succeeds_earns_the_station_one_retry() -> None:
+    told = Told()
+    for number in (1, 2):
+        task = told.attempt(number, returned(code="E_LINE_FAULT"))
+    assert task.retry.remaining == 0
+    told.tell(told.seen.seen("f/fit.handoff.json", fitter_packet(task, decision_id=ID)))
+    told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
+    assert told.tree.tasks["x"].retry.remaining == 1
+
+
+def test_a_fitter_for_a_task_without_files_gets_a_valid_packet_as_well() -> None:
+    reading = read_document(fitter_packet(Task("x", "x"), decision_id=ID), NAME)
+    assert reading is not None
+    assert not reading.has_error
+
+
+def test_the_final_report_is_a_valid_return() -> None:
+    text = final_report(station(), note="The budget is spent.\nStop.", operator="ada")
+    assert report_problems(text) == []
+    reading = read_document(text, "final.return.md")
+    assert reading is not None
+    assert reading.contract is Contract.RETURN_FORMAT
+    assert reading.findings == ()
+    assert "Aborted by the operator after 2 attempts (E_LINE_FAULT)" in text
+    assert "- The budget is spent.\n- Stop.\n" in text
+    assert "- x2.return.md (sha256 " in text
+    assert report_problems(final_report(Task("x", "x"))) == []
+
+
+@given(TEXTS, TEXTS, TEXTS, TEXTS)
+def test_no_text_breaks_the_final_report(task_id: str, note: str, operator: str, code: str) -> None:
+    told = Told()
+    task = told.attempt(1, returned())
+    task.task_id = task_id or "x"
+    result = task.result
+    assert result is not None
+    object.__setattr__(result, "error_code", code)
+    text = final_report(task, note=note, operator=operator)
+    reading = read_document(text, "final.return.md")
+    assert reading is not None
+    assert [finding for finding in reading.findings if finding.severity is Severity.ERROR] == []
+    assert report_problems(text) == []
+
+
+def test_an_edited_report_is_checked() -> None:
+    text = final_report(station())
+    assert report_problems("") == report_problems(packet("x")) != []
+    assert report_problems(text.replace("state: ERROR", "state: SUCCESS"))[-1] == "state must be ERROR"
+    assert report_problems(text.replace("## Evidence", "## Proof")) != []

@@ -1,0 +1,473 @@
+"""The ledger: once, in order, on disk, and in words where it cannot be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from agentwatch.decisions.chain import Chain, ProblemKind
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.errors import (
+    AlreadyDecidedError,
+    DecisionError,
+    LedgerError,
+    NotRecordedError,
+    RecordError,
+    ReturnChangedError,
+    UncertainError,
+)
+from agentwatch.decisions.ledger import Ledger
+from agentwatch.decisions.record import Action, Mitigation, Params
+from agentwatch.decisions.trust import Trust
+from agentwatch.disk import Directory, Disk
+from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
+    return Operator(tmp_path)
+
+
+def tasks(chain: Chain) -> list[str]:
+    return [entry.record.task_id for entry in chain.entries]
+
+
+def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
+    for task in ("a", "b", "c"):
+        assert operator.decide(task).fresh
+    chain = operator.chain()
+    assert chain.problems == ()
+    assert chain.broken is None
+    assert [entry.record.seq for entry in chain.entries] == [1, 2, 3]
+    assert [entry.record.prev_sha256 for entry in chain.entries] == [None, *(one.sha256 for one in chain.entries[:2])]
+    assert [path.name for path in operator.files()] == [entry.name for entry in chain.entries]
+    assert chain.entries[0].name == f"000001-{operator.subject('a').decision_id}.json"
+    assert operator.ledger.directory.stat().st_mode & 0o777 == 0o700
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in operator.files())
+    assert all(entry.keyid == operator.key.public.keyid for entry in chain.entries)
+    assert chain.find(chain.entries[1].record.decision_id) == chain.entries[1]
+    assert chain.find("0" * 32) is None
+
+
+def test_the_decisions_of_a_task_are_found(operator: Operator) -> None:
+    operator.decide("a")
+    operator.decide("a", attempt=2)
+    operator.decide("b")
+    chain = operator.chain()
+    assert [entry.record.attempt for entry in chain.of_task("a")] == [1, 2]
+    assert [entry.record.attempt for entry in chain.of_task("a", 2)] == [2]
+    assert chain.of_task("c") == []
+
+
+def test_before_the_first_decision_there_is_nothing_not_even_a_directory(operator: Operator) -> None:
+    assert operator.ledger.read(operator.trust) == Chain()
+    assert not operator.state.exists()
+
+
+def test_a_second_press_is_the_same_decision(operator: Operator) -> None:
+    first = operator.decide("a")
+    second = operator.decide("a", created_at=NOON + timedelta(seconds=5), operator="grace")
+    assert not second.fresh
+    assert second.entry == first.entry
+    assert len(operator.files()) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"action": Action.ABORT}, {"note": "otherwise"}, {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)}],
+)
+def test_a_second_opinion_is_told_what_holds(operator: Operator, changes: dict[str, Any]) -> None:
+    first = operator.decide("a")
+    with pytest.raises(AlreadyDecidedError, match="already decided: ada said retry at 2030") as caught:
+        operator.decide("a", **changes)
+    assert caught.value.existing == first.entry.record
+    assert len(operator.files()) == 1
+
+
+def test_an_expired_decision_can_be_taken_anew(operator: Operator) -> None:
+    operator.decide("a", expires_at=NOON + timedelta(hours=1))
+    later = NOON + timedelta(hours=1)
+    with pytest.raises(AlreadyDecidedError):
+        operator.decide("a", Action.ABORT, created_at=later - timedelta(seconds=1))
+    assert operator.decide("a", Action.ABORT, created_at=later).fresh
+    chain = operator.chain()
+    assert chain.problems == ()
+    assert [entry.record.action for entry in chain.entries] == [Action.RETRY, Action.ABORT]
+    assert [entry.record.action for entry in chain.of_task("a")] == [Action.ABORT]
+
+
+@pytest.mark.parametrize("now", [None, "0" * 64])
+def test_a_return_that_changed_is_not_decided_about(operator: Operator, now: str | None) -> None:
+    with pytest.raises(ReturnChangedError, match="look at it again"):
+        operator.decide("a", returned=lambda: now)
+    assert operator.files() == []
+
+
+def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -> None:
+    seen: list[bool] = []
+
+    def returned() -> str | None:
+        other = threading.Thread(target=lambda: Operator(operator.root).decide("b"))
+        other.start()
+        other.join(0.05)
+        seen.append(other.is_alive())
+        waiting.append(other)
+        return RETURN
+
+    waiting: list[threading.Thread] = []
+    operator.decide("a", returned=returned)
+    waiting[0].join()
+    assert seen == [True]
+    assert tasks(operator.chain()) == ["a", "b"]
+
+
+def test_a_return_that_cannot_be_hashed_leaves_nothing_behind(operator: Operator) -> None:
+    def fail() -> str | None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(NotRecordedError, match=r"Input/output error; check the disk, then decide again"):
+        operator.decide("a", returned=fail)
+    assert operator.files() == []
+
+
+def test_a_decision_that_cannot_be_written_down_is_refused(operator: Operator) -> None:
+    with pytest.raises(RecordError):
+        operator.decide("a", Action.ESCALATE)
+    assert operator.files() == []
+
+
+def test_only_files_that_changed_are_read_again(operator: Operator) -> None:
+    class Counting(Quick):
+        reads = 0
+
+        def read(self, descriptor: int, length: int) -> bytes:  # type: ignore[override]
+            Counting.reads += 1
+            return os.read(descriptor, length)
+
+    for number in range(5):
+        operator.decide(f"a{number}")
+    ledger, trust = Ledger(operator.state, operator.workspace_id, Counting()), operator.trust
+    first = ledger.read(trust)
+    once = Counting.reads
+    assert ledger.read(trust) is first
+    assert Counting.reads == once
+    operator.decide("more")
+    assert tasks(ledger.read(trust))[-1] == "more"
+    assert Counting.reads == once + 2
+    # Other keys, another truth.
+    assert len(ledger.read(Trust()).problems) == 6
+    assert ledger.read(trust).problems == ()
+
+
+def test_a_directory_that_is_removed_while_running_is_made_again(operator: Operator) -> None:
+    operator.decide("a")
+    shutil.rmtree(operator.state)
+    assert operator.ledger.read(operator.trust) == Chain()
+    operator.decide("b")
+    assert tasks(operator.chain()) == ["b"]
+
+
+def test_strange_files_are_told_and_left_alone(operator: Operator) -> None:
+    operator.decide("a")
+    stray = operator.ledger.directory / "notes\x1b[31m.txt"
+    stray.write_text("x")
+    (operator.ledger.directory / "1-x.json").write_text("x")
+    chain = operator.chain()
+    assert [problem.kind for problem in chain.problems] == [ProblemKind.STRAY] * 2
+    assert "\x1b" not in chain.problems[1].message
+    assert chain.broken is None
+    operator.decide("b")
+    assert tasks(operator.chain()) == ["a", "b"]
+    assert stray.exists()
+
+
+def test_a_forgery_beside_a_good_record_does_not_break_the_chain(operator: Operator) -> None:
+    operator.decide("a")
+    operator.decide("b")
+    (operator.ledger.directory / f"000001-{'0' * 32}.json").write_text("forged")
+    chain = operator.chain()
+    assert tasks(chain) == ["a", "b"]
+    assert [problem.kind for problem in chain.problems] == [ProblemKind.DAMAGED]
+    assert operator.decide("c").fresh
+
+
+def test_what_is_no_file_is_told_and_breaks_the_chain_where_the_next_one_belongs(operator: Operator) -> None:
+    operator.decide("a")
+    (operator.ledger.directory / f"000002-{'0' * 32}.json").mkdir()
+    (problem,) = operator.chain().problems
+    assert problem.kind is ProblemKind.DAMAGED
+    assert "not a regular file" in problem.message
+    with pytest.raises(LedgerError, match="ledger is broken"):
+        operator.decide("b")
+
+
+def test_what_killed_writers_left_is_removed(operator: Operator) -> None:
+    operator.decide("a")
+    (operator.ledger.directory / ".writing-0123").write_text("half")
+    operator.decide("b")
+    assert not (operator.ledger.directory / ".writing-0123").exists()
+
+
+def break_it(operator: Operator) -> list[Path]:
+    for task in ("a", "b", "c", "d"):
+        operator.decide(task)
+    files = operator.files()
+    files[1].write_bytes(files[1].read_bytes()[:-10])
+    return files
+
+
+def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator: Operator) -> None:
+    files = break_it(operator)
+    chain = operator.chain()
+    assert tasks(chain) == ["a"]
+    kinds = {problem.name: problem.kind for problem in chain.problems}
+    assert kinds[files[1].name] is ProblemKind.DAMAGED
+    assert kinds[files[2].name] is kinds[files[3].name] is ProblemKind.BEHIND
+    assert ProblemKind.MISSING in kinds.values()
+    with pytest.raises(LedgerError, match=r"ledger is broken.*agentwatch verify.*backup or set the broken part aside"):
+        operator.decide("e")
+    # What was decided before the break holds, and is still known.
+    assert not operator.decide("a").fresh
+    (operator.ledger.directory / "aside").mkdir(mode=0o700)
+    (operator.ledger.directory / "aside" / f"{files[1].name}.1").write_text("of an earlier repair")
+    assert operator.ledger.set_aside(operator.trust) == [path.name for path in files[1:]]
+    assert operator.chain() == Chain(chain.entries)
+    assert operator.decide("e").entry.record.seq == 2
+    assert sorted(path.name for path in (operator.ledger.directory / "aside").iterdir()) == sorted(
+        [f"{files[1].name}.1", f"{files[1].name}.2", f"{files[2].name}.1", f"{files[3].name}.1"]
+    )
+
+
+def test_a_file_that_is_put_back_mends_the_chain(operator: Operator) -> None:
+    for task in ("a", "b", "c"):
+        operator.decide(task)
+    second = operator.files()[1]
+    kept = second.read_bytes()
+    second.unlink()
+    (missing, behind) = operator.chain().problems
+    assert "decision 2 is missing, 3 is there" in missing.message
+    assert "behind a break" in behind.message
+    second.write_bytes(kept)
+    assert operator.chain().problems == ()
+
+
+def test_setting_aside_what_is_whole_moves_nothing(operator: Operator) -> None:
+    operator.decide("a")
+    assert operator.ledger.set_aside(operator.trust) == []
+    assert tasks(operator.chain()) == ["a"]
+
+
+def test_a_key_that_nobody_trusts_writes_nothing(operator: Operator) -> None:
+    stranger = SigningKey(Ed25519PrivateKey.generate())
+    with pytest.raises(LedgerError, match="agentwatch keys"):
+        operator.ledger.append(operator.draft(), stranger, operator.trust, lambda: RETURN)
+    assert operator.files() == []
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
+def test_a_ledger_that_is_open_to_others_is_refused_with_what_to_do(operator: Operator, mode: int) -> None:
+    operator.decide("a")
+    operator.ledger.directory.chmod(mode)
+    with pytest.raises(LedgerError, match=f"mode {mode:o}.*chmod 700"):
+        operator.decide("b")
+    assert tasks(operator.chain()) == ["a"]
+
+
+def test_a_lock_that_is_never_given_back_is_told(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator.decide("a")
+    monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.01)
+    with Directory.open(operator.ledger.directory) as directory, directory.locked():
+        with pytest.raises(NotRecordedError, match=r"not recorded: another process keeps .* locked"):
+            operator.decide("b")
+        # Reading waits for nobody.
+        assert tasks(operator.chain()) == ["a"]
+    assert operator.decide("b").fresh
+
+
+def failing(**calls: int) -> Disk:
+    """A disk on which some calls always fail, each with an error number."""
+    disk = Quick()
+    for name, number in calls.items():
+
+        def fail(*_arguments: object, number: int = number, **_named: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        setattr(disk, name, fail)
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("calls", "error", "words"),
+    [
+        ({"write": errno.ENOSPC}, NotRecordedError, "No space left on device; free space, then decide again"),
+        ({"write": errno.EDQUOT}, NotRecordedError, "free space, then decide again"),
+        ({"mkdir": errno.EROFS}, NotRecordedError, "Read-only file system; make it writable for you, then decide"),
+        ({"mkdir": errno.EACCES}, NotRecordedError, "Permission denied; make it writable for you, then decide again"),
+        ({"fsync": errno.EIO}, NotRecordedError, "Input/output error; check the disk, then decide again"),
+        ({"flock": errno.ENOLCK}, NotRecordedError, "check the disk, then decide again"),
+        ({"link": errno.EIO}, NotRecordedError, "check the disk, then decide again"),
+        ({"write": errno.EIO, "stat": errno.EIO}, NotRecordedError, "check the disk"),
+    ],
+)
+def test_what_fails_is_told_with_what_to_do(
+    tmp_path: Path, calls: dict[str, int], error: type[DecisionError], words: str
+) -> None:
+    operator = Operator(tmp_path, failing(**calls))
+    with pytest.raises(error, match=words) as caught:
+        operator.decide("a")
+    assert str(caught.value).startswith("not recorded: ")
+    assert operator.chain() == Chain()
+    assert Operator(tmp_path).decide("a").fresh
+
+
+def at(call: str, number: int, then: Callable[[Disk], None]) -> Disk:
+    """A disk on which a call is done and then reported as failed; `then` changes the disk behind it."""
+    disk = Quick()
+    original = getattr(QUICK, call)
+
+    def do(*arguments: Any, **named: Any) -> None:
+        original(*arguments, **named)
+        then(disk)
+        raise OSError(number, os.strerror(number))
+
+    setattr(disk, call, do)
+    return disk
+
+
+def test_an_error_behind_the_fact_is_no_failure_but_a_doubt(tmp_path: Path) -> None:
+    """As on a network file system whose answer was lost: the ledger is read again before anything is said."""
+    operator = Operator(tmp_path, at("link", errno.EIO, lambda _: None))
+    recorded = operator.decide("a")
+    assert recorded.fresh
+    assert "recorded, but the disk reported an error behind it (Input/output error)" in (recorded.doubt or "")
+    assert tasks(operator.chain()) == ["a"]
+
+
+def test_what_nobody_can_tell_is_said_to_be_so(tmp_path: Path) -> None:
+    def blind(disk: Disk) -> None:
+        disk.stat = failing(stat=errno.EIO).stat  # type: ignore[method-assign]
+
+    operator = Operator(tmp_path, at("link", errno.EIO, blind))
+    with pytest.raises(UncertainError, match=r"nobody can tell .* decide the same again: it counts once"):
+        operator.decide("a")
+    again = Operator(tmp_path).decide("a")
+    assert not again.fresh
+    assert len(operator.files()) == 1
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_system_without_links_serves_as_well(tmp_path: Path, number: int) -> None:
+    operator = Operator(tmp_path, failing(link=number))
+    assert operator.decide("a").doubt is None
+    assert operator.decide("b").fresh
+    assert not operator.decide("a").fresh
+    assert tasks(operator.chain()) == ["a", "b"]
+    assert sorted(path.name for path in operator.ledger.directory.iterdir()) == [
+        ".lock",
+        *(path.name for path in operator.files()),
+    ]
+
+
+def test_a_directory_that_cannot_be_synced_and_says_so_is_no_error(tmp_path: Path) -> None:
+    class NoDirectories(Quick):
+        def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "Invalid argument")
+
+    assert Operator(tmp_path, NoDirectories()).decide("a").doubt is None
+
+
+def test_a_file_that_cannot_be_read_stops_writing_and_no_more(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    operator.decide("a")
+    last = operator.files()[-1]
+
+    class Unreadable(Quick):
+        broken = True
+
+        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+            if path == last.name and self.broken:
+                raise OSError(errno.EIO, "Input/output error")
+            return os.open(path, flags, mode, dir_fd=dir_fd)
+
+    disk = Unreadable()
+    blind = Operator(tmp_path, disk)
+    (problem,) = blind.ledger.read(blind.trust).problems
+    assert problem.kind is ProblemKind.UNREADABLE
+    with pytest.raises(LedgerError, match="cannot be read"):
+        blind.decide("b")
+    # It is looked at again although nothing about the file has changed.
+    disk.broken = False
+    assert blind.ledger.read(blind.trust).problems == ()
+
+
+def test_a_file_that_goes_while_it_is_read_is_not_there(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    operator.decide("a")
+    operator.decide("b")
+    last = operator.files()[-1]
+
+    class Going(Quick):
+        goes = False
+
+        def stat(self, path: Any, **named: Any) -> os.stat_result:  # type: ignore[override]
+            if self.goes and path == last.name and last.exists():
+                last.unlink()
+            return QUICK.stat(path, **named)
+
+    disk = Going()
+    ledger = Ledger(operator.state, operator.workspace_id, disk)
+    assert tasks(ledger.read(operator.trust)) == ["a", "b"]
+    disk.goes = True
+    # Deciding looks at every file, also at those that are known.
+    recorded = ledger.append(operator.draft("c"), operator.key, operator.trust, lambda: RETURN)
+    assert recorded.entry.record.seq == 2
+    assert tasks(ledger.read(operator.trust)) == tasks(operator.chain()) == ["a", "c"]
+
+
+def test_a_file_that_goes_while_it_is_opened_is_not_there_either(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    operator.decide("a")
+    (first,) = operator.files()
+
+    class Going(Quick):
+        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+            if path == first.name:
+                first.unlink()
+            return os.open(path, flags, mode, dir_fd=dir_fd)
+
+    assert Ledger(operator.state, operator.workspace_id, Going()).read(operator.trust) == Chain()
+
+
+def test_a_ledger_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    entry = operator.decide("a").entry
+    assert operator.ledger.bytes_of(entry) == operator.files()[0].read_bytes()
+    blind = Ledger(operator.state, operator.workspace_id, failing(listdir=errno.EACCES))
+    for ask in (blind.read, blind.set_aside):
+        with pytest.raises(LedgerError, match="Permission denied"):
+            ask(operator.trust)
+    operator.files()[0].unlink()
+    with pytest.raises(LedgerError, match="cannot be read"):
+        operator.ledger.bytes_of(entry)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_state_directory_without_permission_is_told(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    (tmp_path / "state").mkdir(mode=0o500)
+    try:
+        with pytest.raises(NotRecordedError, match="make it writable for you"):
+            operator.decide("a")
+    finally:
+        (tmp_path / "state").chmod(0o700)

@@ -1,0 +1,289 @@
+"""Which decisions error-propagation allows, and why not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentwatch.decisions.policy import failed_alike, is_line_fault, mode_of, options, refusal, suggested
+from agentwatch.decisions.record import Action, Answer, Mitigation, Params
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.observation import Checked, Observation, Tick
+from agentwatch.delegation.retry import mitigated
+from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.tree import DelegationTree
+from tests.unit.decisions.made import record
+from tests.unit.history.recorded import Workspace, meta, packet
+
+RETRY, ESCALATE, ABORT, RESPOND, ACCEPT = Action
+MITIGATION = Mitigation.CHANGED_INPUTS
+
+
+def returned(state: str = "ERROR", code: str = "E_X", recommended: str = "yes", hint: str = "Again.") -> str:
+    error = f"error_code: {code}\nretry_recommended: {recommended}\nretry_hint: {hint}\n" if state == "ERROR" else ""
+    limits = "limitations:\n- half\n" if state == "PARTIAL" else ""
+    return (
+        f"## Status\nstate: {state}\nsummary: It is so.\n{error}\n"
+        "## Deliverables\n- (none)\n\n## Evidence\n- (none)\n\n"
+        "## Runtime Attestation\nruntime_model_reported: m\nruntime_mode_reported: coder\nfiles_created:\n- (none)\n"
+        f"files_modified:\n- (none)\n{limits}"
+    )
+
+
+class Told:
+    """A tree that is told of one task `x`, attempt by attempt."""
+
+    def __init__(self) -> None:
+        self.seen, self.tree = Workspace(), DelegationTree()
+
+    def tell(self, *observations: Observation) -> Task:
+        for observation in observations:
+            self.tree.apply(observation)
+        return self.tree.tasks["x"]
+
+    def attempt(self, number: int, text: str | None = None) -> Task:
+        task = self.tell(self.seen.seen(f"x{number}.handoff.json", packet("x", attempt=number)))
+        if text is not None:
+            text = text.replace("\n", f"\ntask_id: x\nattempt: {number}\n", 1)
+            task = self.tell(self.seen.seen(f"x{number}.return.md", text))
+        return task
+
+    def restore(self) -> Task:
+        fitter = json.loads(packet("fit")) | {"restores": "x"}
+        self.tell(self.seen.seen("f/fit.handoff.json", json.dumps(fitter)))
+        return self.tell(self.seen.seen("f/fit.return.md", returned("SUCCESS")))
+
+
+def failed(times: int = 1, **said: str) -> Task:
+    told = Told()
+    for number in range(1, times + 1):
+        task = told.attempt(number, returned(**said))
+    return task
+
+
+def blocked() -> Task:
+    text = json.dumps(json.loads(meta("blocked", agent="x")) | {"blockers": ["Which colour?"]})
+    told = Told()
+    told.tree.apply(told.seen.seen(".return-meta.json", text))
+    return told.tree.tasks["x"]
+
+
+def contradicted() -> Task:
+    told = Told()
+    task = told.attempt(1, returned("SUCCESS"))
+    version = task.attempts[0].returned
+    assert version is not None
+    claim = Claim("created", "a.py", Verdict.CONTRADICTED, "not there")
+    return told.tell(Checked(99, 99.0, version.path, version.digest, (claim,)))
+
+
+def stale() -> Task:
+    told = Told()
+    told.attempt(1)
+    todos = "- [x] one\n- [ ] two\n"
+    told.tell(told.seen.seen("x1.todos.md", todos))
+    return told.tell(Tick(99, 1e9))
+
+
+def allowed(task: Task, **given: Any) -> set[Action]:
+    return {action for action, option in options(task, **given).items() if option.allowed}
+
+
+CASES: dict[str, tuple[Task, set[Action]]] = {
+    "handed off": (Told().attempt(1), {ABORT}),
+    "failed": (failed(), {RETRY, ESCALATE, ABORT, RESPOND}),
+    "failed twice": (failed(2), {ESCALATE, ABORT, RESPOND}),
+    "partial": (Told().attempt(1, returned("PARTIAL")), {RETRY, ESCALATE, ACCEPT}),
+    "completed": (Told().attempt(1, returned("SUCCESS")), set()),
+    "invalid": (Told().attempt(1, "## Status\nstate: SUCCESS\n"), {RETRY, ESCALATE, ABORT, RESPOND, ACCEPT}),
+    "blocked": (blocked(), {RETRY, ESCALATE, ABORT, RESPOND}),
+    "contradicted": (contradicted(), {RETRY, ESCALATE, ABORT, RESPOND, ACCEPT}),
+    "stale": (stale(), {RETRY, ESCALATE, ABORT}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_allowed_and_every_refusal_has_a_reason(name: str) -> None:
+    task, expected = CASES[name]
+    assert allowed(task) == expected
+    for option in options(task).values():
+        assert option.allowed or option.why_not
+        assert option.allowed or option.warnings == ()
+
+
+def test_the_cases_are_what_they_say() -> None:
+    assert CASES["stale"][0].stale
+    assert CASES["contradicted"][0].contradicted
+    assert {name: task.own_state for name, (task, _) in CASES.items() if name == task.own_state} == {
+        "failed": State.FAILED,
+        "partial": State.PARTIAL,
+        "completed": State.COMPLETED,
+        "invalid": State.INVALID,
+        "blocked": State.BLOCKED,
+    }
+
+
+def test_one_retry_and_with_a_mitigation_a_second() -> None:
+    assert RETRY in allowed(failed(1))
+    twice = failed(2)
+    assert "a material mitigation earns one more" in (options(twice)[RETRY].why_not or "")
+    assert RETRY in allowed(twice, mitigation=MITIGATION)
+    assert mitigated(twice).remaining == 1
+    thrice = failed(3)
+    assert options(thrice, mitigation=MITIGATION)[RETRY].why_not == (
+        "no retry left (2 allowed): escalate to another mode, or abort"
+    )
+    assert options(thrice)[RETRY].why_not == "no retry left (1 allowed): escalate to another mode, or abort"
+
+
+def test_a_mitigation_takes_nothing_from_whom_the_settings_give_more() -> None:
+    told = Told()
+    told.tree = DelegationTree(max_retries=4)
+    task = told.attempt(1, returned())
+    assert mitigated(task).max_retries == 4
+
+
+def test_after_a_restoration_exactly_one_more_retry() -> None:
+    told = Told()
+    told.attempt(1, returned(code="E_LINE_FAULT"))
+    task = told.attempt(2, returned(code="E_LINE_FAULT"))
+    assert is_line_fault(task)
+    assert suggested(task) is ESCALATE
+    assert RETRY not in allowed(task)
+    assert "fitter" in options(failed(code="line-fault"))[RETRY].warnings[0]
+    task = told.restore()
+    assert task.retry.restored == 1
+    assert RETRY in allowed(task)
+    task = told.attempt(3, returned(code="E_LINE_FAULT"))
+    assert RETRY not in allowed(task)
+
+
+def test_the_advice_of_the_child_warns_and_does_not_forbid() -> None:
+    advised = failed(recommended="no")
+    assert RETRY in allowed(advised)
+    assert options(advised)[RETRY].warnings == ("the child advises against a retry",)
+    assert suggested(advised) is ESCALATE
+    assert options(advised)[ESCALATE].warnings == ()
+
+
+def test_the_same_failure_twice_suggests_escalation() -> None:
+    same = failed(2)
+    assert failed_alike(same)
+    assert suggested(same) is ESCALATE
+    warnings = options(same, mitigation=MITIGATION)[RETRY].warnings
+    assert warnings == ("the last two attempts failed in the same way (E_X): escalating is more likely to help",)
+    told = Told()
+    told.attempt(1, returned(code="E_ONE"))
+    assert not failed_alike(told.attempt(2, returned(code="E_TWO")))
+    assert not failed_alike(failed(1))
+    told = Told()
+    told.attempt(1, returned("PARTIAL"))
+    assert not failed_alike(told.attempt(2, returned()))
+
+
+def test_without_codes_the_same_words_are_the_same_failure() -> None:
+    told = Told()
+    without = returned().replace("error_code: E_X\n", "")
+    told.attempt(1, without)
+    task = told.attempt(2, without)
+    assert failed_alike(task)
+    assert "(" not in options(task, mitigation=MITIGATION)[RETRY].warnings[0]
+    told = Told()
+    told.attempt(1, without)
+    assert not failed_alike(told.attempt(2, without.replace("It is so.", "It is otherwise.")))
+
+
+def test_escalating_while_a_retry_is_left_is_warned_about() -> None:
+    assert options(failed())[ESCALATE].warnings == ("1 of 1 retries left: error-propagation retries first",)
+    assert options(failed(2))[ESCALATE].warnings == ()
+
+
+def test_what_comes_without_a_return_or_a_handoff_is_warned_about() -> None:
+    assert options(stale())[RETRY].warnings == ("it has not returned, and may still be at work",)
+    assert options(blocked())[RETRY].warnings == ("no handoff was seen: the next attempt gets your note only",)
+
+
+def test_what_was_decided_is_not_decided_again() -> None:
+    task, decided = failed(), record(action=ABORT, operator="ada\x1b")
+    for option in options(task, decided=decided).values():
+        assert "already decided: ada␛ said abort" in (option.why_not or "")
+    assert "already decided" in (refusal(task, RETRY, Params(), "", decided) or "")
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [(State.CANCELED, "aborted"), (State.RETRYING, "not been seen yet"), (State.ESCALATED, "not been seen yet")],
+)
+def test_a_task_that_waits_for_its_next_attempt_is_left_alone(state: State, words: str) -> None:
+    task = failed()
+    task.own_state = state
+    assert all(words in (option.why_not or "") for option in options(task).values())
+
+
+def test_a_task_that_nobody_speaks_of_is_left_alone() -> None:
+    told = Told()
+    path = ["orchestrator", "x"]
+    text = json.loads(meta("partial"))
+    text["metadata"]["delegation_path"] = path
+    told.tree.apply(told.seen.seen("t/.return-meta.json", json.dumps(text)))
+    inferred = [task for task in told.tree.tasks.values() if task.inferred]
+    assert inferred
+    assert allowed(inferred[0]) == set()
+    assert suggested(inferred[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("action", "params", "note", "words"),
+    [
+        (ESCALATE, Params(), "", "say which mode"),
+        (ESCALATE, Params(mode="coder"), "", "it ran in the mode “coder” already"),
+        (RESPOND, Params(), "", "say what the answer is"),
+        (ACCEPT, Params(), " \n", "say why the return is good enough"),
+    ],
+)
+def test_what_must_come_along_is_asked_for(action: Action, params: Params, note: str, words: str) -> None:
+    task = Told().attempt(1, returned("SUCCESS").replace("summary: It is so.\n", ""))
+    assert words in (refusal(task, action, params, note) or "")
+
+
+def test_what_is_complete_is_not_refused() -> None:
+    task = Told().attempt(1, "## Status\nstate: SUCCESS\n")
+    assert refusal(task, RETRY, Params(), "") is None
+    assert refusal(task, ESCALATE, Params(mode="architect"), "") is None
+    assert refusal(task, RESPOND, Params(answers=(Answer(None, "yes"),)), "") is None
+    assert refusal(task, ACCEPT, Params(), "good enough") is None
+    assert refusal(failed(2), RETRY, Params(mitigation=MITIGATION), "") is None
+    assert refusal(failed(2), RETRY, Params(), "") is not None
+
+
+def test_what_the_contracts_point_to() -> None:
+    assert suggested(failed()) is RETRY
+    assert suggested(failed(2)) is ESCALATE
+    assert suggested(blocked()) is RESPOND
+    assert suggested(contradicted()) is RETRY
+    assert suggested(CASES["completed"][0]) is None
+    review = json.loads(meta("partial", agent="x")) | {"requires_user_review": True, "review_reason": "look"}
+    told = Told()
+    told.tree.apply(told.seen.seen(".return-meta.json", json.dumps(review)))
+    assert suggested(told.tree.tasks["x"]) is ACCEPT
+    assert ABORT in allowed(told.tree.tasks["x"])
+
+
+def test_a_lie_without_a_retry_left_is_the_operators_alone() -> None:
+    told = Told()
+    told.attempt(1, returned())
+    task = told.attempt(2, returned("SUCCESS"))
+    version = task.attempts[-1].returned
+    assert version is not None
+    claim = Claim("created", "a.py", Verdict.CONTRADICTED, "not there")
+    assert suggested(told.tell(Checked(99, 99.0, version.path, version.digest, (claim,)))) is None
+
+
+def test_the_mode_is_that_of_the_packet_else_that_of_the_return() -> None:
+    assert mode_of(failed()) == "coder"
+    told = Told()
+    with_mode = json.loads(packet("x")) | {"mode": "planner"}
+    assert mode_of(told.tell(told.seen.seen("x.handoff.json", json.dumps(with_mode)))) == "planner"
+    assert mode_of(Told().attempt(1)) is None

@@ -1,0 +1,299 @@
+"""The agents' side: verified or not yet, from the ledger or from the mirror, and never a guess."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.decisions.chain import ProblemKind
+from agentwatch.decisions.delivery import mirror_missing
+from agentwatch.decisions.errors import KeyProblemError
+from agentwatch.decisions.reader import Expired, Forged, Pending, Place, Question, Reader, Verified
+from agentwatch.decisions.record import Action
+from agentwatch.disk import Disk
+from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
+    return Operator(tmp_path)
+
+
+def decide(operator: Operator, task: str, **changes: Any) -> None:
+    operator.decide(task, **changes)
+    mirror_missing(operator.workspace, operator.chain(), operator.ledger.bytes_of, operator.trust, disk=QUICK)
+
+
+def outside(operator: Operator, disk: Disk = QUICK, **changes: Any) -> Reader:
+    """Of somebody who can see the ledger."""
+    values: dict[str, Any] = {
+        "state": operator.state,
+        "configuration": operator.configuration,
+        "environment": {},
+        "disk": disk,
+    }
+    return Reader(operator.workspace, **(values | changes))
+
+
+def inside(operator: Operator, **changes: Any) -> Reader:
+    """Of somebody in a sandbox that shows the workspace and nothing else."""
+    nowhere = operator.root / "nowhere"
+    values = {"public_key": operator.key.public.text, "state": nowhere, "configuration": nowhere}
+    return outside(operator, **(values | changes))
+
+
+def test_a_decision_is_read_from_the_ledger(operator: Operator) -> None:
+    decide(operator, "a")
+    found = outside(operator).find(Question("a", 1, RETURN), NOON)
+    assert found == Verified(operator.chain().entries[0].record, Place.LEDGER)
+
+
+def test_a_decision_is_read_from_the_mirror_where_the_ledger_is_hidden(operator: Operator) -> None:
+    decide(operator, "a")
+    record = operator.chain().entries[0].record
+    assert inside(operator).find(Question("a"), NOON) == Verified(record, Place.MIRROR)
+    environment = {"AGENTWATCH_PUBLIC_KEY": operator.key.public.text}
+    by_environment = inside(operator, public_key=None, environment=environment)
+    assert by_environment.find(Question("a"), NOON) == Verified(record, Place.MIRROR)
+
+
+def test_a_ledger_that_may_not_be_read_is_hidden(operator: Operator) -> None:
+    decide(operator, "a")
+    found = outside(operator, failing_ledger(operator)).find(Question("a"), NOON)
+    assert isinstance(found, Verified)
+    assert found.place is Place.MIRROR
+
+
+def failing_ledger(operator: Operator) -> Disk:
+    class Denied(Quick):
+        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+            if path == operator.ledger.directory:
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return os.open(path, flags, mode, dir_fd=dir_fd)
+
+    return Denied()
+
+
+def test_what_is_not_decided_is_pending_with_what_was_looked_at(operator: Operator) -> None:
+    assert outside(operator).find(Question("a")) == Pending("the operator has not decided yet (looked into the mirror)")
+    decide(operator, "a")
+    for question in (Question("b"), Question("a", 2), Question("a", 1, "0" * 64), Question("a", 1, None)):
+        found = outside(operator).find(question, NOON)
+        assert isinstance(found, Verified if question == Question("a", 1) else Pending)
+    assert outside(operator).find(Question("b")) == Pending("the operator has not decided yet (looked into the ledger)")
+
+
+def test_without_a_key_nothing_can_be_told(operator: Operator) -> None:
+    decide(operator, "a")
+    blind = inside(operator, public_key=None)
+    assert isinstance(blind.find(Question("a")), Forged)
+    for path in (operator.workspace / ".agentwatch" / "decisions").iterdir():
+        path.unlink()
+    found = blind.find(Question("a"))
+    assert isinstance(found, Pending)
+    assert "AGENTWATCH_PUBLIC_KEY" in found.detail
+
+
+def test_keys_that_are_hidden_do_not_hide_those_that_were_given(operator: Operator) -> None:
+    decide(operator, "a")
+    operator.keys.directory.chmod(0o777)
+    assert isinstance(outside(operator).find(Question("a"), NOON), Forged)
+    given = outside(operator, public_key=operator.key.public.text)
+    assert isinstance(given.find(Question("a"), NOON), Verified)
+
+
+def test_a_key_that_is_none_is_refused_at_once(operator: Operator) -> None:
+    with pytest.raises(KeyProblemError, match="looks like"):
+        outside(operator, public_key="approve")
+    with pytest.raises(KeyProblemError, match="looks like"):
+        outside(operator, environment={"AGENTWATCH_PUBLIC_KEY": "approve"})
+
+
+def test_older_decisions_are_read_with_the_keys_of_then(operator: Operator) -> None:
+    decide(operator, "a")
+    operator.key = operator.keys.rotate(now=NOON)
+    decide(operator, "b", created_at=NOON + timedelta(hours=1))
+    # Started with the new key only, and able to see the others.
+    reader = outside(operator, public_key=operator.key.public.text)
+    assert isinstance(reader.find(Question("a"), NOON), Verified)
+    assert isinstance(reader.find(Question("b"), NOON), Verified)
+
+
+def test_the_latest_attempt_that_was_decided_answers_where_none_is_named(operator: Operator) -> None:
+    decide(operator, "a", attempt=2)
+    decide(operator, "a", attempt=1, action=Action.ABORT)
+    found = outside(operator).find(Question("a"), NOON)
+    assert isinstance(found, Verified)
+    assert found.record.attempt == 2
+
+
+def test_a_decision_that_was_renewed_is_the_new_one(operator: Operator) -> None:
+    decide(operator, "a", expires_at=NOON + timedelta(hours=1))
+    later = NOON + timedelta(hours=2)
+    for reader in (outside(operator), inside(operator)):
+        assert isinstance(reader.find(Question("a"), later), Expired)
+    decide(operator, "a", action=Action.ABORT, created_at=later)
+    for reader in (outside(operator), inside(operator)):
+        found = reader.find(Question("a"), later)
+        assert isinstance(found, Verified)
+        assert found.record.action is Action.ABORT
+
+
+def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, tmp_path: Path) -> None:
+    decide(operator, "a")
+    mounted = tmp_path / "mounted"
+    operator.workspace.rename(mounted)
+    values: dict[str, Any] = {
+        "public_key": operator.key.public.text,
+        "state": tmp_path / "nowhere",
+        "configuration": tmp_path / "nowhere",
+        "environment": {},
+    }
+    assert isinstance(Reader(mounted, **values).find(Question("a"), NOON), Forged)
+    assert isinstance(Reader(mounted, own_id=operator.workspace_id, **values).find(Question("a"), NOON), Verified)
+
+
+def test_directories_are_those_of_the_environment(operator: Operator) -> None:
+    decide(operator, "a")
+    environment = {"XDG_STATE_HOME": str(operator.root / "state")}
+    reader = Reader(operator.workspace, configuration=operator.configuration, environment=environment)
+    assert reader.find(Question("a"), NOON) == Verified(operator.chain().entries[0].record, Place.LEDGER)
+
+
+def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:
+    decide(operator, "a")
+    (operator.workspace / ".agentwatch").rename(operator.root / "elsewhere")
+    (operator.workspace / ".agentwatch").symlink_to(operator.root / "elsewhere")
+    found = inside(operator).find(Question("a"))
+    assert isinstance(found, Forged)
+    assert "is a link or no directory" in found.refused[0].message
+
+
+def test_a_file_that_cannot_be_read_now_is_read_later(operator: Operator) -> None:
+    decide(operator, "a")
+
+    class Shy(Quick):
+        hides = True
+
+        def read(self, descriptor: int, length: int) -> bytes:  # type: ignore[override]
+            if self.hides:
+                raise OSError(errno.EIO, "Input/output error")
+            return os.read(descriptor, length)
+
+    disk = Shy()
+    reader = inside(operator, disk=disk)
+    found = reader.find(Question("a"), NOON)
+    assert isinstance(found, Forged)
+    assert found.refused[0].kind is ProblemKind.UNREADABLE
+    disk.hides = False
+    assert isinstance(reader.find(Question("a"), NOON), Verified)
+
+
+def test_files_of_the_mirror_are_verified_once(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide(operator, "a")
+    reader, calls = inside(operator), []
+
+    class Counting(Quick):
+        def read(self, descriptor: int, length: int) -> bytes:  # type: ignore[override]
+            calls.append(descriptor)
+            return os.read(descriptor, length)
+
+    reader = inside(operator, disk=Counting())
+    reader.find(Question("a"), NOON)
+    once = len(calls)
+    reader.find(Question("a"), NOON)
+    assert len(calls) == once
+
+
+class Clock:
+    """A clock that moves when somebody sleeps, and does something at a moment."""
+
+    def __init__(self, moments: dict[float, Any] | None = None) -> None:
+        self.now, self.slept = 0.0, 0
+        self._moments = dict(moments or {})
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert 0 < seconds <= 0.2
+        self.now += seconds
+        self.slept += 1
+        for moment in [one for one in self._moments if one <= self.now]:
+            self._moments.pop(moment)()
+
+
+@pytest.mark.parametrize("side", [outside, inside])
+def test_waiting_ends_with_the_decision(operator: Operator, side: Any) -> None:
+    decide(operator, "other")
+    clock = Clock({5.0: lambda: decide(operator, "a", expires_at=None)})
+    found = side(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
+    assert isinstance(found, Verified)
+    assert clock.now < 5.5
+
+
+def test_a_time_out_is_neither_an_approval_nor_a_refusal(operator: Operator) -> None:
+    decide(operator, "other")
+    clock = Clock()
+    found = outside(operator).wait(Question("a"), 3, clock=clock.clock, sleep=clock.sleep)
+    assert isinstance(found, Pending)
+    assert clock.now == pytest.approx(3)
+    assert isinstance(outside(operator).wait(Question("a"), 0, clock=clock.clock, sleep=clock.sleep), Pending)
+
+
+def test_a_forged_file_does_not_end_the_waiting(operator: Operator) -> None:
+    decide(operator, "other")
+    place = operator.workspace / ".agentwatch" / "decisions"
+    clock = Clock(
+        {
+            1.0: lambda: (place / f"{operator.subject('a').decision_id}.json").write_text("{}"),
+            4.0: lambda: decide(operator, "a"),
+        }
+    )
+    found = inside(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
+    assert isinstance(found, Verified)
+    clock = Clock({1.0: lambda: (place / f"{operator.subject('b').decision_id}.json").write_text("{}")})
+    assert isinstance(inside(operator).wait(Question("b"), 5, clock=clock.clock, sleep=clock.sleep), Forged)
+
+
+def test_an_expired_decision_ends_the_waiting(operator: Operator) -> None:
+    decide(operator, "a", created_at=NOON.replace(year=2020), expires_at=NOON.replace(year=2021))
+    clock = Clock()
+    found = outside(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
+    assert isinstance(found, Expired)
+    assert clock.slept == 0
+
+
+def test_a_change_without_a_sign_is_seen_as_well(operator: Operator) -> None:
+    """A file that is edited in place changes no directory."""
+    decide(operator, "a")
+    (path,) = operator.files()
+    good = path.read_bytes()
+    path.write_bytes(good.replace(b'"', b"'"))
+    clock = Clock({1.0: lambda: path.write_bytes(good)})
+    found = outside(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
+    assert isinstance(found, Verified)
+    assert clock.now < 4
+
+
+def test_waiting_in_earnest_takes_little_time_to_notice(operator: Operator) -> None:
+    decide(operator, "other")
+    timer = threading.Timer(0.05, lambda: decide(operator, "a"))
+    timer.start()
+    found = outside(operator).wait(Question("a"), 30)
+    timer.join()
+    assert isinstance(found, Verified)
+
+
+@pytest.fixture(autouse=True)
+def _the_home_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    yield
+    assert not (tmp_path / "home").exists()

@@ -1,0 +1,209 @@
+"""How far a decision has got: told once, by whom and when, and claims told apart from what was seen."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, ReceiptError, Stage
+from agentwatch.disk import Disk
+from tests.unit.decisions.made import NOON, QUICK, record
+from tests.unit.decisions.test_ledger import failing
+
+RECORD = record()
+ID = RECORD.decision_id
+NOW = "2030-01-01T12:00:00Z"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    place = tmp_path / "workspace"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def sandboxed(workspace: Path, state: Path) -> ReceiptBook:
+    """For an agent that may write into the workspace only."""
+
+    class Sandbox(type(QUICK)):  # type: ignore[misc]
+        def mkdir(self, path: object, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+            if dir_fd is None:
+                raise OSError(errno.EROFS, "Read-only file system")
+            os.mkdir(path, mode, dir_fd=dir_fd)  # type: ignore[arg-type]
+
+    return ReceiptBook(workspace, state, Sandbox())
+
+
+def test_a_recorded_decision_has_its_first_receipt(workspace: Path, state: Path) -> None:
+    receipts = ReceiptBook(workspace, state).of(RECORD)
+    assert receipts.all == (Receipt(Stage.RECORDED, "ada", "2030-01-01T12:00:00Z"),)
+    assert receipts.furthest.stage is Stage.RECORDED
+    assert not state.exists()
+
+
+def test_stages_follow_one_another(workspace: Path, state: Path) -> None:
+    book = ReceiptBook(workspace, state, QUICK)
+    book.mark(ID, Stage.ACTED, "agentwatch", now=NOON)
+    book.mark(ID, Stage.DELIVERED, "agentwatch", now=NOON)
+    book.mark(ID, Stage.READ, "orchestrator", reader="wait", now=NOON)
+    book.mark(ID, Stage.READ, "orchestrator", reader="mcp", now=NOON)
+    receipts = book.of(RECORD)
+    assert [one.stage for one in receipts.all] == [
+        Stage.RECORDED,
+        Stage.DELIVERED,
+        Stage.READ,
+        Stage.READ,
+        Stage.ACTED,
+    ]
+    assert receipts.furthest == Receipt(Stage.ACTED, "agentwatch", NOW)
+    assert book.of(RECORD) == receipts
+    assert sorted(path.name for path in (state / "receipts").iterdir()) == [
+        f"{ID}.acted.json",
+        f"{ID}.delivered.json",
+        f"{ID}.read.mcp.json",
+        f"{ID}.read.wait.json",
+    ]
+    assert list(workspace.iterdir()) == []
+
+
+def test_the_first_to_tell_is_believed(workspace: Path, state: Path) -> None:
+    book = ReceiptBook(workspace, state, QUICK)
+    assert book.mark(ID, Stage.READ, "one", reader="wait", now=NOON) == Receipt(Stage.READ, "one", NOW)
+    assert book.mark(ID, Stage.READ, "two", reader="wait") == Receipt(Stage.READ, "one", NOW)
+
+
+def test_receipts_of_several_decisions_are_read_at_once(workspace: Path, state: Path) -> None:
+    book, other = ReceiptBook(workspace, state, QUICK), record(task_id="other")
+    book.mark(other.decision_id, Stage.DELIVERED, "agentwatch")
+    book.mark("0" * 32, Stage.ACTED, "somebody")
+    found = book.read([RECORD, other])
+    assert {one: found[one].furthest.stage for one in found} == {
+        ID: Stage.RECORDED,
+        other.decision_id: Stage.DELIVERED,
+    }
+
+
+def test_an_agent_in_a_sandbox_can_claim_and_it_is_labelled_so(workspace: Path, state: Path) -> None:
+    told = sandboxed(workspace, state).mark(ID, Stage.READ, "agent", reader="wait", now=NOON)
+    assert told == Receipt(Stage.READ, "agent", NOW, claimed=True)
+    assert (workspace / ".agentwatch" / ".gitignore").exists()
+    book = ReceiptBook(workspace, state, QUICK)
+    assert book.of(RECORD).furthest == told
+    # What agentwatch saw itself comes before a claim of the same stage.
+    book.mark(ID, Stage.READ, "hook", reader="hook", now=NOON)
+    assert book.of(RECORD).furthest == Receipt(Stage.READ, "hook", NOW)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"[" * 5_000,
+        b'{"by": 1, "at": "2030-01-01T12:00:00Z"}',
+        b'{"by": "x", "at": null}',
+        b'{"by": "x", "at": "whenever"}',
+        b"x" * 10_000,
+        b"\xff",
+    ],
+)
+def test_a_claim_that_says_nothing_is_of_somebody(workspace: Path, state: Path, content: bytes) -> None:
+    place = workspace / ".agentwatch" / "receipts"
+    place.mkdir(parents=True)
+    (place / f"{ID}.acted.json").write_bytes(content)
+    assert ReceiptBook(workspace, state).of(RECORD).furthest == Receipt(Stage.ACTED, "somebody", "", claimed=True)
+
+
+def test_files_that_are_no_receipts_are_none(workspace: Path, state: Path) -> None:
+    place = workspace / ".agentwatch" / "receipts"
+    place.mkdir(parents=True)
+    for name in (f"{ID}.recorded.json", f"{ID}.approved.json", f"{ID}.read.A B.json", f"{ID}.json", "x"):
+        (place / name).write_text("{}")
+    for number in range(300):
+        (place / f"{ID}.read.{number}.json").write_text("{}")
+    assert len(ReceiptBook(workspace, state).of(RECORD).all) == 201
+
+
+def test_a_link_in_the_place_of_the_claims_is_not_followed(workspace: Path, state: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / f"{ID}.acted.json").write_text("{}")
+    (workspace / ".agentwatch").mkdir()
+    (workspace / ".agentwatch" / "receipts").symlink_to(outside)
+    assert ReceiptBook(workspace, state).of(RECORD).furthest.stage is Stage.RECORDED
+    with pytest.raises(ReceiptError, match="remove it"):
+        sandboxed(workspace, state).mark(ID, Stage.READ, "agent")
+    assert len(list(outside.iterdir())) == 1
+
+
+def nowhere() -> Disk:
+    return failing(mkdir=errno.EROFS)
+
+
+def test_where_nothing_can_be_written_it_is_said(workspace: Path, state: Path) -> None:
+    book = ReceiptBook(workspace, state, nowhere())
+    with pytest.raises(ReceiptError, match=r"no receipt can be written.*the decision itself is not touched"):
+        book.mark(ID, Stage.READ, "agent")
+    with pytest.raises(ReceiptError, match=r"nobody can claim.*make it writable"):
+        book.claim(ID, "agent")
+
+
+def test_a_name_of_a_reader_becomes_a_name_of_a_file(workspace: Path, state: Path) -> None:
+    book = ReceiptBook(workspace, state, QUICK)
+    book.mark(ID, Stage.READ, "x" * 5_000 + "\x1b", reader="../Hook: Stop\n" + "y" * 50)
+    (path,) = (state / "receipts").iterdir()
+    assert path.name.startswith(f"{ID}.read.hook-stop-y")
+    assert len(json.loads(path.read_text())["by"]) == 200
+    assert book.of(RECORD).furthest.by == "x" * 200
+
+
+def test_exactly_one_claims(workspace: Path, state: Path) -> None:
+    def claim(number: int) -> Claim:
+        return ReceiptBook(workspace, state, QUICK).claim(ID, f"agent {number}", NOON)
+
+    with ThreadPoolExecutor(16) as pool:
+        claims = list(pool.map(claim, range(64)))
+    winners = [one for one in claims if one.won]
+    assert len(winners) == 1
+    assert {(one.by, one.at) for one in claims} == {(winners[0].by, NOW)}
+    assert winners[0].proof
+    # It is known to be read, not yet to be done.
+    assert ReceiptBook(workspace, state).of(RECORD).furthest.stage is Stage.READ
+
+
+def test_one_inside_a_sandbox_and_one_outside_never_both_win(workspace: Path, state: Path) -> None:
+    inside, outside = sandboxed(workspace, state), ReceiptBook(workspace, state, QUICK)
+    assert inside.claim(ID, "inside", NOON) == Claim(won=True, by="inside", at=NOW, proof=False)
+    assert outside.claim(ID, "outside") == Claim(won=False, by="inside", at=NOW, proof=False)
+    other = record(task_id="other").decision_id
+    assert outside.claim(other, "outside", NOON) == Claim(won=True, by="outside", at=NOW, proof=True)
+    assert not inside.claim(other, "inside").won
+
+
+def test_without_a_workspace_to_write_the_state_directory_decides(workspace: Path, state: Path) -> None:
+    (workspace / ".agentwatch").write_text("in the way")
+    book = ReceiptBook(workspace, state, QUICK)
+    assert book.claim(ID, "one", NOON) == Claim(won=True, by="one", at=NOW, proof=True)
+    assert book.claim(ID, "two") == Claim(won=False, by="one", at=NOW, proof=True)
+
+
+def test_what_killed_writers_left_is_tidied(workspace: Path, state: Path) -> None:
+    book = ReceiptBook(workspace, state, QUICK)
+    book.tidy()
+    book.mark(ID, Stage.DELIVERED, "agentwatch")
+    old = state / "receipts" / ".writing-0"
+    old.write_text("half")
+    os.utime(old, (1_000, 1_000))
+    book.tidy()
+    assert not old.exists()

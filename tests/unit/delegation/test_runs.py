@@ -1,0 +1,187 @@
+"""Runs of session stores become tasks and attempts, beside what files say of them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from hashlib import sha256
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
+
+from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.export import tree_document
+from agentwatch.delegation.observation import Checked, Observation, Ran, Tick
+from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.task import Basis, State
+from agentwatch.delegation.tree import SESSION_ASKS_FOR
+
+ROOT = Run("agents", "root", None, RunState.WORKING, "/store", 100.0, 100.0, title="the session")
+
+
+def message(document: Document | None, *findings: Finding, at: float = 150.0) -> Message:
+    reading = Reading(document, findings) if document else None
+    return Message(at, sha256(repr(document).encode()).hexdigest(), "words", reading)
+
+
+def child(session: str, state: RunState = RunState.WORKING, parent: str = "root", **more: object) -> Run:
+    run = Run("agents", session, parent, state, "/store", 110.0, 120.0, agent="general", title=f"title of {session}")
+    return replace(run, **more)  # type: ignore[arg-type]
+
+
+def ran(*runs: Run) -> list[Observation]:
+    return [Ran(seq, 0.0, f"agents:{run.session_id}", run) for seq, run in enumerate(runs, 1)]
+
+
+def test_children_hang_below_the_session_that_asked_for_them_in_any_order() -> None:
+    runs = ran(ROOT, child("one"), child("deep", parent="one"), child("two", started_at=111.0))
+    for order in itertools.permutations(runs):
+        tree = tree_of(order)
+        assert outline(tree) == ["root working", "  one working", "    deep working", "  two working"]
+        assert tree.tasks["deep"].parent_basis is Basis.SESSION
+
+
+def test_a_child_whose_parent_is_not_known_is_a_root_until_it_is() -> None:
+    tree = tree_of(ran(child("one")))
+    assert tree.roots == ["one"]
+    tree.apply(ran(ROOT)[0])
+    assert tree.roots == ["root"]
+
+
+def test_sessions_come_newest_first_and_their_children_in_the_order_they_began() -> None:
+    newer = replace(ROOT, session_id="newer", started_at=500.0)
+    late = child("late", parent="newer", started_at=520.0)
+    early = child("early", parent="newer", started_at=510.0)
+    tree = tree_of(ran(late, ROOT, early, newer))
+    assert [task.task_id for task, _ in tree.preorder()] == ["newer", "early", "late", "root"]
+
+
+def test_the_packet_names_the_task_and_a_retry_in_a_new_session_is_its_next_attempt() -> None:
+    packet = message(handoff("b"), at=111.0)
+    first = child("s1", RunState.ENDED, prompt=packet, said=message(returned("failed")))
+    second = child("s2", RunState.ENDED, prompt=packet, said=message(returned("completed")), started_at=200.0)
+    for order in (ran(ROOT, first, second), ran(second, first, ROOT)):
+        task = tree_of(order).tasks["b"]
+        assert [(one.number, one.session_id, one.state) for one in task.attempts] == [
+            (1, "s1", State.FAILED),
+            (2, "s2", State.COMPLETED),
+        ]
+        assert (task.parent_id, task.state) == ("root", State.COMPLETED)
+
+
+def test_a_task_in_a_file_and_in_a_session_is_one_task() -> None:
+    record = Recorder()
+    run = child("s1", RunState.ENDED, prompt=message(handoff("a")), said=message(returned("completed")))
+    tree = tree_of([record.seen("a.handoff.json", handoff("a")), *ran(ROOT, run)])
+    task = tree.tasks["a"]
+    (attempt,) = task.attempts
+    assert attempt.handoff is not None
+    assert (attempt.handoff.path, attempt.session_id, task.state) == ("a.handoff.json", "s1", State.COMPLETED)
+    assert task.findings == []
+
+
+def test_words_without_a_contract_are_no_fault_unless_the_configuration_demands_one() -> None:
+    observations = ran(ROOT, child("one", RunState.ENDED, said=message(None)))
+    assert tree_of(observations).tasks["one"].state is State.COMPLETED
+    demanded = tree_of(observations, demands=True).tasks["one"]
+    assert (demanded.state, demanded.needs_operator) == (State.INVALID, True)
+
+
+def test_a_child_that_ends_without_a_word_counts_as_failed_and_asks() -> None:
+    task = tree_of(ran(ROOT, child("one", RunState.ENDED))).tasks["one"]
+    assert (task.state, task.needs_operator) == (State.INVALID, True)
+
+
+def test_a_return_that_breaks_its_contract_is_invalid() -> None:
+    run = child("one", RunState.ENDED, said=message(returned("completed"), BROKEN))
+    assert tree_of(ran(ROOT, run)).tasks["one"].state is State.INVALID
+
+
+def test_what_an_aborted_or_failed_child_had_said_is_no_return() -> None:
+    said = message(returned("completed"))
+    for state, shown in ((RunState.CANCELED, State.CANCELED), (RunState.FAILED, State.FAILED)):
+        task = tree_of(ran(ROOT, child("one", state, said=said, reason="Task cancelled"))).tasks["one"]
+        assert (task.state, task.result, task.why) == (shown, None, "Task cancelled")
+        assert task.needs_operator == (shown is State.FAILED)
+
+
+def test_what_was_found_about_the_claims_of_a_run_belongs_to_its_task() -> None:
+    run = child("one", RunState.ENDED, said=message(returned("completed")))
+    tree = tree_of(ran(ROOT, run))
+    version = tree.tasks["one"].attempts[0].returned
+    assert version is not None
+    lie = Claim("created", "a.py", Verdict.CONTRADICTED, "missing")
+    tree.apply(Checked(5, 200.0, version.path, version.digest, (lie,)))
+    assert (tree.tasks["one"].contradicted, tree.tasks["one"].needs_operator) == (True, True)
+
+
+def test_the_session_of_a_human_asks_nothing_and_its_words_are_no_return() -> None:
+    run = replace(ROOT, state=RunState.ENDED, said=message(returned("failed")), prompt=message(handoff("x")))
+    tree = tree_of(ran(run))
+    task = tree.tasks["root"]
+    assert (task.state, task.needs_operator, task.title) == (State.COMPLETED, False, "the session")
+
+
+def test_a_working_child_is_stale_when_silent_for_too_long_or_when_its_process_is_gone() -> None:
+    tree = tree_of([*ran(ROOT, child("one")), Tick(9, 121.0)], stale_after=60.0)
+    assert not tree.tasks["one"].stale
+    tree.apply(Tick(10, 181.0))
+    assert tree.tasks["one"].stale
+    assert "not known" in tree.tasks["one"].why
+    gone = tree_of([*ran(ROOT, child("one", process_gone=True)), Tick(9, 121.0)])
+    assert gone.tasks["one"].stale
+    assert "its process is gone" in gone.tasks["one"].why
+
+
+def test_a_session_of_the_past_asks_nothing() -> None:
+    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), Tick(9, 120.0 + SESSION_ASKS_FOR - 1)])
+    assert tree.tasks["one"].needs_operator
+    assert tree.apply(Tick(10, 120.0 + SESSION_ASKS_FOR)) == {"one", "root"}
+    assert (tree.tasks["one"].needs_operator, tree.asking()) == (False, [])
+    assert not tree_of([Tick(1, 1e9), *ran(ROOT, child("one", RunState.FAILED))]).tasks["one"].needs_operator
+
+
+def test_a_child_that_waits_for_a_human_is_blocked_and_says_where() -> None:
+    task = tree_of(ran(ROOT, child("one", waiting="an answer: Which one?"))).tasks["one"]
+    assert (task.state, task.ask) == (State.BLOCKED, "it waits in its own session: an answer: Which one?")
+
+
+def test_a_run_that_the_store_no_longer_has_leaves_the_tree() -> None:
+    observations = ran(ROOT, child("one"))
+    tree = tree_of([*observations, Ran(9, 0.0, "agents:one", None)])
+    assert outline(tree) == ["root working"]
+
+
+runs = st.lists(
+    st.builds(
+        lambda session, parent, state, task_id, outcome, began: child(
+            session,
+            state,
+            parent,
+            prompt=message(handoff(task_id)) if task_id else None,
+            said=message(returned(outcome)) if outcome else None,
+            started_at=float(began),
+        ),
+        st.sampled_from(["s1", "s2", "s3", "s4"]),
+        st.sampled_from(["root", "s1", "s2", "s3", "s4"]),
+        st.sampled_from(RunState),
+        st.sampled_from([None, "a", "b"]),
+        st.sampled_from([None, *(outcome.value for outcome in Outcome)]),
+        st.integers(100, 104),
+    ),
+    max_size=8,
+)
+
+
+@given(runs, st.randoms(use_true_random=False))
+def test_only_the_last_state_of_each_run_counts_whatever_came_before_and_in_which_order(
+    steps: list[Run], dice: object
+) -> None:
+    last = {run.session_id: run for run in [ROOT, *steps]}
+    shuffled = list(last.values())
+    dice.shuffle(shuffled)  # type: ignore[attr-defined]
+    expected = tree_document(tree_of(ran(*shuffled)), "/w")
+    assert tree_document(tree_of([*ran(ROOT, *steps), *ran(*shuffled)]), "/w") == expected
+    assert tree_document(tree_of(ran(*sorted(shuffled, key=lambda run: run.session_id))), "/w") == expected

@@ -1,0 +1,188 @@
+"""The program never notices that it is read, and finds its files as it left them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentwatch.delegation.run import RunState
+from agentwatch.sources.opencode.database import Database
+from tests.unit.opencode.program import Program
+from tests.unit.opencode.reading import fresh, reading
+
+ROOT = Path(__file__).parents[3]
+is_linux = sys.platform == "linux"
+
+
+def state_of(directory: Path) -> dict[str, tuple[bytes, int]]:
+    """Every file with its bytes and the time of its last change."""
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in directory.iterdir()}
+
+
+@contextmanager
+def running(database: Path, workspace: Path, journal: str, seconds: float) -> Iterator[subprocess.Popen[str]]:
+    arguments = [str(database), str(workspace), journal, str(seconds)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.unit.opencode.writer", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_program_that_writes_all_the_time_is_never_kept_waiting(
+    database: Path, workspace: Path, journal: str
+) -> None:
+    watched = reading(workspace, database)
+    with running(database, workspace, journal, 3) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        reads = 0
+        os.set_blocking(process.stdout.fileno(), False)
+        while not (line := process.stdout.readline()):
+            watched.read(0.05)
+            reads += 1
+        assert line.split()[0] == "0"
+        assert reads > 20
+        assert watched.read() == fresh(workspace, database)
+        assert watched.reader.trouble is None
+    watched.reader.close()
+
+
+def test_a_program_that_reads_beside_us_finds_its_files_unchanged(database: Path, workspace: Path) -> None:
+    with running(database, workspace, "wal", 0.3) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        before = state_of(database.parent)
+        watched = reading(workspace, database)
+        for _ in range(5):
+            watched.read()
+        (text,) = {run.prompt.digest for run in watched.runs.values() if run.prompt is not None}
+        assert watched.reader.text(text) is not None
+        watched.reader.close()
+        assert state_of(database.parent) == before
+
+
+def test_a_program_that_ends_beside_us_takes_its_log_with_it(program: Program, database: Path, workspace: Path) -> None:
+    program.session()
+    watched = reading(workspace, database)
+    assert len(watched.read()) == 1
+    program.close()
+    assert [path.name for path in database.parent.iterdir()] == ["opencode.db"]
+    assert len(watched.read()) == 1
+    assert [path.name for path in database.parent.iterdir()] == ["opencode.db"]
+    watched.reader.close()
+
+
+@pytest.mark.parametrize("left", [(), ("-wal",), ("-wal", "-shm")])
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_what_no_program_has_open_is_read_without_a_trace(
+    tmp_path: Path, database: Path, workspace: Path, journal: str, left: tuple[str, ...]
+) -> None:
+    program = Program(tmp_path / "running.db", workspace, journal=journal)
+    root = program.session()
+    program.answer(root, "Done.")
+    if not left:
+        program.close()
+    for suffix in ("", *left):
+        if (tmp_path / f"running.db{suffix}").exists():
+            shutil.copyfile(tmp_path / f"running.db{suffix}", f"{database}{suffix}")
+    program.close()
+    before = state_of(database.parent)
+    watched = reading(workspace, database)
+    assert watched.read()[root].state is RunState.ENDED
+    assert watched.said(root) == "Done."
+    watched.reader.close()
+    assert watched.reader.trouble is None
+    assert state_of(database.parent) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+def test_a_read_only_directory_is_no_obstacle(program: Program, database: Path, workspace: Path) -> None:
+    root = program.session()
+    program.close()
+    database.parent.chmod(0o500)
+    try:
+        assert set(fresh(workspace, database)) == {root}
+    finally:
+        database.parent.chmod(0o700)
+
+
+def test_a_journal_that_a_crash_left_is_rolled_back_in_a_copy(database: Path, workspace: Path, tmp_path: Path) -> None:
+    program = Program(tmp_path / "running.db", workspace, journal="delete")
+    root = program.session(title="before")
+    program.connection.execute("PRAGMA cache_size = 1")
+    program.connection.execute("PRAGMA cache_spill = 1")
+    program.connection.execute("BEGIN IMMEDIATE")
+    program.connection.execute("UPDATE session SET title = 'half'")
+    for number in range(200):
+        program.connection.execute(
+            "INSERT INTO part VALUES (?, 'm', 's', 0, 0, ?)", (f"filler{number}", "x" * 4000)
+        )  # more than the cache holds: the database file is written before the end
+    for suffix in ("", "-journal"):
+        shutil.copyfile(tmp_path / f"running.db{suffix}", f"{database}{suffix}")
+    program.connection.execute("ROLLBACK")
+    program.close()
+    before = state_of(database.parent)
+    assert fresh(workspace, database)[root].title == "before"
+    assert state_of(database.parent) == before
+
+
+def test_what_is_too_large_to_be_copied_is_read_in_its_place(program: Program, database: Path) -> None:
+    program.session()
+    program.close()
+    small = Database(database, largest_copy=0)
+    with small.look() as connection:
+        assert connection.execute("SELECT count(*) FROM session").fetchone() == (1,)
+    small.close()
+
+
+def test_nobody_can_write_through_a_look(program: Program, database: Path) -> None:
+    program.session()
+    looking = Database(database)
+    with looking.look() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.execute("DELETE FROM session")
+    looking.close()
+
+
+@pytest.mark.skipif(not is_linux, reason="only Linux tells who holds a lock")
+def test_a_killed_program_is_known_to_be_gone(database: Path, workspace: Path) -> None:
+    watched = reading(workspace, database)
+    with running(database, workspace, "wal", 0.1) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        working = {key for key, run in watched.read().items() if run.state is RunState.WORKING}
+        assert working == {key for key, run in watched.runs.items() if run.parent_session is None}
+        assert {watched.runs[key].process_gone for key in working} == {None}
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        watched.read()
+        assert {watched.runs[key].process_gone for key in working} == {True}
+        assert {watched.runs[key].state for key in working} == {RunState.WORKING}
+    watched.reader.close()
+
+
+def test_a_program_in_this_very_process_is_not_gone(program: Program, database: Path, workspace: Path) -> None:
+    root = program.session()
+    watched = reading(workspace, database)
+    for _ in range(3):
+        program.begin(root)
+        assert watched.read()[root].process_gone is None
+    watched.reader.close()

@@ -1,0 +1,139 @@
+"""The account tells what the tree and the history know: who waits, who was tried twice, what needs a human."""
+
+from __future__ import annotations
+
+import json
+
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.task import State
+from agentwatch.report.document import document
+from agentwatch.report.shapes import DecisionLine
+from tests.unit.report.sessions import START, Session, small
+
+
+def test_the_verdict_says_first_how_it_stands_and_last_what_needs_a_human() -> None:
+    assert small().account().verdict == (
+        "8 tasks, 3 done (1 verified, 1 contradicted by the evidence, 1 with nothing that could be verified). "
+        "1 broke its contract, 1 is blocked, 2 are working, 1 has not begun. 3 need a human."
+    )
+
+
+def test_an_empty_session_says_so() -> None:
+    account = Session().account()
+    assert account.verdict == "No handoffs or returns were found."
+    assert (account.tasks, account.attention, list(account.changes)) == ((), (), [])
+
+
+def test_both_attempts_are_told_and_the_wait_between_them() -> None:
+    api = next(task for task in small().account().tasks if task.task_id == "shop.api")
+    first, second = api.attempts
+    assert (first.state, first.started_at, first.ended_at) == (State.FAILED, START + 90, START + 300)
+    assert first.returned is not None
+    assert (first.returned.error_code, first.returned.retry_hint) == ("E_TIMEOUT", "Raise the time-out.")
+    assert second.handoff is not None
+    assert second.handoff.objective == "Build the API with a time-out of 600 s"
+    [wait] = api.waits
+    assert (wait.after_attempt, wait.began_at, wait.ended_at) == (1, START + 300, START + 420)
+
+
+def test_what_waits_for_a_human_waits_until_now() -> None:
+    cart = next(task for task in small().account().tasks if task.task_id == "shop.ui.cart")
+    [wait] = cart.waits
+    assert (wait.began_at, wait.ended_at) == (START + 330, None)
+
+
+def test_attention_is_what_asks_and_then_what_is_silent() -> None:
+    account = small().account(later=2_000)
+    assert [(one.task_id, one.since) for one in account.attention] == [
+        ("shop.docs", START + 260),
+        ("shop.ui.cart", START + 330),
+        ("shop.ui.form", START + 400),
+    ]
+    session = Session()
+    session.asked(0, "mute")
+    session.told(5, "mute", "working")
+    assert [one.task_id for one in session.account(later=10_000).attention] == ["mute"]
+
+
+def test_a_lie_is_counted_also_where_only_a_part_was_returned() -> None:
+    session = Session()
+    session.asked(0, "half")
+    session.told(9, "half", "partial")
+    session.checked(9, Claim("created", "a.py", Verdict.CONTRADICTED, "missing"))
+    assert session.account().verdict == (
+        "1 task, none done. 1 returned a part. 1 that returned a part claims something false. 1 needs a human."
+    )
+
+
+def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_read() -> None:
+    decision = DecisionLine("shop.api", 1, "retry", "longer", "ann", START + 400, "acted")
+    text = document(small().account(decisions=[decision]))
+    assert text.isascii()
+    told = json.loads(text)
+    assert set(told) == {
+        "schema_version",
+        "workspace",
+        "generated_at",
+        "verdict",
+        "summary",
+        "attention",
+        "tasks",
+        "decisions",
+        "changes",
+        "notices",
+    }
+    assert told["schema_version"] == 1
+    assert told["generated_at"] == "2026-09-21T14:26:00Z"
+    assert told["summary"]["by_state"] == {"blocked": 1, "completed": 3, "invalid": 1, "submitted": 1, "working": 2}
+    assert told["decisions"][0]["at"] == "2026-09-21T14:20:00Z"
+    assert told["changes"][0] == {
+        "at": "2026-09-21T14:13:20Z",
+        "task_id": "shop",
+        "before": None,
+        "after": "submitted",
+        "attempt": 1,
+        "reason": "handed off; no sign of life yet",
+    }
+    api = next(task for task in told["tasks"] if task["task_id"] == "shop.api")
+    assert set(api) == {
+        *("task_id", "parent_id", "parent_basis", "depth", "title", "agent", "state", "reported_state", "contract"),
+        *(
+            "inferred",
+            "deleted",
+            "why",
+            "needs_operator",
+            "ask",
+            "stale",
+            "verdict",
+            "contradicted",
+            "below",
+            "attempt",
+        ),
+        *(
+            "attempts",
+            "waits",
+            "updated_at",
+            "retry",
+            "todos",
+            "claims",
+            "unclaimed_changes",
+            "unattributed_changes",
+            "findings",
+        ),
+    }
+    assert api["attempts"][0]["ended_at"] == "2026-09-21T14:18:20Z"
+    assert set(api["attempts"][0]) == {
+        *("number", "state", "session_id", "started_at", "ended_at", "handoff", "returned"),
+    }
+    form = next(task for task in told["tasks"] if task["task_id"] == "shop.ui.form")
+    assert [set(claim) for claim in form["claims"]] == [{"kind", "path", "verdict", "detail"}]
+    assert set(told["tasks"][0]["todos"][0]) == {"text", "status", "phase", "line"}
+    assert api["waits"] == [
+        {"after_attempt": 1, "began_at": "2026-09-21T14:18:20Z", "ended_at": "2026-09-21T14:20:20Z"},
+    ]
+
+
+def test_a_time_of_no_world_is_no_time() -> None:
+    session = Session()
+    session.asked(1e18, "far")
+    assert json.loads(document(session.account()))["tasks"][0]["attempts"][0]["started_at"] is None

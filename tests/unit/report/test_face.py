@@ -1,0 +1,99 @@
+"""`agentwatch report` as a command: formats, places, and nothing written but the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentwatch.cli import run
+from agentwatch.contracts.reading import read_document
+from agentwatch.demo.screenplay import demo_script
+from agentwatch.history.store import History
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.replay import Player
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    place = tmp_path / "shop"
+    place.mkdir()
+    Player(demo_script(), place).play_all()
+    return place
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_without_a_format_it_is_markdown_on_standard_output(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", str(workspace)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("## Agent session: `shop`\n\n18 tasks, ")
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins"),
+    [
+        (["--output", "r.html"], "<!doctype html>"),
+        (["--output", "r.json"], "{"),
+        (["--output", "r.txt"], "## Agent session"),
+        (["--output", "r.txt", "--format", "html"], "<!doctype html>"),
+    ],
+)
+def test_the_format_goes_by_the_ending_unless_it_is_said(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], begins: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["report", str(workspace), *arguments]) == 0
+    assert Path(arguments[1]).read_text("utf-8").startswith(begins)
+
+
+def test_nothing_is_written_but_the_report(workspace: Path, tmp_path: Path) -> None:
+    before = files(tmp_path)
+    assert run(["report", str(workspace), "--output", str(workspace / "report.html")]) == 0
+    after = files(tmp_path)
+    assert after.pop(f"shop{os.sep}report.html")
+    assert after == before
+
+
+def test_what_the_history_holds_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = FilesSource(workspace)
+    history = History.open(workspace)
+    assert history.record(source.scan().observations, source.content)
+    history.close()
+    assert run(["report", str(workspace), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {change["task_id"] for change in told["changes"]} >= {"checkout", "checkout.plan"}
+
+
+def test_a_report_in_the_workspace_is_taken_for_no_document(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for format_ in ("md", "json", "html"):
+        assert run(["report", str(workspace), "--format", format_]) == 0
+        text = capsys.readouterr().out
+        for name in (f"report.{format_}", f"shop.return.{format_}", f"handoffs/shop.{format_}"):
+            reading = read_document(text, name)
+            assert reading is None, (format_, name)
+
+
+def test_it_needs_no_screen() -> None:
+    script = "import sys, agentwatch.report.face; sys.exit(bool({'textual', 'rich'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_place_that_cannot_be_written_is_a_usage_error(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", str(workspace), "--output", str(tmp_path / "no/such/report.md")]) == 2
+    assert "give --output a file that can be written" in capsys.readouterr().err

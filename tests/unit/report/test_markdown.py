@@ -1,0 +1,181 @@
+"""The Markdown reads well in a pull request, and foreign text in it is only ever text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from agentwatch.report.markdown import LIMIT, markdown
+from agentwatch.report.plain import code, inline
+from agentwatch.report.shapes import DecisionLine
+from tests.unit.report.hostile import TEXTS, is_visible
+from tests.unit.report.sessions import PLACE, START, Session, large, retold, small, told_everywhere
+
+GITHUB = MarkdownIt("gfm-like")
+OWN_INLINE = {"<code>", "</code>", "<span>", "</span>", "<br>", "<sub>", "</sub>"}
+LINKED = re.compile(
+    r"@\w|#\d|://|www\.|\$|:[a-z0-9+-]+:|[A-Za-z]-\d|(?<![0-9A-Za-z])[0-9a-f]{7,40}(?![0-9A-Za-z])", re.IGNORECASE
+)
+"""What GitHub makes a link, a mention, a picture or mathematics of, where it stands in one piece outside code."""
+
+EVERYWHERE = told_everywhere()
+
+
+class Pieces(HTMLParser):
+    """The pieces of text outside code, and the elements, of rendered Markdown."""
+
+    def __init__(self, rendered: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.elements: set[str] = set()
+        self.attributes: set[str] = set()
+        self._code = 0
+        self.feed(rendered)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self._code += tag in ("code", "pre")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._code -= tag in ("code", "pre")
+
+    def handle_data(self, data: str) -> None:
+        if not self._code:
+            self.texts.append(data)
+
+
+def structure(tokens: list[Token]) -> list[tuple[str, str, int]]:
+    return [(token.type, token.tag, token.level) for token in tokens]
+
+
+STRUCTURE = structure(GITHUB.parse(markdown(EVERYWHERE)))
+
+
+def test_the_verdict_comes_first_and_what_needs_a_human_is_bold() -> None:
+    title, verdict, heading, *_ = markdown(small().account()).split("\n\n")
+    assert title == "## Agent session: `shop`"
+    assert verdict.startswith("8 tasks, 3 done")
+    assert verdict.endswith(" **3 need a human.**")
+    assert heading == "### Needs attention"
+
+
+def test_the_tree_is_a_nested_list_with_glyphs_and_words() -> None:
+    lines = markdown(small().account()).splitlines()
+    start = lines.index("- ◐ working `shop`")
+    assert lines[start : start + 8] == [
+        "- ◐ working `shop`",
+        "  - ✓ completed `plan`",
+        "  - ✓ completed `api`, attempt 2",
+        "  - ◐ working `ui`",
+        "    - ⚑ contradicted (completed) `form`, **needs a human**",
+        "    - ■ blocked `cart`, **needs a human**",
+        "  - ‼ invalid `docs`, **needs a human**",
+        "  - ○ submitted `load`",
+    ]
+
+
+def test_each_task_tells_what_was_asked_what_came_back_and_what_is_true() -> None:
+    decision = DecisionLine("shop.api", 1, "retry", "Give it 600 s.", "ann", START + 400, "acted")
+    text = markdown(small().account(decisions=[decision]))
+    api = text[text.index("<code>shop.api</code>".replace(".", "&#46;")) :]
+    api = api[: api.index("</details>")]
+    assert "**Attempt 1**, ✗ failed, began 2026-09-21 14:14:50, took 3m 30s" in api
+    assert "- **asked** Build the API with a time-out of 600 s (`shop.api.2.handoff.json`)" in api
+    assert "- **error** E&#95;TIMEOUT: no answer in 60 s" in api
+    assert "| 2026-09-21 14:20:00 | 1 | retry | ann | acted |" in api
+    assert "- **note on attempt 1** Give it 600 s." in api
+    assert "| ⚑ false | created | `form.tsx` | missing: no such file in the workspace |" in text
+    assert "| error | RET001 | `shop.docs.return.md:3` | add the header |" in text
+
+
+def test_it_fits_into_a_pull_request_and_says_what_does_not() -> None:
+    account = large().account()
+    text = markdown(account)
+    assert len(text) <= LIMIT
+    assert re.search(r"The details of \d+ tasks do not fit here", text)
+    for one in account.attention[:20]:
+        assert f"<code>{inline(one.task_id)}</code>" in text
+    assert GITHUB.render(text).count("<details>") == text.count("</details>")
+
+
+def test_a_finished_branch_is_one_line_where_the_tree_is_long() -> None:
+    session = Session()
+    for number in range(600):
+        session.asked(number, f"a.t{number}", "Do a part of it")
+        session.told(number + 1, f"a.t{number}", "completed")
+    session.asked(0, "a")
+    session.told(900, "a", "completed")
+    session.asked(0, "b")
+    assert "\n- ✓ completed `a`, with 600 tasks below, all completed\n- ○ submitted `b`\n" in markdown(
+        session.account()
+    )
+
+
+@given(TEXTS)
+def test_foreign_text_never_changes_the_structure(text: str) -> None:
+    told = markdown(retold(EVERYWHERE, text))
+    tokens = GITHUB.parse(told)
+    assert structure(tokens) == STRUCTURE
+    for token in tokens:
+        for child in token.children or ():
+            assert child.type in {"text", "code_inline", "strong_open", "strong_close", "html_inline", "softbreak"}
+            assert child.type != "html_inline" or child.content in OWN_INLINE
+    pieces = Pieces(GITHUB.renderer.render(tokens, GITHUB.options, {}))
+    own = {"details", "summary", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "p", "pre"}
+    assert pieces.elements <= own | {"code", "span", "br", "sub", "strong", "h2", "h3"}
+    assert pieces.attributes <= {"class"}
+    assert all(map(is_visible, told.replace("\n", "")))
+
+
+@given(TEXTS)
+def test_foreign_text_mentions_nobody_and_refers_to_nothing(text: str) -> None:
+    pieces = Pieces(GITHUB.render(f"said {inline(text)}\n\n- {code(text)}\n\n| a |\n| --- |\n| {inline(text)} |\n"))
+    for piece in pieces.texts:
+        assert not LINKED.search(piece) or piece in ("@", "#", "$", ":", "://", ".", "-"), piece
+
+
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1))
+def test_plain_ascii_reads_as_it_was_written(text: str) -> None:
+    rendered = GITHUB.render(f"said {inline(text)}.")
+    assert "".join(_texts(rendered)).strip() == f"said {text.strip() or '-'}."
+    spaced = "".join(_texts(GITHUB.render(f"said {code(text)}.")))
+    assert "".join(spaced.split()) == "".join(f"said {text.strip() or '-'}.".split())
+
+
+def _texts(rendered: str) -> list[str]:
+    found: list[str] = []
+    parser = HTMLParser()
+    parser.handle_data = found.append  # type: ignore[method-assign]
+    parser.feed(rendered)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("foreign", "shown"),
+    [
+        ("see @ann", "see <span>@</span>ann"),
+        ("fixes #12", "fixes <span>#</span>12"),
+        ("by GH-12", "by GH<span>-</span>12"),
+        ("at 3f9ac04e", "at <code>3f9ac04e</code>"),
+        ("https://e.invalid", "https<span>://</span>e&#46;invalid"),
+        ("//e.invalid", "/&#47;e&#46;invalid"),
+        ("a|b", "a&#124;b"),
+        ("one\ntwo", "one two"),
+        ("\x1b[31m", "␛&#91;31m"),
+    ],
+)
+def test_what_would_be_more_than_text_is_taken_apart(foreign: str, shown: str) -> None:
+    assert inline(foreign) == shown
+
+
+def test_every_foreign_text_of_the_session_is_told() -> None:
+    text = markdown(retold(EVERYWHERE, "hen"))
+    assert PLACE not in text
+    assert text.count("hen") > 40

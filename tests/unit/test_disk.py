@@ -1,0 +1,142 @@
+"""Files that are whole or not there, in directories that cannot be swapped under them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.disk import Directory, Disk, LockedError, NotRegularError, PrivateDirectory
+
+
+def test_a_published_file_replaces_nothing(tmp_path: Path) -> None:
+    with Directory.open(tmp_path) as directory:
+        directory.publish("a", b"first")
+        with pytest.raises(FileExistsError):
+            directory.publish("a", b"second")
+        assert directory.read("a", 10) == b"first"
+        directory.replace("a", b"third", 0o644)
+        assert directory.read("a", 10) == b"third"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
+
+
+def test_without_links_a_published_file_replaces_nothing_either(tmp_path: Path) -> None:
+    class NoLinks(Disk):
+        def link(self, *_arguments: Any, **_named: Any) -> None:  # type: ignore[override]
+            raise OSError(errno.EPERM, "Operation not permitted")
+
+    with Directory.open(tmp_path, NoLinks()) as directory:
+        directory.publish("a", b"first")
+        with pytest.raises(FileExistsError):
+            directory.publish("a", b"second")
+        assert directory.read("a", 10) == b"first"
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", "a"}
+
+
+def test_a_file_that_is_too_large_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    with Directory.open(tmp_path) as directory:
+        assert directory.read("a", 5) == b"12345"
+        with pytest.raises(NotRegularError, match="larger than 4 bytes"):
+            directory.read("a", 4)
+
+
+@pytest.mark.parametrize("kind", ["link", "socket", "pipe"])
+def test_a_file_that_is_swapped_while_it_is_opened_is_none(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "outside").write_text("secret")
+    (tmp_path / "a").write_text("x")
+
+    class Swapping(Disk):
+        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+            if path == "a":
+                (tmp_path / "a").unlink()
+                if kind == "link":
+                    (tmp_path / "a").symlink_to("outside")
+                elif kind == "pipe":
+                    os.mkfifo(tmp_path / "a")
+                else:
+                    raise OSError(errno.ENXIO, "No such device or address")
+            return os.open(path, flags, mode, dir_fd=dir_fd)
+
+    with Directory.open(tmp_path, Swapping()) as directory, pytest.raises(NotRegularError, match="not a regular file"):
+        directory.read("a", 10)
+
+
+def test_a_file_that_may_not_be_read_is_told_as_that(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+
+    class Denied(Disk):
+        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+            if path == "a":
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return os.open(path, flags, mode, dir_fd=dir_fd)
+
+    with Directory.open(tmp_path, Denied()) as directory, pytest.raises(PermissionError):
+        directory.read("a", 10)
+
+
+def test_a_directory_is_the_same_after_it_was_renamed(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with Directory.open(tmp_path / "a") as directory:
+        (tmp_path / "a").rename(tmp_path / "b")
+        (tmp_path / "a").mkdir()
+        directory.publish("x", b"x")
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["x"]
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_private_directory_is_made_once_and_again_where_it_is_gone(tmp_path: Path) -> None:
+    synced = []
+
+    class Counting(Disk):
+        def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+            synced.append(descriptor)
+
+    place = PrivateDirectory(tmp_path / "a" / "b" / "c", Counting())
+    with pytest.raises(FileNotFoundError):
+        place.open()
+    place.make().close()
+    assert (tmp_path / "a" / "b" / "c").stat().st_mode & 0o777 == 0o700
+    assert len(synced) == 3
+    place.make().close()
+    place.open().close()
+    assert len(synced) == 3
+    (tmp_path / "a" / "b" / "c").rmdir()
+    place.make().close()
+    assert (tmp_path / "a" / "b" / "c").is_dir()
+
+
+def test_who_waits_for_a_lock_gets_it_when_it_is_given_back(tmp_path: Path) -> None:
+    got = threading.Event()
+
+    def wait() -> None:
+        with Directory.open(tmp_path) as other, other.locked():
+            got.set()
+
+    with Directory.open(tmp_path) as directory:
+        waiting = threading.Thread(target=wait)
+        with directory.locked():
+            # The same one may ask again.
+            with directory.locked():
+                waiting.start()
+            waiting.join(0.02)
+            assert not got.is_set()
+        waiting.join(10)
+        assert got.is_set()
+
+
+def test_a_lock_that_is_never_given_back_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.0)
+    with (
+        Directory.open(tmp_path) as directory,
+        Directory.open(tmp_path) as other,
+        directory.locked(),
+        pytest.raises(LockedError),
+        other.locked(),
+    ):
+        pass

@@ -1,0 +1,254 @@
+"""A recording is played at its own pace, and wherever one goes in it, the tree is the one of then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.delegation.export import tree_document
+from agentwatch.delegation.observation import Gone, Observation, Seen, Tick
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.sources.health import Batch
+from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
+from tests.unit.delegation.observations import Recorder, handoff, meta, returned
+from tests.unit.delegation.test_interleaving import Step, events, record
+
+STALE_AFTER = 3.0
+
+
+class Time:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def at_times(*times: float) -> list[Seen]:
+    """Observations of one file each, made at these times."""
+    return [Seen(seq, at, f"{seq}.json", f"{seq:064x}", handoff(f"t{seq}")) for seq, at in enumerate(times)]
+
+
+def playback_of(observations: Sequence[Observation], speed: float = 1.0) -> tuple[Playback, Time]:
+    time = Time()
+    return Playback(observations, lambda digest: f"text of {digest}", speed, monotonic=time), time
+
+
+def played(playback: Playback) -> tuple[int, float]:
+    position = playback.position
+    return position.number, position.at
+
+
+# The pace
+
+
+def test_distances_are_those_of_the_recording_and_long_ones_are_shortened() -> None:
+    schedule = Schedule(at_times(1_000, 1_000.5, 1_000.5, 5_000, 5_001))
+    assert schedule.length == 0.5 + IDLE_SECONDS + 1
+    assert [schedule.due(number) for number in range(1, 6)] == [0, 0.5, 0.5, 2.5, 3.5]
+    assert [schedule.number_at(second) for second in (0, 0.4, 0.5, 2.4, 2.5, 9)] == [1, 1, 3, 3, 4, 5]
+
+
+def test_in_a_shortened_wait_the_recorded_time_runs_faster() -> None:
+    schedule = Schedule(at_times(1_000, 1_010))
+    assert [schedule.time_at(1, second) for second in (0, 1, 2)] == [1_000, 1_005, 1_010]
+    assert schedule.time_at(2, 2) == 1_010
+
+
+def test_a_file_older_than_the_one_before_does_not_turn_time_back() -> None:
+    schedule = Schedule(at_times(1_000, 400, 1_001))
+    assert [schedule.due(number) for number in (1, 2, 3)] == [0, 0, 1]
+    assert schedule.time_at(2, 0) == 1_000
+
+
+def test_nothing_cannot_be_played() -> None:
+    with pytest.raises(ValueError, match="without an observation"):
+        Playback([Tick(1, 1.0)], lambda _: None)
+
+
+# Pause, step and speed
+
+
+def test_it_plays_at_its_speed_and_stops_at_the_end() -> None:
+    playback, time = playback_of(at_times(1_000, 1_001, 1_002), speed=2)
+    assert played(playback) == (1, 1_000)
+    time.passes(0.25)
+    assert played(playback) == (1, 1_000.5)
+    time.passes(0.25)
+    assert played(playback) == (2, 1_001)
+    playback.change_speed(0.5)
+    time.passes(0.5)
+    assert played(playback) == (2, 1_001.5)
+    time.passes(60)
+    assert played(playback) == (3, 1_002)
+    assert not playback.position.playing
+
+
+def test_while_it_is_paused_no_time_passes() -> None:
+    playback, time = playback_of(at_times(1_000, 1_001))
+    time.passes(0.5)
+    playback.play()
+    time.passes(60)
+    assert played(playback) == (1, 1_000.5)
+    assert playback.clock() == 1_000.5
+    playback.play()
+    time.passes(0.5)
+    assert played(playback) == (2, 1_001)
+
+
+def test_playing_at_the_end_starts_over() -> None:
+    playback, time = playback_of(at_times(1_000, 1_001))
+    time.passes(5)
+    assert played(playback) == (2, 1_001)
+    playback.play()
+    assert played(playback) == (1, 1_000)
+    assert playback.position.playing
+
+
+def test_a_step_pauses_and_stays_within_the_recording() -> None:
+    playback, time = playback_of(at_times(1_000, 1_000, 1_030))
+    playback.step(-1)
+    assert played(playback) == (1, 1_000)
+    playback.step(1)
+    # Two observations of one moment are two steps, though playing shows them together.
+    assert played(playback) == (2, 1_000)
+    playback.step(1)
+    playback.step(1)
+    assert played(playback) == (3, 1_030)
+    playback.step(-1)
+    time.passes(60)
+    assert played(playback) == (2, 1_000)
+
+
+def test_a_jump_to_the_start_goes_on_playing() -> None:
+    playback, time = playback_of(at_times(1_000, 1_001, 1_002))
+    time.passes(1.5)
+    playback.rewind()
+    assert played(playback) == (1, 1_000)
+    time.passes(1)
+    assert played(playback) == (2, 1_001)
+    playback.wind()
+    assert played(playback) == (3, 1_002)
+
+
+def test_the_speed_has_bounds() -> None:
+    playback, _ = playback_of(at_times(1_000, 1_001))
+    for _ in range(30):
+        playback.change_speed(2)
+    assert playback.position.speed == FASTEST
+    for _ in range(30):
+        playback.change_speed(0.5)
+    assert playback.position.speed == SLOWEST
+
+
+# The source
+
+
+class Screen:
+    """A tree that takes what a playback emits, as the monitor does."""
+
+    def __init__(self, observations: Sequence[Observation]) -> None:
+        self.playback, self.time = playback_of(observations)
+        self.tree = DelegationTree(stale_after=STALE_AFTER)
+        self.batches: SimpleQueue[Batch] = SimpleQueue()
+        self.playback.play()
+        self.playback.start(self.batches.put)
+        self.take()
+
+    def go(self, move: Callable[[], None]) -> None:
+        before = self.playback.position.number
+        move()
+        if self.playback.position.number != before:
+            self.take()
+
+    def take(self) -> None:
+        batch = self.batches.get(timeout=10)
+        assert batch.health.mode == "replay"
+        for observation in batch.observations:
+            self.tree.apply(observation)
+        self.tree.apply(Tick(0, self.playback.clock()))
+
+
+def tree_at(observations: Sequence[Observation], at: float) -> DelegationTree:
+    tree = DelegationTree(stale_after=STALE_AFTER)
+    for observation in [*observations, Tick(0, at)]:
+        tree.apply(observation)
+    return tree
+
+
+@given(st.lists(events, min_size=1, max_size=14), st.lists(st.integers(-14, 14), max_size=8))
+def test_wherever_one_goes_the_tree_is_the_one_of_then(steps: list[Step], moves: list[int]) -> None:
+    observations = [one for one in record(steps) if isinstance(one, Seen | Gone)]
+    if not observations:
+        return
+    screen = Screen(observations)
+    for move in moves:
+        screen.go(lambda move=move: screen.playback.step(move))  # type: ignore[misc]
+        number, at = played(screen.playback)
+        assert tree_document(screen.tree, "/w") == tree_document(tree_at(observations[:number], at), "/w")
+    screen.playback.stop()
+
+
+def test_who_has_turned_stale_is_not_stale_before() -> None:
+    see = Recorder().seen
+    working = see("one/a.json", meta("working", agent="coder"))
+    later = Seen(2, working.at + 500, "two/b.json", "b" * 64, handoff("b"))
+    screen = Screen([working, later])
+    screen.go(screen.playback.wind)
+    assert screen.tree.tasks["one/coder"].stale
+    screen.go(screen.playback.rewind)
+    assert not screen.tree.tasks["one/coder"].stale
+    screen.go(screen.playback.wind)
+    assert screen.tree.tasks["one/coder"].stale
+    screen.playback.stop()
+
+
+def test_what_is_due_comes_by_itself() -> None:
+    playback = Playback(at_times(1_000, 1_000.01, 1_000.02), lambda _: None)
+    batches: SimpleQueue[Batch] = SimpleQueue()
+    playback.start(batches.put)
+    seen = 0
+    while seen < 3:
+        seen += len(batches.get(timeout=10).observations)
+    playback.stop()
+    assert seen == 3
+
+
+def test_a_receiver_that_is_gone_ends_the_playback() -> None:
+    playback = Playback(at_times(1_000, 1_000.01), lambda _: None)
+    calls: list[Batch] = []
+
+    def refuse(batch: Batch) -> None:
+        calls.append(batch)
+        raise RuntimeError("Event loop is closed")
+
+    playback.start(refuse)
+    playback.stop()
+    assert len(calls) <= 1
+
+
+def test_a_scan_is_the_whole_recording_and_texts_are_those_of_the_recording() -> None:
+    playback, _ = playback_of([*at_times(1_000, 2_000), Gone(9, 3_000.0, "0.json")])
+    assert len(playback.scan().observations) == 3
+    assert playback.content("ab") == "text of ab"
+
+
+@pytest.mark.parametrize("files", [200])
+def test_a_step_back_costs_the_file_and_not_the_recording(files: int) -> None:
+    see = Recorder().seen
+    observations = [see(f"{n}.json", handoff(f"t{n}")) for n in range(files)]
+    observations.append(see("0.md", returned("completed", task_id="t0")))
+    screen = Screen(observations)
+    screen.go(screen.playback.wind)
+    screen.playback.step(-1)
+    assert screen.batches.get(timeout=10).observations == (Gone(files + 1, observations[-1].at, "0.md"),)
+    screen.playback.stop()

@@ -1,0 +1,174 @@
+"""What was observed outlives the files and the program: a real workspace, watched, left, and watched again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+
+import pytest
+
+from agentwatch.config import Settings
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Reading
+from agentwatch.delegation.export import tree_document
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.history.recorded import META, meta, packet
+
+CODER = "specs/7_api/coder"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    return root
+
+
+def monitor_of(workspace: Path, read: Callable[[str, str], Reading | None] = read_document) -> Monitor:
+    source = FilesSource(workspace, read_document=read)
+    return Monitor(workspace, Settings(), source, time.time, inspects=False, remembers=True)
+
+
+async def watch(monitor: Monitor, until: Callable[[], object]) -> None:
+    """Run a monitor until something is so, and end it as a user would."""
+
+    async def run() -> None:
+        async with aclosing(monitor.updates()) as updates:
+            async for _ in updates:
+                pass
+
+    running = asyncio.create_task(run())
+    try:
+        async with asyncio.timeout(15):
+            while monitor.health.mode != "live" or not until():  # noqa: ASYNC110  a monitor has no such event
+                await asyncio.sleep(0.01)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+async def lived_through(workspace: Path, *texts: str, path: str = META) -> Monitor:
+    """A running monitor that sees one file rewritten with each of the texts."""
+    monitor = monitor_of(workspace)
+    file = workspace / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    waiting = list(texts)
+
+    def next_text() -> bool:
+        task = monitor.tree.tasks.get(CODER)
+        latest = task.latest if task else None
+        written = file.read_text() if file.exists() else None
+        if written is not None and (latest is None or not latest.returned):
+            return False
+        if written is None or (latest and latest.returned and monitor.content(latest.returned) == written):
+            if not waiting:
+                return True
+            temporary = file.with_name("next.tmp")
+            temporary.write_text(waiting.pop(0))
+            temporary.rename(file)
+        return False
+
+    await watch(monitor, next_text)
+    return monitor
+
+
+async def test_every_attempt_of_a_rewritten_file_is_there_after_all_files_are_deleted_and_it_is_started_again(
+    workspace: Path,
+) -> None:
+    texts = [
+        meta(status, session)
+        for session in ("sess_1", "sess_2", "sess_3")
+        for status in ("in_progress", "partial" if session != "sess_3" else "implemented")
+    ]
+    monitor = await lived_through(workspace, *texts)
+    lived = [(one.number, one.session_id, one.state) for one in monitor.tree.tasks[CODER].attempts]
+    assert [session for _, session, _ in lived] == ["sess_1", "sess_2", "sess_3"]
+    shutil.rmtree(workspace / "specs")
+
+    for _ in range(2):
+        again = monitor_of(workspace)
+        kept: list[str | None] = []
+
+        def is_deleted() -> bool:
+            task = again.tree.tasks[CODER]  # noqa: B023
+            kept[:] = [again.content(one.returned) for one in task.attempts if one.returned]  # noqa: B023
+            return task.deleted
+
+        await watch(again, is_deleted)
+        attempts = again.tree.tasks[CODER].attempts
+        assert [(one.number, one.session_id, one.state) for one in attempts] == lived
+        assert kept == texts[1::2]
+
+
+async def test_what_happened_while_nobody_watched_is_seen_at_the_next_start(workspace: Path) -> None:
+    (workspace / "b.handoff.json").write_text(packet("b"))
+    await lived_through(workspace, meta("partial", "sess_1"))
+    (workspace / META).write_text(meta("implemented", "sess_2"))
+    (workspace / "b.handoff.json").unlink()
+    (workspace / "c.handoff.json").write_text(packet("c"))
+
+    monitor = monitor_of(workspace)
+    await watch(monitor, lambda: "c" in monitor.tree.tasks and monitor.tree.tasks["b"].deleted)
+    assert [attempt.session_id for attempt in monitor.tree.tasks[CODER].attempts] == ["sess_1", "sess_2"]
+
+
+async def test_what_has_not_changed_is_not_read_again(workspace: Path) -> None:
+    (workspace / "README.md").write_text("# no handoff")
+    (workspace / "b.handoff.json").write_text(packet("b"))
+    await asyncio.sleep(0.03)  # what has just been written may change again without a trace in its times
+    first = monitor_of(workspace)
+    await watch(first, lambda: "b" in first.tree.tasks)
+    read: list[str] = []
+
+    def note(text: str, path: str) -> Reading | None:
+        read.append(path)
+        return read_document(text, path)
+
+    (workspace / "new.handoff.json").write_text(packet("new"))
+    second = monitor_of(workspace, note)
+    await watch(second, lambda: "new" in second.tree.tasks)
+    assert read == ["new.handoff.json"]
+    handoff = second.tree.tasks["b"].attempts[0].handoff
+    assert handoff is not None
+    assert second.content(handoff) == packet("b")
+
+
+async def test_printing_the_tree_reads_the_history_and_writes_nothing(workspace: Path, state: Path) -> None:
+    await lived_through(workspace, meta("partial", "sess_1"), meta("implemented", "sess_2"))
+    shutil.rmtree(workspace / "specs")
+    before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.rglob("*") if file.is_file()}
+    monitor = monitor_of(workspace)
+    monitor.scan()
+    (task,) = tree_document(monitor.tree, str(workspace))["tasks"]
+    assert [attempt["session_id"] for attempt in task["attempts"]] == ["sess_1", "sess_2"]
+    assert task["deleted"]
+    assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.rglob("*") if file.is_file()} == before
+    assert list(workspace.iterdir()) == []
+
+
+async def test_what_was_reported_before_is_not_reported_again_after_a_restart(workspace: Path) -> None:
+    (workspace / "a.return.md").write_text("## Status\nstate: SUCCESS\nsummary: done\n\n## Deliverables\n- a.py\n")
+    errors = workspace / ".agentwatch" / "errors.json"
+    first = monitor_of(workspace)
+    await watch(first, errors.exists)
+    assert len(json.loads(errors.read_text())["errors"]) == 1
+    errors.unlink()
+    (workspace / "b").mkdir()
+    (workspace / "b" / "b.handoff.json").write_text(packet("b"))
+    second = monitor_of(workspace)
+    await watch(second, lambda: "b" in second.tree.tasks)
+    assert not errors.exists()

@@ -1,0 +1,1 @@
+"""What agents are given so that they hand off, return and wait the agentwatch way: MCP server, hook, set-up."""

@@ -1,0 +1,78 @@
+"""The decisions about one child, as a hook asks for them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentwatch.agents.hook.child import Child
+from agentwatch.config import Settings
+from agentwatch.deciding.waiting import hand_out
+from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Question, Reader, Verified
+from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError, Stage
+from agentwatch.decisions.record import Record
+from agentwatch.place import state_directory
+from agentwatch.presence import is_shown
+
+READER: Final = "hook-claude"
+_PAUSE_SECONDS: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The reading side of one workspace."""
+
+    workspace: Path
+    settings: Settings
+
+    @property
+    def state(self) -> Path:
+        return state_directory(self.workspace)
+
+    @property
+    def somebody_is_asked(self) -> bool:
+        """Whether it is worth to wait for a decision."""
+        when = self.settings.hook_when
+        return when == "always" or (when == "watched" and is_shown(self.state))
+
+    def find(self, child: Child, seconds: float = 0.0) -> Found:
+        """The decision about exactly what this child gave back, after so many seconds at most."""
+        reader = Reader(self.workspace)
+        end = time.monotonic() + seconds
+        while True:
+            found = _look(reader, child)
+            left = end - time.monotonic()
+            if isinstance(found, Verified | Expired) or left <= 0:
+                return found
+            time.sleep(min(_PAUSE_SECONDS, left))
+
+    def claim(self, record: Record, by: str) -> Claim | None:
+        """Ask to be the one who carries it out; None where no claim can be written."""
+        with suppress(ReceiptError):
+            return self._book.claim(record.decision_id, by)
+        return None
+
+    def mark(self, decision_id: str, stage: Stage, by: str) -> None:
+        """Tell how far a decision has got. Where nothing can be written it has got there all the same."""
+        with suppress(ReceiptError):
+            self._book.mark(decision_id, stage, by, reader=READER)
+
+    def hand_out(self, record: Record) -> str | None:
+        """The file with the amended handoff, None where there is none."""
+        return None if self.settings.read_only else hand_out(self.workspace, record)
+
+    @property
+    def _book(self) -> ReceiptBook:
+        return ReceiptBook(self.workspace, self.state)
+
+
+def _look(reader: Reader, child: Child) -> Found:
+    found: Found = Pending("")
+    for digest in child.digests:
+        found = reader.find(Question(child.task_id, return_sha256=digest, since=child.attempt))
+        if isinstance(found, Verified | Expired) and found.record.return_sha256 == digest:
+            return found
+    return found if isinstance(found, Forged) else Pending("the operator has not decided yet")

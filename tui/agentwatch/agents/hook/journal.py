@@ -1,0 +1,93 @@
+"""What the hooks did, a line each in `<state directory>/hooks.jsonl`: so they know how often a child was sent back."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from agentwatch.decisions.record import written
+from agentwatch.disk import Directory
+
+NAME: Final = "hooks.jsonl"
+_BEFORE: Final = "hooks.1.jsonl"
+_LARGEST: Final = 512 * 1024
+"""Bytes after which the journal goes on in a new file; one before is kept."""
+
+_APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONGEST: Final = 500
+SENT_BACK: Final = "sent back"
+LET_GO: Final = "let go"
+TOLD: Final = "told the parent"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One call. `did` is SENT_BACK, LET_GO or TOLD; `why` is for people, and `kind` says what it was sent back for."""
+
+    event: str
+    session_id: str
+    agent_id: str
+    task_id: str
+    did: str
+    kind: str
+    why: str
+    decision_id: str | None = None
+
+
+class Journal:
+    """The journal in one state directory. What cannot be read is not there."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+
+    def add(self, entry: Entry) -> bool:
+        """Write it down. False where nothing can be written."""
+        texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in asdict(entry).items()}
+        line = json.dumps({"at": written(datetime.now(UTC))} | texts) + "\n"
+        try:
+            with Directory.make(self._state) as directory:
+                with suppress(FileNotFoundError):
+                    if directory.look(NAME).st_size > _LARGEST:
+                        directory.move(NAME, directory, _BEFORE)
+                descriptor = os.open(NAME, _APPEND, 0o600, dir_fd=directory.descriptor)
+                try:
+                    os.write(descriptor, line.encode("ascii"))
+                finally:
+                    os.close(descriptor)
+        except OSError:
+            return False
+        return True
+
+    def row(self, session_id: str, agent_id: str) -> list[Entry]:
+        """How often this agent was sent back in a row until now, oldest first."""
+        found: list[Entry] = []
+        for line in reversed(self._lines()):
+            entry = _parsed(line)
+            if entry is None or (entry.session_id, entry.agent_id) != (session_id[:_LONGEST], agent_id[:_LONGEST]):
+                continue
+            if entry.did != SENT_BACK:
+                break
+            found.insert(0, entry)
+        return found
+
+    def _lines(self) -> list[bytes]:
+        lines: list[bytes] = []
+        with suppress(OSError), Directory.open(self._state) as directory:
+            for name in (_BEFORE, NAME):
+                with suppress(OSError):
+                    lines += directory.read(name, 2 * _LARGEST).splitlines()
+        return lines
+
+
+def _parsed(line: bytes) -> Entry | None:
+    try:
+        fields = json.loads(line)
+        del fields["at"]
+        return Entry(**fields)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None

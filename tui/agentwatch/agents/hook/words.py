@@ -1,0 +1,121 @@
+"""What a hook answers, in which words: to the child, to its parent, and to the human at the terminal. Pure.
+
+What goes to the terminal is safe for it. What goes to a model keeps its lines.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agentwatch.agents.examples import EXAMPLES
+from agentwatch.agents.hook.child import Child
+from agentwatch.contracts.shapes import Severity
+from agentwatch.decisions.answer import do_now
+from agentwatch.decisions.record import Action, Record
+from agentwatch.text import clean, clean_lines, quoted
+
+Answer = dict[str, Any]
+
+_MOST_FINDINGS: Final = 20
+_END: Final = "Then end with a return that keeps the return-format contract, and nothing else around it."
+
+
+def block(reason: str, shown: str) -> Answer:
+    """The child does not stop: it reads the reason and answers again. `shown` is for the human."""
+    return {"decision": "block", "reason": reason, "systemMessage": f"agentwatch: {shown}"}
+
+
+def let_go(shown: str | None) -> Answer:
+    """The child stops. `shown` is None where nothing was at stake."""
+    return {} if shown is None else {"systemMessage": f"agentwatch: {shown}"}
+
+
+def context(event: str, told: str) -> Answer:
+    """The parent reads this beside what the child gave back."""
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": told}}
+
+
+def carry_out(record: Record, handoff_path: str | None) -> str:
+    """To the child: the operator lets it try again, or answers it."""
+    lines = [f"The operator has decided about your attempt {record.attempt} of {quoted(record.task_id)}."]
+    if record.action is Action.RESPOND:
+        lines.append("These are the operator's answers; go on with them:")
+        lines += [f"- {one.question or 'What you asked'}: {one.answer}" for one in record.params.answers]
+    else:
+        lines.append(f"Do it once more, as attempt {record.attempt + 1}.")
+    if record.params.mitigation is not None:
+        lines.append(f"What is different now: {record.params.mitigation.value.replace('_', ' ')}.")
+    if record.note.strip():
+        lines.append(f"The operator's note: {record.note.strip()}")
+    if record.params.handoff is not None:
+        where = f", which is in {handoff_path}, too" if handoff_path is not None else ""
+        lines += [f"Your handoff is this one now{where}:", "", record.params.handoff.strip(), ""]
+    lines.append(f"{_END} It is the return of attempt {record.attempt + 1}, for decision {record.decision_id}.")
+    return _kept("\n".join(lines))
+
+
+def mend(child: Child) -> str:
+    """To the child: its return breaks its contract."""
+    if child.reading is None:
+        lines = [
+            "Fix your return format: what you ended with follows none of the contracts, so your task counts as failed.",
+            "Answer again with a return such as this one, true to what you did, and nothing else around it:",
+            "",
+            EXAMPLES["return-format"],
+        ]
+    else:
+        lines = [
+            f"Fix your return format: it breaks the {child.reading.contract} contract, so your task counts as failed."
+        ]
+        errors = [one for one in child.reading.findings if one.severity is Severity.ERROR]
+        for one in errors[:_MOST_FINDINGS]:
+            lines.append(f"- {f'line {one.line}: ' if one.line else ''}{one.message} ({one.rule})")
+        if len(errors) > _MOST_FINDINGS:
+            lines.append(f"- and {len(errors) - _MOST_FINDINGS} more")
+        lines.append("Answer again with the whole return, mended, and nothing else around it.")
+    lines.append("Do not do the work again, and do not change what you report.")
+    return _kept("\n".join(lines))
+
+
+def hold(child: Child) -> str:
+    """To the child: nobody has decided yet."""
+    return (
+        f"The operator has not decided yet what happens to {quoted(child.task_id)}. This is neither an approval nor a"
+        " refusal. Do nothing for it now: answer with the same return once more, word for word."
+    )
+
+
+def decided(record: Record, handoff_path: str | None) -> str:
+    """To the parent: what the operator decided about its child, and what to do."""
+    what = f"{quoted(record.task_id)}, attempt {record.attempt}: {record.action.value}"
+    lines = [
+        f"agentwatch: the operator has decided about {what}.",
+        f"Do this now, and nothing else: {do_now(record, handoff_path)}.",
+        f"The signed decision is in .agentwatch/decisions/{record.decision_id}.json; read it.",
+        f"Before you carry it out, claim it with `agentwatch claim {record.decision_id}`; only one may carry it out.",
+    ]
+    if handoff_path is not None:
+        lines.append(f"handoff_path is {handoff_path}")
+    if record.note.strip():
+        lines.append(f"The operator's note: {record.note.strip()}")
+    return _kept("\n".join(lines))
+
+
+def undecided(child: Child, state: str) -> str:
+    """To the parent: its child needs a decision."""
+    return (
+        f"agentwatch: {quoted(child.task_id)} is {state}, and the operator decides what happens to it. Do not retry,"
+        " escalate or give up by yourself. Wait for the decision with the tool wait_for_decision, or with"
+        f" `agentwatch wait` and this task id in your shell, again and again while it is pending, and do what it says."
+    )
+
+
+def shown(text: str) -> str:
+    """One safe line for the terminal."""
+    return clean(text, 400)
+
+
+def _kept(text: str) -> str:
+    """Lines as they are, but for what moves cursors and hides: the program shows them to a human, too."""
+    lines, cut = clean_lines(text)
+    return "\n".join(lines + ([f"({cut})"] if cut else []))

@@ -1,0 +1,119 @@
+"""`wait_for_decision`: the code path of `agentwatch wait`, in slices, so that a server goes on answering meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+
+from agentwatch.agents.server.shapes import Waited
+from agentwatch.config import Settings
+from agentwatch.deciding.loading import Load
+from agentwatch.deciding.waiting import hand_out, question_about
+from agentwatch.decisions.answer import answer
+from agentwatch.decisions.reader import Expired, Found, Question, Reader, Verified
+from agentwatch.decisions.receipts import ReceiptBook, ReceiptError, Stage
+from agentwatch.delegation.task import State, Task
+from agentwatch.place import state_directory
+from agentwatch.text import quoted
+
+READER: Final = "mcp"
+
+_SLICE_SECONDS: Final = 1.0
+"""How long a thread waits at a stretch: the longest that a cancelled call keeps one."""
+
+_MOST: Final = 100
+"""Waits that have a thread at the same time; the others take turns."""
+
+_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
+
+_AGAIN: Final = "call wait_for_decision again, now; this is neither an approval nor a refusal"
+_NOT_SEEN: Final = "no such task is seen in this workspace: is its id spelled right, and was its return submitted?"
+
+T = TypeVar("T")
+
+Progress = Callable[[float, float], Awaitable[None]]
+"""Told after each slice: seconds waited, and seconds at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    question: Question
+    task: Task | None
+
+    @property
+    def is_needless(self) -> bool:
+        """Nobody is asked about the task: it has ended well, as far as can be told."""
+        return self.task is not None and self.task.own_state in _HAVE_ENDED and not self.task.needs_operator
+
+
+class Waiter:
+    """Waits for decisions about the tasks of one workspace. Cancelling a call ends it at once."""
+
+    def __init__(self, workspace: Path, settings: Settings, load: Load) -> None:
+        self._workspace = workspace
+        self._settings = settings
+        self._load = load
+        # Its own: the server's other tools run in threads, too, and must never wait for these.
+        self._threads = CapacityLimiter(_MOST)
+
+    async def wait(self, task_id: str, seconds: float | None, progress: Progress) -> Waited:
+        """The decision about the latest attempt of a task, or that it is pending after so many seconds.
+
+        Never longer than the settings say: the limits of the clients are behind that.
+        """
+        most = self._settings.mcp_wait
+        timeout = most if seconds is None else min(max(seconds, 0.0), most)
+        end = time.monotonic() + timeout
+        asked = await self._in_thread(partial(self._asked, task_id))
+        if asked.is_needless:
+            end = time.monotonic()
+        reader = Reader(self._workspace)
+        while True:
+            left = max(end - time.monotonic(), 0.0)
+            slice_ = min(left, _SLICE_SECONDS)
+            found = await self._in_thread(partial(reader.wait, asked.question, slice_))
+            if isinstance(found, Verified | Expired) or left <= slice_:
+                return await self._in_thread(partial(self._answer, asked, found))
+            await progress(timeout - left + slice_, timeout)
+
+    async def _in_thread(self, function: Callable[[], T]) -> T:
+        return await to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._threads)
+
+    def _asked(self, task_id: str) -> _Asked:
+        tree = self._load(self._workspace, self._settings, inspects=False).tree
+        asked = _Asked(question_about(tree, task_id, None), tree.tasks.get(task_id))
+        if asked.is_needless:
+            # Whether it may go on depends on whether what it claims is true.
+            tree = self._load(self._workspace, self._settings, inspects=True).tree
+            asked = _Asked(question_about(tree, task_id, None), tree.tasks.get(task_id))
+        return asked
+
+    def _answer(self, asked: _Asked, found: Found) -> Waited:
+        path = None
+        if isinstance(found, Verified):
+            if not self._settings.read_only:
+                path = hand_out(self._workspace, found.record)
+            # Where nothing can be written it was read all the same.
+            with suppress(ReceiptError):
+                book = ReceiptBook(self._workspace, state_directory(self._workspace))
+                book.mark(found.record.decision_id, Stage.READ, "agentwatch mcp", reader=READER)
+        values = answer(found, handoff_path=path)
+        if not isinstance(found, Verified | Expired):
+            values["do_now"] = _pending_words(asked)
+        return Waited(**values, state=asked.task.own_state.value if asked.task is not None else None)
+
+
+def _pending_words(asked: _Asked) -> str:
+    if asked.task is None:
+        return f"{_NOT_SEEN} If both: {_AGAIN}"
+    if asked.is_needless:
+        task = quoted(asked.task.task_id)
+        return f"go on: {task} is {asked.task.own_state}, and nothing is asked of the operator, so do not wait"
+    return _AGAIN

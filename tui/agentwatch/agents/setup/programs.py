@@ -1,0 +1,157 @@
+"""The agent programs that `init` knows: how each is recognised, and what it has to be told, with its limits."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agentwatch.agents.setup.splice import Entry, Member, Wish
+from agentwatch.config import Settings
+
+NAME: Final = "agentwatch"
+HOOK_SLACK: Final = 30
+"""Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid."""
+
+_MCP_SLACK: Final = 75
+"""The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s."""
+
+INSTRUCTIONS: Final = """\
+## Delegation: agentwatch
+
+A human operator watches this workspace with agentwatch and decides what happens to work that fails.
+
+- Hand over: give every child a handoff packet (`task_id`, `objective`, `evidence`, `success_criteria`, `risks`) as the
+  first block of its prompt. Submit it first with the tool `submit_handoff`; without that tool, write it to
+  `handoffs/<task_id>.handoff.json`.
+- Give back: every child ends with a return in the return format (`## Status`, `## Deliverables`, `## Evidence`,
+  `## Runtime Attestation`) and nothing else, checked before with the tool `validate_return` or `agentwatch check FILE`.
+  Hand it in with `submit_return`, word for word; without that tool, write it to `returns/<task_id>.return.md`.
+- Wait: when a task is failed, blocked or invalid, do not retry, escalate or give up by yourself. Call the tool
+  `wait_for_decision`, or run `agentwatch wait <task_id>` in the shell, again and again while it says pending. Pending
+  is neither an approval nor a refusal.
+- Carry out exactly what the decision says in `do_now`. A further attempt carries `attempt` and the `decision_id`.
+- `get_contract` and `agentwatch rules` tell the rules of the formats.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """What goes into a JSON file of the workspace. `paths` are its possible names, the one to make last."""
+
+    paths: tuple[str, ...]
+    wishes: tuple[Wish, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """What only the operator can add: `lines`, to `place`, because of `why`."""
+
+    place: str
+    lines: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One agent program. It is there where one of `signs` is. `note` says which of its limits was heeded."""
+
+    name: str
+    signs: tuple[str, ...]
+    instructions: str
+    files: tuple[Json, ...] = ()
+    by_hand: tuple[ByHand, ...] = ()
+    note: str = ""
+
+    def is_in(self, workspace: Path) -> bool:
+        return any((workspace / sign).exists() for sign in self.signs)
+
+
+def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
+    """All programs by name. `command` starts agentwatch; the time-outs follow from the settings."""
+    server = {"command": command[0], "args": [*command[1:], "mcp"]}
+    request = int(settings.mcp_wait) + _MCP_SLACK
+    local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}
+    everybody = (
+        Program(
+            "claude-code",
+            (".claude", "CLAUDE.md", ".mcp.json"),
+            "CLAUDE.md",
+            (Json((".mcp.json",), (Member(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
+            note="its hooks may take longer than they wait, so that none fails open; MCP calls need no other time-out",
+        ),
+        Program(
+            "opencode",
+            ("opencode.json", "opencode.jsonc", ".opencode"),
+            "AGENTS.md",
+            (Json(("opencode.jsonc", "opencode.json"), (Member(("mcp", NAME), local),)),),
+            note=f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",
+        ),
+        Program(
+            "kilo",
+            ("kilo.json", "kilo.jsonc", ".kilo", ".kilocode"),
+            "AGENTS.md",
+            (
+                Json(
+                    ("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"),
+                    (Member(("mcp", NAME), local),),
+                ),
+            ),
+            note=f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",
+        ),
+        Program(
+            "codex",
+            (".codex",),
+            "AGENTS.md",
+            by_hand=(ByHand("~/.codex/config.toml", _toml(command, request), "it lies outside of the workspace"),),
+            note="its shell gives back after 10 to 30 s and asks on; pending means: call again",
+        ),
+        Program(
+            "generic",
+            ("AGENTS.md",),
+            "AGENTS.md",
+            by_hand=(
+                ByHand(
+                    "the MCP settings of your program",
+                    json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n",
+                    f"if it has any; let it wait {request} s for a call",
+                ),
+            ),
+        ),
+    )
+    return {program.name: program for program in everybody}
+
+
+def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
+    call = {"type": "command", "command": shlex.join([*command, "hook"]), "timeout": 0}
+    stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
+    back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
+    wishes = (
+        Entry(("hooks", "SubagentStop"), stop, _calls_our_hook),
+        Entry(("hooks", "PostToolUse"), back, _calls_our_hook),
+    )
+    return Json((".claude/settings.json",), wishes)
+
+
+def _calls_our_hook(entry: Any) -> bool:
+    """Whether a group of hooks has ours and no other: one that the user has added to is the user's."""
+    calls = entry.get("hooks") if isinstance(entry, dict) else None
+    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], dict):
+        return False
+    words = str(calls[0].get("command", "")).split()
+    return words[-1:] == ["hook"] and any(NAME in word for word in words)
+
+
+def _toml(command: Sequence[str], request: int) -> str:
+    # A JSON string of plain words is a TOML one, too.
+    keep = ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "AGENTWATCH_PUBLIC_KEY"]
+    return (
+        f"[mcp_servers.{NAME}]\n"
+        f"command = {json.dumps(command[0])}\n"
+        f"args = {json.dumps([*command[1:], 'mcp'])}\n"
+        f"env_vars = {json.dumps(keep)}\n"
+        f"tool_timeout_sec = {request}\n"
+    )

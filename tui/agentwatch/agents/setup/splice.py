@@ -1,0 +1,181 @@
+"""Members and entries put into a JSON text, and taken out, without touching a byte of the rest. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentwatch.agents.setup.jsonc import BrokenError, Node, blank, scan
+
+_UNIT: Final = "  "
+_BREAK: Final = re.compile(r"[ \t]*\r?\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`path[:-1]` names an object, `path[-1]` the key of ours in it."""
+
+    path: tuple[str, ...]
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`path` names an array; `is_ours` knows an entry of ours in it, also one of before."""
+
+    path: tuple[str, ...]
+    value: Any
+    is_ours: Callable[[Any], bool]
+
+
+Wish = Member | Entry
+
+
+def added(text: str, wishes: Sequence[Wish]) -> str:
+    """The text with all of the wishes fulfilled; the same text where they are. Raises BrokenError."""
+    for wish in wishes:
+        text = _added(text, wish)
+    return text
+
+
+def removed(text: str, wishes: Sequence[Wish]) -> str:
+    """The text without what is ours, and without objects and arrays that held nothing else. Raises BrokenError."""
+    for wish in reversed(wishes):
+        text = _removed(text, wish)
+    return text
+
+
+def _added(text: str, wish: Wish) -> str:
+    node = _object(scan(text))
+    path = wish.path[:-1] if isinstance(wish, Member) else wish.path
+    for depth, key in enumerate(path):
+        child = node.get(key)
+        if child is None:
+            value: Any = {wish.path[-1]: wish.value} if isinstance(wish, Member) else [wish.value]
+            for inner in reversed(path[depth + 1 :]):
+                value = {inner: value}
+            return _put(text, node, key, value)
+        is_last = depth == len(path) - 1
+        node = _array(child) if isinstance(wish, Entry) and is_last else _object(child)
+    if isinstance(wish, Member):
+        there = node.get(wish.path[-1])
+        if there is None:
+            return _put(text, node, wish.path[-1], wish.value)
+        return text if there.value == wish.value else _replaced(text, there, wish.value)
+    mine = [child for child in node.children if wish.is_ours(child.value)]
+    if not mine:
+        return _put(text, node, None, wish.value)
+    return text if mine[0].value == wish.value else _replaced(text, mine[0], wish.value)
+
+
+def _removed(text: str, wish: Wish) -> str:
+    trail: list[tuple[Node, int]] = []
+    node = scan(text)
+    path = wish.path
+    for key in path:
+        indexes = [index for index, (name, _) in enumerate(node.keys) if name == key]
+        if not indexes:
+            return text
+        trail.append((node, indexes[-1]))
+        node = node.children[indexes[-1]]
+    if isinstance(wish, Entry):
+        mine = [index for index, child in enumerate(node.children) if wish.is_ours(child.value)]
+        if not mine:
+            return text
+        trail.append((node, mine[0]))
+    # What holds nothing but ours, not even a comment, was made for it.
+    while len(trail) > 1 and _is_alone(text, trail[-1][0]):
+        trail.pop()
+    return _cut(text, *trail[-1])
+
+
+def _is_alone(text: str, node: Node) -> bool:
+    """Whether nothing stands in the node beside one child."""
+    if len(node.children) != 1:
+        return False
+    around = text[node.start + 1 : node.begin(0)] + text[node.children[0].end : node.end - 1]
+    return around.strip() in ("", ",")
+
+
+def _cut(text: str, node: Node, index: int) -> str:
+    """Without one member or entry, the comma that it needed, and its lines."""
+    start, end = node.begin(index), node.children[index].end
+    if index + 1 < len(node.children):
+        return text[:start] + text[blank(text, end) + 1 :].lstrip()
+    before = node.children[index - 1].end if index else node.start + 1
+    if node.comma is not None and index:
+        # A trailing comma was there before, too.
+        return text[: blank(text, before) + 1] + text[node.comma + 1 :]
+    comma = blank(text, before) if index else before
+    kept = text[before:comma] + text[comma + (1 if index else 0) : start]
+    behind = text[end if node.comma is None else node.comma + 1 :]
+    kept = kept.rstrip()
+    if "//" in kept.rpartition("\n")[2] and not _BREAK.match(behind):
+        # A comment goes to the end of its line, and that was behind what is cut.
+        kept += "\n"
+    return text[:before] + kept + behind
+
+
+def _put(text: str, node: Node, key: str | None, value: Any) -> str:
+    """A new last member or entry."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indent, unit = _indents(text, node)
+    lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
+    if key is not None:
+        lines[0] = f"{json.dumps(key, ensure_ascii=False)}: {lines[0]}"
+    new = newline.join(f"{indent}{line}" for line in lines)
+    inside = text[: node.end - 1].rstrip()
+    closing = text[len(inside) : node.end - 1]
+    if "\n" not in closing:
+        closing = newline + indent.removesuffix(unit)
+    comma = ","
+    if not node.children:
+        comma = ""
+    elif node.comma is not None:
+        # A trailing comma stays one.
+        comma, new = "", new + ","
+    if comma:
+        # Behind the value itself: a comment may stand between it and the end.
+        last = node.children[-1].end
+        inside = inside[:last] + comma + inside[last:]
+    return f"{inside}{newline}{new}{closing}{text[node.end - 1 :]}"
+
+
+def _replaced(text: str, node: Node, value: Any) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indent = _indent_at(text, node.start)
+    lines = json.dumps(value, indent=_unit(text), ensure_ascii=False).split("\n")
+    return text[: node.start] + f"{newline}{indent}".join(lines) + text[node.end :]
+
+
+def _indents(text: str, node: Node) -> tuple[str, str]:
+    """(that of what stands in the node, one step)."""
+    unit = _unit(text)
+    if node.children and "\n" in text[node.start : node.begin(0)]:
+        return _indent_at(text, node.begin(0)), unit
+    return _indent_at(text, node.start) + unit, unit
+
+
+def _indent_at(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _unit(text: str) -> str:
+    found = re.search(r"^([ \t]+)[\"\[{]", text, re.MULTILINE)
+    return found[1] if found is not None else _UNIT
+
+
+def _object(node: Node) -> Node:
+    if not isinstance(node.value, dict):
+        raise BrokenError("there is no object where one is expected")
+    return node
+
+
+def _array(node: Node) -> Node:
+    if not isinstance(node.value, list):
+        raise BrokenError("there is no array where one is expected")
+    return node

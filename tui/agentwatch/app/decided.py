@@ -1,0 +1,110 @@
+"""What was decided, and what can be: in words, for every place that shows it. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.content import Content
+
+from agentwatch.app import present
+from agentwatch.app.widgets.cells import shown
+from agentwatch.decisions import policy
+from agentwatch.decisions.record import Action, Mitigation
+from agentwatch.delegation.decision import Action as Decided
+from agentwatch.delegation.decision import Decision, Receipt, Stage
+from agentwatch.delegation.task import Task
+
+UNREAD_SECONDS: Final = 180.0
+"""An agent that waits for a decision reads it within seconds: after this, nobody waits."""
+
+GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
+
+ACTIONS: Final = {f"decide.{action}": action for action in Action}
+"""The commands that decide."""
+
+_WORDS: Final = {
+    Decided.RETRY: "retry",
+    Decided.ESCALATE: "escalate",
+    Decided.ABORT: "abort",
+    Decided.RESPOND: "your answer",
+    Decided.ACCEPT: "accept it as it is",
+}
+
+
+def why_not(task: Task, action: Action, now: float) -> str | None:
+    """Why a task cannot be decided in this way, whatever comes along; one sentence in small letters, None if it can."""
+    if task.decision is not None:
+        ago = present.ago(task.decision.at, now)
+        return f"already decided: you said {task.decision.action} {ago}; the next attempt can be decided anew"
+    if policy.options(task, mitigation=Mitigation.CHANGED_INPUTS)[action].allowed:
+        return None
+    return policy.options(task)[action].why_not
+
+
+def refusal_of(command_id: str, task: Task | None, now: float) -> str | None:
+    """Why a command that decides is refused for a task; None where it is not, and for every other command."""
+    action = ACTIONS.get(command_id)
+    return why_not(task, action, now) if action is not None and task is not None else None
+
+
+def is_pointless(command_id: str, task: Task | None, now: float) -> bool:
+    """Whether a command that decides need not be shown: nobody asks for it, and it is not possible either."""
+    if command_id not in ACTIONS:
+        return False
+    return task is None or (not task.needs_operator and refusal_of(command_id, task, now) is not None)
+
+
+def decision_of(task: Task) -> Decision | None:
+    """The decision that still matters: about the latest attempt, else about the one before it."""
+    return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision is not None), None)
+
+
+def is_unread(decision: Decision, now: float) -> bool:
+    """Whether it was delivered, and no agent has read it for too long."""
+    return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= UNREAD_SECONDS
+
+
+def is_on_its_way(decision: Decision) -> bool:
+    """Whether an agent has still to do something: read it, and begin the next attempt where there is to be one."""
+    ends = decision.action in (Decided.ABORT, Decided.ACCEPT)
+    return decision.receipt.stage.rank < (Stage.READ if ends else Stage.ACTED).rank
+
+
+def short(decision: Decision, now: float) -> str:
+    """The same in a few cells, for a row of the tree: a glyph and a word, `!` where the operator should look."""
+    if decision.waits:
+        return "! undelivered"
+    age = present.duration(now - decision.receipt.at)
+    if is_unread(decision, now):
+        return f"! unread {age}"
+    stage = decision.receipt.stage
+    return f"{GLYPHS[stage]} {stage}" + (f" {age}" if stage is Stage.READ else "")
+
+
+def receipt_line(decision: Decision, now: float) -> Content:
+    """What was decided and how far it has got, with the age of each step."""
+    mode = f" to {shown(decision.mode, 40)}" if decision.mode else ""
+    words = [Content.styled(f"{_WORDS[decision.action]}{mode}", "bold")]
+    words += [Content(_step(receipt, now)) for receipt in decision.receipts]
+    if decision.receipt.stage is Stage.READ and is_on_its_way(decision):
+        words.append(Content(f"attempt {decision.attempt + 1} not seen yet"))
+    return Content(" · ").join(words)
+
+
+def warning(decision: Decision, now: float) -> str | None:
+    """What the operator should do about a decision that gets no further, a sentence; None where all is well."""
+    if decision.waits:
+        return f"{shown(decision.waits, 300)}"
+    if is_unread(decision, now):
+        age = present.duration(now - decision.receipt.at)
+        return (
+            f"not read for {age}: is an agent running `agentwatch wait {shown(decision.task_id, 60)}`?"
+            " It can also be told to read .agentwatch/decisions/"
+        )
+    return None
+
+
+def _step(receipt: Receipt, now: float) -> str:
+    by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
+    claimed = " (it says so)" if receipt.claimed else ""
+    return f"{receipt.stage}{by} {present.ago(receipt.at, now)}{claimed}"

@@ -1,0 +1,171 @@
+"""What the operator saw when a decision was begun: everything that it is held against when it is recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+from textual.content import Content
+
+from agentwatch.app import present
+from agentwatch.app.widgets.cells import shown
+from agentwatch.decisions.record import Action, Subject
+from agentwatch.delegation.retry import mitigated
+from agentwatch.delegation.task import Task
+from agentwatch.text import clean, quoted
+
+if TYPE_CHECKING:
+    from agentwatch.decisions.desk import Decided, Desk
+    from agentwatch.monitor import Monitor
+
+DIGITS: Final = 12
+"""Hex digits of a digest that are shown; what is compared is all of it."""
+
+GLYPHS: Final = {
+    Action.RETRY: "↻",
+    Action.ESCALATE: "↑",
+    Action.ABORT: "–",
+    Action.RESPOND: "»",
+    Action.ACCEPT: "✓",
+}
+WORDS: Final = {
+    Action.RETRY: "Retry",
+    Action.ESCALATE: "Escalate",
+    Action.ABORT: "Abort",
+    Action.RESPOND: "Answer",
+    Action.ACCEPT: "Accept",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One attempt of one task, as it stood when the dialog opened, and what is to be decided about it.
+
+    `returned_at` is when its return was seen (epoch seconds), None where there is none.
+    """
+
+    monitor: Monitor
+    desk: Desk
+    subject: Subject
+    action: Action
+    state: present.Look
+    returned_at: float | None
+
+    @classmethod
+    def of(cls, monitor: Monitor, desk: Desk, task: Task, action: Action) -> Case:
+        latest = task.latest
+        returned = latest.returned if latest else None
+        look = present.LOOKS[task.own_state]
+        return cls(monitor, desk, desk.subject(task), action, look, returned.at if returned else None)
+
+    @property
+    def task(self) -> Task | None:
+        """The task as it is now, None where it has gone."""
+        return self.monitor.tree.tasks.get(self.subject.task_id)
+
+    def change(self) -> str | None:
+        """What is not as the operator saw it, a sentence; None where all is."""
+        task = self.task
+        if task is None:
+            return "The task has gone meanwhile."
+        now = self.desk.subject(task)
+        if now.attempt != self.subject.attempt:
+            return f"Attempt {now.attempt} has begun meanwhile."
+        if now.return_sha256 != self.subject.return_sha256:
+            return "The return has changed since you opened this."
+        if now.handoff_sha256 != self.subject.handoff_sha256:
+            return "The handoff has changed since you opened this."
+        if task.decision is not None:
+            return f"It was decided meanwhile: {task.decision.action}."
+        return None
+
+
+def facts(case: Case, task: Task, *, mitigated_retry: bool, now: float, width: int) -> Iterator[tuple[str, Content]]:
+    """What is decided about, the budget, and where it is written: lines of ours, each with its label.
+
+    Foreign in them are the id of the task and the path of the workspace, in quotation marks that nothing in them can
+    close, and in one line.
+    """
+    subject = case.subject
+    standing = Content.assemble(
+        f"  attempt {subject.attempt} ",
+        (f"{case.state.glyph} {case.state.word}", f"${case.state.color}"),
+        f" → {_next(case, task)}",
+    )
+    yield "task", Content.styled(_named(subject.task_id, width - standing.cell_length), "bold") + standing
+    yield "return", _return(case, now)
+    yield "retries", _budget(case, task, mitigated_retry=mitigated_retry)
+    yield "writes", Content(_places(case, width))
+
+
+def recorded(action: Action, decided: Decided) -> str:
+    """What became of a decision, in sentences."""
+    done = "recorded" if decided.fresh else "the very same was recorded before"
+    words = [f"{WORDS[action]}: {done}, {'delivered' if decided.waits is None else 'not delivered yet'}."]
+    words += [clean(sentence, 500) for sentence in (decided.doubt, decided.waits) if sentence]
+    return "\n".join(words)
+
+
+def _named(task_id: str, width: int) -> str:
+    """The id in its quotation marks, both ends of it where it is too long."""
+    name = quoted(shown(task_id, 1_000), 1_000)
+    if cell_len(name) <= width:
+        return name
+    half = max((width - 1) // 2, 2)
+    head, tail = name, name
+    while cell_len(head) > half:
+        head = head[:-1]
+    while cell_len(tail) > half:
+        tail = tail[1:]
+    return f"{head}…{tail}"
+
+
+def _next(case: Case, task: Task) -> str:
+    after = f"attempt {case.subject.attempt + 1}"
+    if case.action is Action.ACCEPT:
+        return "accepted as it is"
+    if case.action is Action.ABORT:
+        below = task.below.open if task.below else 0
+        return f"ended, with {present.plural(below, 'open task')} below it" if below else "ended"
+    if case.action is Action.RESPOND:
+        return f"{after}, with your answer"
+    return f"{after}, in another mode" if case.action is Action.ESCALATE else after
+
+
+def _return(case: Case, now: float) -> Content:
+    digest = case.subject.return_sha256
+    if digest is None or case.returned_at is None:
+        return Content("none yet")
+    seen = present.ago(case.returned_at, now)
+    if case.change() is not None:
+        return Content.assemble((digest[:DIGITS], "bold"), f"  seen {seen}, ", ("not as you saw it", "$text-error"))
+    return Content.assemble((digest[:DIGITS], "bold"), f"  seen {seen}, unchanged")
+
+
+def _budget(case: Case, task: Task, *, mitigated_retry: bool) -> Content:
+    if case.action is not Action.RETRY:
+        return Content(f"{task.retry.remaining} of {task.retry.max_retries} left, before and after")
+    retry = mitigated(task) if mitigated_retry else task.retry
+    after = max(retry.remaining - 1, 0)
+    return Content.assemble(f"{retry.remaining} of {retry.max_retries} left now, ", (f"{after} after this", "bold"))
+
+
+def _places(case: Case, width: int) -> str:
+    """Where it is written, as much of it as there is room for: the ends of the paths say most."""
+    name = f"{case.subject.decision_id[:DIGITS]}….json"
+    delivered = ", nowhere else (read only)" if case.monitor.settings.read_only else ", copy in .agentwatch/decisions"
+    ledger = shown(_home(case.desk.ledger.directory), 1_000)
+    room = width - cell_len(f"{name} in {delivered}")
+    while cell_len(ledger) > max(room, 12):
+        ledger = "…" + ledger[2:]
+    return f"{name} in {ledger}{delivered}"
+
+
+def _home(path: Path) -> str:
+    home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
+    text = str(path)
+    return "~" + text[len(home) :] if text.startswith(home + os.sep) else text

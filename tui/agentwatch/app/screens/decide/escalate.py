@@ -1,0 +1,75 @@
+"""Escalate: the task goes to another mode, with an amended handoff; a line fault goes to the fitter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from textual.widgets import Input
+
+from agentwatch.app.screens.decide.case import Case
+from agentwatch.app.screens.decide.choice import Choice
+from agentwatch.app.screens.decide.fields import Row
+from agentwatch.app.screens.decide.handing_on import HandingOnScreen, Maker
+from agentwatch.app.screens.decide.proposal import next_handoff
+from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.decisions import policy
+from agentwatch.decisions.record import Params
+from agentwatch.delegation.task import Task
+from agentwatch.monitor import Monitor
+
+_MOST: Final = 8
+"""Modes that are offered; any other can be written."""
+_CELLS: Final = 24
+
+
+class EscalateScreen(HandingOnScreen):
+    """The next attempt in another mode."""
+
+    def __init__(
+        self, case: Case, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(case, clock, steady, queue)
+        self._modes = offered_modes(case.monitor, self._task_seen)
+        # Agents have written these words: each is one option, with nothing of ours behind it on its line.
+        self._choice = Choice([clip(shown(mode), _CELLS) for mode in self._modes], id="modes")
+        self._other = Input(
+            placeholder="any other mode", compact=True, select_on_focus=False, max_length=200, id="mode"
+        )
+
+    def fields(self) -> Iterator[Row]:
+        if self._modes:
+            yield Row("mode", self._choice)
+        yield Row("other" if self._modes else "mode", self._other)
+        yield from super().fields()
+
+    @property
+    def mode(self) -> str | None:
+        """The mode to escalate to: what was written comes before what was chosen."""
+        written = self._other.value.strip()
+        return written or (self._modes[self._choice.chosen] if self._modes else None)
+
+    def plain_params(self) -> Params:
+        return Params(mode=self.mode)
+
+    async def params(self) -> Params | None:
+        text = await self.sound_text()
+        return None if text is None else Params(mode=self.mode, handoff=text or None)
+
+    def maker(self) -> Maker:
+        task, case = self.case.task, self.case
+        if task is None:
+            return lambda: None
+        note, hint, mode = self.note, task.retry.hint, self.mode
+        return lambda: next_handoff(task, case.subject, case.monitor.content, note=note, hint=hint, mode=mode)
+
+
+def offered_modes(monitor: Monitor, task: Task | None) -> list[str]:
+    """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
+    own = policy.mode_of(task) if task is not None else None
+    modes = dict.fromkeys([policy.FITTER] if task is not None and policy.is_line_fault(task) else [])
+    modes |= dict.fromkeys(monitor.settings.modes)
+    for other in monitor.tree.tasks.values():
+        if (mode := policy.mode_of(other)) is not None:
+            modes[mode] = None
+    return [mode for mode in modes if mode.strip() and mode != own][:_MOST]

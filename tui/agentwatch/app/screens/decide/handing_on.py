@@ -1,0 +1,159 @@
+"""A dialog whose decision hands on a document: the operator can edit it here or in the editor, and see what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Static
+
+from agentwatch.app.editor import hand_over
+from agentwatch.app.screens.decide.case import Case
+from agentwatch.app.screens.decide.document import Document
+from agentwatch.app.screens.decide.fields import Row
+from agentwatch.app.screens.decide.frame import DecisionScreen
+from agentwatch.app.screens.decide.proposal import Proposal
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.text import clean
+
+_PAUSE: Final = 0.2
+"""Seconds after the last key in a field until the document is made anew."""
+_LARGEST: Final = 1024 * 1024
+"""Bytes of an edited file that are taken back."""
+
+Maker = Callable[[], Proposal | None]
+
+
+class HandingOnScreen(DecisionScreen):
+    """The document is made from what the fields say until the operator edits it; from then on it is the operator's."""
+
+    hands_on: ClassVar[bool] = True
+    document_label: ClassVar[str] = "handoff"
+    document_title: ClassVar[str] = "the next handoff: agents' words, as amended"
+
+    def __init__(
+        self, case: Case, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(case, clock, steady, queue)
+        self.document = Document(self.document_title)
+        self._checked = Static(id="checked", markup=False)
+        self._proposing: Timer | None = None
+        self._is_stale = True
+        self._why_none = ""
+
+    def maker(self) -> Maker:
+        """Makes the document as the fields are now, in a thread; None where there is none to be made."""
+        raise NotImplementedError
+
+    def fields(self) -> Iterator[Row]:
+        yield Row(self.document_label, self._checked)
+
+    def below(self) -> ComposeResult:
+        yield self.document
+
+    def on_mount(self) -> None:
+        self.run_worker(self._propose(), group="propose", exclusive=True)
+
+    def changed(self) -> None:
+        if not self.document.is_edited:
+            self._is_stale = True
+            if self._proposing is not None:
+                self._proposing.stop()
+            self._proposing = self.set_timer(_PAUSE, self._propose_later)
+
+    def _propose_later(self) -> None:
+        self.run_worker(self._propose(), group="propose", exclusive=True)
+
+    async def _propose(self) -> None:
+        self._is_stale = False
+        try:
+            proposal = await asyncio.to_thread(self.maker())
+            self._why_none = "" if proposal else "none was ever seen: the next attempt gets your note only"
+        except DecisionError as error:
+            proposal, self._why_none = None, clean(str(error), 500)
+        if proposal is not None:
+            self.document.propose(proposal)
+        self.look()
+
+    @on(Document.Checked)
+    def _take_check(self) -> None:
+        self.look()
+
+    def look(self) -> None:
+        super().look()
+        self._checked.update(self._document_line())
+
+    def _document_line(self) -> Content:
+        document = self.document
+        if self._why_none and not document.text:
+            return Content.styled(self._why_none, "$text-warning")
+        if document.problems is None:
+            return Content.styled("… checking", "$text-muted")
+        parts = []
+        if document.problems:
+            more = f"  (and {len(document.problems) - 1} more)" if len(document.problems) > 1 else ""
+            parts.append(Content.styled(f"✗ {clean(document.problems[0], 300)}{more}", "$text-error"))
+        else:
+            parts.append(Content.styled("✓ valid", "$text-success"))
+        if document.difference is not None:
+            parts.append(document.difference.counted)
+        if document.is_edited:
+            parts.append(Content.styled("edited by you: a note goes beside it", "$text-muted"))
+        return Content("   ").join(parts)
+
+    def missing(self) -> str | None:
+        if self.document.problems:
+            return f"correct the {self.document_label} first: {clean(self.document.problems[0], 300)}"
+        return None
+
+    async def sound_text(self) -> str | None:
+        """The document as it is handed on; None where it is not sound."""
+        if self._is_stale and not self.document.is_edited:
+            await self._propose()
+        return None if await self.document.check() else self.document.text
+
+    # Commands
+
+    def action_changes(self) -> None:
+        self.document.toggle_changes()
+        self._footer.redraw()
+
+    def action_edit_document(self) -> None:
+        """Open the document in the operator's editor; the screen waits."""
+        try:
+            text = self._edited(self.document.text)
+        except (OSError, ValueError) as error:
+            self._complain(f"The edited text cannot be taken back: {clean(str(error), 200)}.")
+            return
+        # Whatever was typed for the editor is not meant for this dialog.
+        self._arm()
+        if text is not None and text != self.document.text:
+            self.document.write(text)
+            self.look()
+
+    def _edited(self, text: str) -> str | None:
+        """The text as the editor leaves it, None where it failed. Raises OSError and ValueError."""
+        state = self.case.desk.ledger.directory.parent
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not in the workspace: an agent could change the text between the editor and the signature.
+        with tempfile.TemporaryDirectory(prefix="editing-", dir=state) as directory:
+            path = Path(directory) / Path(self.document.name_of_file).name
+            path.touch(mode=0o600, exist_ok=False)
+            path.write_bytes(text.encode())
+            trouble = hand_over(self.app, self.case.monitor.settings.editor, path)
+            if trouble is not None:
+                self._complain(trouble)
+                return None
+            if path.stat().st_size > _LARGEST:
+                raise ValueError(f"it has more than {_LARGEST:,} bytes")
+            return path.read_bytes().decode()
+
+    def _complain(self, words: str) -> None:
+        self.app.notify(words, severity="warning", markup=False, timeout=6)

@@ -1,0 +1,106 @@
+"""The session over time: a bar for each task on a shared clock, nested as the delegation tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from agentwatch.app.commands import Home, Place, bindings
+from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.widgets.footer import Footer
+from agentwatch.app.widgets.header import Header
+from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.app.widgets.timeline.chart import TimelineChart
+from agentwatch.app.widgets.timeline.reading import Reading
+from agentwatch.app.widgets.timeline.ruler import Ruler
+
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
+_TALL: Final = 30
+"""Lines of screen from which the words about the selected task stand apart."""
+
+
+class TimelineScreen(Screen[str]):
+    """Shows the tasks of a tree over time; ends with the id of a task to go to, None where there is none.
+
+    `clock` gives seconds since the epoch.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.TIMELINE)
+
+    DEFAULT_CSS = """
+    TimelineScreen { layout: vertical; background: $background; }
+    """
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
+        super().__init__()
+        self.header = Header(monitor)
+        self.chart = TimelineChart(monitor.tree, clock, tree)
+        self.ruler = Ruler(self.chart)
+        self.reading = Reading(self.chart, clock)
+        self.footer = Footer(Place.TIMELINE, self._is_on)
+
+    @property
+    def task_id(self) -> str | None:
+        """The task that commands are about."""
+        return self.chart.cursor_id
+
+    def compose(self) -> ComposeResult:
+        self.reading.set_class(self.app.size.height >= _TALL, "-tall")
+        yield self.header
+        yield self.ruler
+        yield self.chart
+        yield self.reading
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.chart.focus()
+        self.set_interval(1.0, self.tick)
+
+    def tick(self) -> None:
+        """A second has passed: the present goes on."""
+        self.header.redraw()
+        self.chart.tick()
+        self.reading.redraw()
+
+    @on(TreeUpdated)
+    def _take_update(self, event: TreeUpdated) -> None:
+        self.header.redraw()
+        self.chart.refresh_tasks(event.changed, settled=event.settled)
+        if self.task_id in event.changed:
+            self.reading.redraw()
+
+    @on(TaskTree.Selected)
+    def _take_selection(self) -> None:
+        self.reading.redraw()
+
+    @on(TimelineChart.Drawn)
+    def _take_picture(self) -> None:
+        self.ruler.redraw()
+        self.footer.redraw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.reading.set_class(event.size.height >= _TALL, "-tall")
+
+    def _is_on(self, command_id: str) -> bool:
+        return (
+            (command_id == "timeline.now" and self.chart.follows_present)
+            or (command_id == "timeline.fit" and self.chart.is_fitted)
+            or (command_id == "timeline.idle" and self.chart.folds_idle)
+        )
+
+    @on(TaskTree.Opened)
+    def action_open(self) -> None:
+        self.dismiss(self.task_id)
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+    def action_timeline(self) -> None:
+        self.dismiss(None)

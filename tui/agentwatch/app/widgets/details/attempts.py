@@ -1,0 +1,148 @@
+"""The attempts tab: every execution of a task, and what was changed from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from textual.content import Content
+
+from agentwatch.app import present
+from agentwatch.app.decided import receipt_line, warning
+from agentwatch.app.markdown_safe import FAINT
+from agentwatch.app.widgets.cells import left
+from agentwatch.app.widgets.details import wording
+from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Line, faint, plain, text
+from agentwatch.app.widgets.details.difference import Difference, compare
+from agentwatch.app.widgets.details.view import View
+from agentwatch.delegation.run import Message
+from agentwatch.delegation.task import Attempt, State, Version
+
+_DIGITS: Final = 12
+"""Hex digits of a digest that are shown."""
+_SUMMARY: Final = 400
+_STATE: Final = 2 + max(len(state.value) for state in State)
+
+_NEVER: Final = "Only one attempt is known. After a retry, what changed in the handoff and in the return is shown here."
+_GONE: Final = "The text of attempt {} is not kept any more."
+_UNSEEN: Final = "They differ only in what cannot be seen, such as line breaks."
+_SAME: Final = "The same, byte for byte."
+_READING: Final = "reading…"
+
+
+def write(view: View) -> Iterator[Block]:
+    """The blocks of the tab: the newest attempt first."""
+    attempts = view.task.attempts
+    if not attempts:
+        yield text(faint("No file speaks of this task, so no attempt is known."))
+    digits = len(str(max((attempt.number for attempt in attempts), default=0)))
+    for attempt in reversed(attempts):
+        yield Gap()
+        yield from _attempt(attempt, view.now, digits)
+    if len(attempts) == 1:
+        yield Gap()
+        yield text(faint(_NEVER))
+    until = [attempt for attempt in attempts if attempt.number <= compared_attempt(view)]
+    yield from _changes("Handoff", view, until, _handed)
+    yield from _changes("Return", view, until, _returned)
+
+
+def comparable(attempts: Sequence[Attempt]) -> list[int]:
+    """The numbers of the attempts that have one before them, in order."""
+    return [attempt.number for attempt in attempts[1:]]
+
+
+def compared_attempt(view: View) -> int:
+    """The number of the attempt that is compared with the one before."""
+    numbers = comparable(view.task.attempts)
+    return view.compared if view.compared in numbers else max(numbers, default=0)
+
+
+def _attempt(attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
+    look = present.LOOKS[attempt.state]
+    state = Content.styled(left(f"{look.glyph} {look.word}", _STATE), f"${look.color}")
+    parts = [state, _times(attempt, now)]
+    if attempt.session_id:
+        parts.append(plain(attempt.session_id, 60))
+    yield text(Content.assemble(f"{attempt.number:>{digits}}  ", Content("   ").join(parts)))
+    below = digits + 2
+    digests = [_digest("handoff", _handed(attempt)), _digest("return", _returned(attempt))]
+    yield text(Content("   ").join(digests), below)
+    said = attempt.run.said.opening if attempt.run and attempt.run.said else None
+    if summary := attempt.result.summary if attempt.result else said:
+        yield _OneLine(plain(summary, _SUMMARY), below)
+    if (decision := attempt.decision) is not None:
+        yield text(Content.assemble(("decided ", FAINT), receipt_line(decision, now)), below)
+        if trouble := warning(decision, now):
+            yield text(Content.styled(trouble, "$text-warning"), below)
+
+
+def _times(attempt: Attempt, now: float) -> Content:
+    started = present.moment(attempt.started_at, now) if attempt.started_at is not None else "?"
+    end = wording.end_of(attempt)
+    returned = present.moment(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
+    took = wording.duration_of(attempt, now)
+    so_far = (" so far", FAINT) if attempt.state.is_open and end is None else ""
+    return Content.assemble(started, (" → ", FAINT), returned, "   ", took, so_far)
+
+
+def _handed(attempt: Attempt) -> Version | Message | None:
+    """What the attempt was given; where it was no packet, the words that a session store has."""
+    return attempt.handoff or (attempt.run.prompt if attempt.run else None)
+
+
+def _returned(attempt: Attempt) -> Version | Message | None:
+    return attempt.returned or (attempt.run.said if attempt.run else None)
+
+
+def _digest(label: str, version: Version | Message | None) -> Content:
+    digest = Content(version.digest[:_DIGITS]) if version else faint("none")
+    return Content.assemble((f"{label} ", FAINT), digest)
+
+
+class _OneLine:
+    """A paragraph of which one line is shown, indented."""
+
+    def __init__(self, content: Content, indent: int) -> None:
+        self._content = content
+        self._indent = indent
+
+    def lines(self, width: int) -> Iterator[Line]:
+        yield Line(Content(" " * self._indent) + self._content.truncate(max(width - self._indent, 1), ellipsis=True))
+
+
+def _changes(
+    title: str, view: View, attempts: Sequence[Attempt], version_of: Callable[[Attempt], Version | Message | None]
+) -> Iterator[Block]:
+    """What changed between the last two handoffs, or returns, of these attempts."""
+    having = [(attempt.number, version) for attempt in attempts if (version := version_of(attempt)) is not None]
+    if len(having) < 2:
+        return
+    (first, before), (second, after) = having[-2:]
+    between = Content.assemble((f"attempt {first} → {second}", FAINT))
+    difference = _compared(view, first, before, second, after)
+    if isinstance(difference, str):
+        yield Heading(title, note=between)
+        yield text(faint(difference))
+        return
+    yield Heading(title, note=Content.assemble(between, "   ", difference.counted))
+    yield difference
+    if difference.note:
+        yield text(Content.styled(difference.note, "$text-warning"))
+
+
+def _compared(
+    view: View, first: int, before: Version | Message, second: int, after: Version | Message
+) -> Difference | str:
+    """The difference, or in words why there is none to show."""
+    if before.digest == after.digest:
+        return _SAME
+
+    def read() -> Difference | str:
+        old, new = view.content(before), view.content(after)
+        if old is None or new is None:
+            return _GONE.format(first if old is None else second)
+        difference = compare(old, new)
+        return difference if difference.rows else _UNSEEN
+
+    return view.later((before.digest, after.digest), read) or _READING

@@ -1,0 +1,138 @@
+"""A task's attempts and waits as spans of time. Pure and without a clock: what still goes on has no end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from agentwatch.app.present import LOOKS, STALE, Look, look
+from agentwatch.delegation.task import Attempt, State, Task
+
+Interval = tuple[float, float]
+"""From, to; seconds since the epoch."""
+
+_LONGEST: Final = 12 * 3_600.0
+"""Seconds: of an attempt that lasted longer only the two ends are known to have been work."""
+
+
+class Kind(Enum):
+    """What happens in a span."""
+
+    WORK = auto()
+    QUEUE = auto()
+    """Handed off, no sign of life."""
+    SILENT = auto()
+    """Said to work, and silent for too long."""
+    WAIT = auto()
+    """For the next attempt, or for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Seconds since the epoch. `end` is None while it goes on; `number` is the attempt, or the one waited after."""
+
+    start: float
+    end: float | None
+    kind: Kind
+    look: Look
+    number: int
+    is_certain: bool = True
+    """Whether the start is known; else it is the first known sign."""
+    asks: bool = False
+    """Whether it is the operator who is waited for."""
+
+    def until(self, now: float) -> float:
+        """Where it ends for somebody who looks at `now`; never before its start."""
+        return max(self.start, now if self.end is None else min(self.end, now))
+
+
+class _Begun(NamedTuple):
+    """An attempt, its first sign, and when it returned, else its last."""
+
+    attempt: Attempt
+    start: float
+    last: float
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the start is when it was handed off."""
+        return self.attempt.started_at is not None and self.attempt.started_at <= self.start
+
+
+def _bounds(attempt: Attempt) -> Interval | None:
+    """The first sign of an attempt, and when it returned, else its last sign; None where there is none."""
+    handoff, returned, start = attempt.handoff, attempt.returned, attempt.started_at
+    if returned is None:
+        if handoff is None:
+            return None
+        first = last = handoff.at
+    else:
+        first = returned.at if handoff is None else min(handoff.at, returned.at)
+        last = returned.at if handoff is None or attempt.state is not State.WORKING else max(handoff.at, returned.at)
+    if start is not None and start < first:
+        first = start
+    # A file may claim to be older than the epoch, by so much that no calendar has a name for it.
+    return max(first, 0.0), max(last, 0.0)
+
+
+def spans_of(task: Task, first: float | None = None) -> list[Span]:
+    """The spans of a task, in the order of its attempts; empty for one that no file speaks of.
+
+    `first` is the first sign of anything below it: who hands work on has begun before.
+    """
+    attempts = [_Begun(attempt, *bounds) for attempt in task.attempts if (bounds := _bounds(attempt))]
+    if attempts and first is not None and first < attempts[0].start and task.attempts[0].started_at is None:
+        attempts[0] = attempts[0]._replace(start=first)
+    found: list[Span] = []
+    for begun, following in pairwise(attempts):
+        state, number = begun.attempt.state, begun.attempt.number
+        queued = state is State.SUBMITTED
+        end = following.start if queued else begun.last
+        found.append(
+            Span(begun.start, end, Kind.QUEUE if queued else Kind.WORK, LOOKS[state], number, begun.is_certain)
+        )
+        if following.start > end:
+            found.append(Span(end, following.start, Kind.WAIT, LOOKS[state], number))
+    if attempts:
+        found += _latest(task, attempts[-1])
+    return found
+
+
+def _latest(task: Task, begun: _Begun) -> Iterator[Span]:
+    number, start, certain, face = begun.attempt.number, begun.start, begun.is_certain, look(task)
+    if task.stale:
+        heard = max(start, task.updated_at)
+        if heard > start:
+            yield Span(start, heard, Kind.WORK, LOOKS[State.WORKING], number, certain)
+        yield Span(heard, None, Kind.SILENT, STALE, number, certain or heard > start)
+    elif task.state is State.WORKING:
+        yield Span(start, None, Kind.WORK, face, number, certain)
+    elif begun.attempt.state is State.SUBMITTED:
+        yield Span(start, None, Kind.QUEUE, face, number, certain)
+    else:
+        yield Span(start, begun.last, Kind.WORK, face, number, certain)
+        if task.needs_operator or task.state in (State.RETRYING, State.ESCALATED):
+            yield Span(begun.last, None, Kind.WAIT, face, number, asks=task.needs_operator)
+
+
+def busy_times(task: Task) -> tuple[Interval, ...]:
+    """When the task is known to have been at work, a moment as an interval without length.
+
+    A task with tasks below it counts by its signs alone: while all of them wait, so does it.
+    """
+    times: list[Interval] = []
+    for attempt in task.attempts:
+        bounds = _bounds(attempt)
+        if bounds is None:
+            continue
+        start, end = bounds
+        if attempt is task.attempts[-1]:
+            end = max(end, task.updated_at)
+        if task.children or end - start > _LONGEST or attempt.state is State.SUBMITTED:
+            times += [(start, start), (end, end)]
+        else:
+            times.append((start, end))
+    return tuple(times)

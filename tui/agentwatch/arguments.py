@@ -1,0 +1,46 @@
+"""How every command reads its arguments: one parser, one way to name a workspace, one way to be wrong."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NoReturn
+
+from agentwatch.errors import UsageError, WorkspaceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong arguments end like every other usage error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}\n{self.format_usage().strip()}\ntry: {self.prog} --help")
+
+
+def parser(name: str, description: str, exit_codes: str, *, raw: bool = False) -> Parser:
+    """The parser of a command; `raw` keeps the lines of the description as they are."""
+    return Parser(
+        prog=f"agentwatch {name}".strip(),
+        description=description,
+        epilog=exit_codes,
+        formatter_class=argparse.RawDescriptionHelpFormatter if raw else argparse.HelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_workspace(parser: argparse.ArgumentParser) -> None:
+    """PATH, the workspace."""
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+
+
+def workspace_at(path: str) -> Path:
+    """The real path of a directory. Raises WorkspaceError."""
+    from pathlib import Path  # noqa: PLC0415  not needed for --help
+
+    workspace = Path(path)
+    if not workspace.exists():
+        raise WorkspaceError(f"{path}: no such directory; give the directory that the agents work in")
+    if not workspace.is_dir():
+        raise WorkspaceError(f"{path}: not a directory; give the directory that the agents work in")
+    return workspace.resolve()

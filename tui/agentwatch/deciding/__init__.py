@@ -1,0 +1,1 @@
+"""Decisions from the shell: agents wait for them and claim them, operators make, verify and protect them."""

@@ -1,0 +1,151 @@
+"""`agentwatch decide`: shows the operator what would be recorded, asks, records it and says what is true then."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from getpass import getpass
+from pathlib import Path
+
+from agentwatch.config import Settings
+from agentwatch.deciding import codes
+from agentwatch.deciding.loading import Load, text_of
+from agentwatch.deciding.proposal import Wish, params_of, plain_params
+from agentwatch.deciding.question import confirmed, ledger_places, lines
+from agentwatch.decisions import policy
+from agentwatch.decisions.desk import Decided, Desk, operator_name, return_digest
+from agentwatch.decisions.errors import (
+    AlreadyDecidedError,
+    DecisionError,
+    NotAllowedError,
+    ReturnChangedError,
+)
+from agentwatch.decisions.record import Record, Subject
+from agentwatch.delegation.task import State, Task
+from agentwatch.errors import UsageError
+from agentwatch.monitor import Monitor
+from agentwatch.text import clean, complain, quoted, say
+
+_CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
+
+
+def decide(
+    workspace: Path, task_id: str, wish: Wish, *, settings: Settings, load: Load, seen: str | None, yes: bool
+) -> int:
+    """Decide about the latest attempt of a task. Returns one of `codes`.
+
+    `seen` is the sha256 of the return that the operator looked at, where it is known. Raises DecisionError.
+    """
+    if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
+    desk = Desk(workspace, passphrase=_passphrase if sys.stdin.isatty() else None, read_only=settings.read_only)
+    look = partial(load, workspace, settings, desk=desk)
+    monitor, task = _loaded(task_id, look)
+    subject = desk.subject(task)
+    if seen is not None and seen != subject.return_sha256:
+        now = subject.return_sha256 or "none at all"
+        raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {now} now")
+    existing = _held(desk, subject)
+    warnings: tuple[str, ...] = ()
+    if existing is None:
+        reason = policy.refusal(task, wish.action, plain_params(wish, task), wish.note)
+        if reason is not None:
+            raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
+        warnings = policy.options(task, mitigation=wish.mitigation)[wish.action].warnings
+    params = params_of(wish, task, subject, operator_name(), text_of(monitor))
+    if existing is not None:
+        if (existing.action, existing.params, existing.note) != (wish.action, params, wish.note):
+            raise AlreadyDecidedError(existing)
+        say(f"already decided, the very same: {_by(existing)}; decision {existing.decision_id}")
+        _look_around(desk)
+        return codes.DONE
+    places = ledger_places(desk.ledger.directory, workspace, subject, read_only=settings.read_only)
+    for line in lines(task, subject, wish, params, warnings=warnings, places=places):
+        say(line)
+    if not yes and not confirmed():
+        say("nothing is recorded")
+        return codes.NOT
+    returned = _returned(workspace, settings, task, look)
+    _tell(desk.decide(subject, wish.action, params, returned=returned, note=wish.note))
+    if not settings.read_only:
+        _look_around(desk)
+    return codes.DONE
+
+
+def _loaded(task_id: str, look: Callable[..., Monitor]) -> tuple[Monitor, Task]:
+    monitor = look(inspects=False)
+    task = _task(monitor, task_id)
+    if task.own_state in _CLAIMS_SUCCESS:
+        # Whether it may be retried, or has to be accepted, depends on whether what it claims is true.
+        monitor = look(inspects=True)
+        task = _task(monitor, task_id)
+    return monitor, task
+
+
+def _task(monitor: Monitor, task_id: str) -> Task:
+    task = monitor.tree.tasks.get(task_id)
+    if task is None:
+        where = clean(str(monitor.workspace))
+        raise UsageError(
+            f"no task {quoted(task_id)} is seen in {where}; `agentwatch pending` lists those that need you"
+        )
+    return task
+
+
+def _held(desk: Desk, subject: Subject) -> Record | None:
+    """The decision about this attempt that holds."""
+    entry = desk.read().find(subject.decision_id)
+    return None if entry is None or entry.record.is_expired(datetime.now(UTC)) else entry.record
+
+
+def _returned(
+    workspace: Path, settings: Settings, task: Task, look: Callable[..., Monitor]
+) -> Callable[[], str | None]:
+    """How to look at the return once more, when the decision is recorded."""
+    returned = task.latest.returned if task.latest else None
+
+    def now() -> str | None:
+        if returned is None:
+            return None
+        if not returned.stored:
+            return return_digest(workspace, returned.path, settings.max_bytes)
+        again = look(inspects=False).tree.tasks.get(task.task_id)
+        latest = again.latest if again is not None else None
+        return latest.returned.digest if latest is not None and latest.returned is not None else None
+
+    return now
+
+
+def _tell(decided: Decided) -> None:
+    record = decided.record
+    if decided.fresh:
+        say(f"recorded: decision {record.decision_id}")
+    else:
+        say(f"already decided, the very same: {_by(record)}; decision {record.decision_id}")
+    if decided.doubt is not None:
+        complain(clean(decided.doubt))
+    if decided.waits is not None:
+        complain(clean(decided.waits))
+    else:
+        say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
+
+
+def _look_around(desk: Desk) -> None:
+    """Deliver what waits from before, and say what is in the mirror that nobody decided."""
+    try:
+        mirror = desk.mirror()
+    except DecisionError as error:
+        complain(clean(str(error)))
+        return
+    for forgery in mirror.foreign:
+        complain(f"not yours: {clean(forgery.path)}: {clean(forgery.why)}")
+
+
+def _by(record: Record) -> str:
+    return f"{clean(record.operator, 60)} said {record.action} at {record.created_at}"
+
+
+def _passphrase() -> str:
+    return getpass("Passphrase of the key that signs decisions: ")

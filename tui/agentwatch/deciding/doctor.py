@@ -1,0 +1,67 @@
+"""`agentwatch doctor`: whether agentwatch can work here, and what an agent in a sandbox could do to decisions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from agentwatch.config import Settings
+from agentwatch.deciding.checks import all_checks
+from agentwatch.deciding.probe import Failure, Reach, probe
+from agentwatch.deciding.results import Result, bad, good, note, tell
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.errors import KeyMissingError, reason
+from agentwatch.decisions.keys import PRIVATE, PUBLIC
+from agentwatch.decisions.trust import VARIABLE
+from agentwatch.disk import Directory
+from agentwatch.text import say
+
+
+def examine(workspace: Path, settings: Settings) -> int:
+    """Print how agentwatch stands on this machine. Returns 1 where something must be put right."""
+    return tell(all_checks(workspace, settings, Desk(workspace, read_only=settings.read_only)))
+
+
+def examine_sandbox(workspace: Path, command: Sequence[str]) -> int:
+    """Print what an agent that is started by `command` could do to decisions. Returns 0 where it cannot forge them."""
+    desk = Desk(workspace)
+    try:
+        # The key file is what the agent is tried on, and the ledger is where it must not write.
+        private, locked = desk.keys.directory / PRIVATE, desk.keys.is_encrypted()
+        Directory.make(desk.ledger.directory).close()
+    except KeyMissingError as error:
+        return tell([bad("probe", f"{error}: make it now with `agentwatch keys create`, then run this again")])
+    except OSError as error:
+        return tell([bad("probe", f"{desk.ledger.directory}: {reason(error)}; `agentwatch doctor` says more")])
+    reach = probe(
+        command, private=private, public=desk.keys.directory / PUBLIC, ledger=desk.ledger.directory, workspace=workspace
+    )
+    if isinstance(reach, Failure):
+        return tell([bad("probe", f"the probe did not run in there: {reach.why}")])
+    say(json.dumps(asdict(reach)))
+    return tell(consequences(reach, locked=locked, public_key=desk.keys.show().text))
+
+
+def consequences(reach: Reach, *, locked: bool, public_key: str) -> Iterator[Result]:
+    """What follows from what an agent can reach, in plain words. `locked`: a passphrase protects the key."""
+    about, out_of_reach = "protection", "keep that directory out of its reach"
+    holes = []
+    if reach.reads_key and not locked:
+        cure = "set a passphrase with `agentwatch keys passphrase`, then replace the key with `agentwatch keys rotate`"
+        holes.append(f"can read the key, and so decide in your name: {cure}")
+    if reach.writes_keys:
+        holes.append(f"can write where the keys are, and put its own there: {out_of_reach}")
+    if reach.writes_ledger:
+        holes.append(f"can write the ledger: decisions are not protected from this agent; {out_of_reach}")
+    for hole in holes:
+        yield bad(about, f"an agent in there {hole}")
+    if not holes:
+        yield good(about, "an agent in there cannot forge decisions")
+    if reach.reads_key and locked:
+        yield note(about, "it can read the key file, and only the passphrase keeps it from deciding: take a long one")
+    if not reach.reads_public_key:
+        yield note("verifying", f"it cannot read the public key; start it with {VARIABLE}={public_key}")
+    if not reach.writes_workspace:
+        yield note("workspace", "it cannot write here under this path, so it can leave no receipts")

@@ -1,0 +1,162 @@
+"""`agentwatch pending`: what waits for the operator, with the commands that answer it, and decisions on their way."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from agentwatch.deciding import codes
+from agentwatch.deciding.shell import command_line
+from agentwatch.decisions import policy
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.errors import RecordError
+from agentwatch.decisions.record import Action
+from agentwatch.delegation.decision import Decision, Stage
+from agentwatch.delegation.task import Attempt, Task
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.monitor import Monitor
+from agentwatch.text import clean, complain, quoted, say
+
+SCHEMA_VERSION: Final = 1
+
+_ALSO: Final = {Action.RESPOND: ("TEXT",), Action.ACCEPT: ("--note", "TEXT")}
+_NO_OTHER_ATTEMPT: Final = frozenset({Action.ABORT.value, Action.ACCEPT.value})
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+
+
+def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
+    """Print what is pending in a monitor that has loaded, with this desk. Returns 0. Writes nothing."""
+    asking = monitor.tree.asking()
+    moving = list(on_their_way(monitor.tree))
+    now = time.time()
+    if as_json:
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "workspace": str(monitor.workspace),
+            "tasks": [_task_document(task, desk, monitor.workspace) for task in asking],
+            "decisions": [_decision_document(decision, now) for decision in moving],
+        }
+        say(json.dumps(document, indent=2))
+    else:
+        for task in asking:
+            _say_task(task, desk, monitor.workspace)
+        for decision in moving:
+            _say_decision(decision, now)
+        if not asking and not moving:
+            say("nothing needs you")
+    for notice in monitor.notices:
+        complain(f"agentwatch: {clean(notice)}")
+    return codes.DONE
+
+
+def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
+    """The command lines of the decisions that the policy allows, the one that the contracts point to first.
+
+    Words in capitals are for the operator to replace. Empty where the id of the task cannot be written.
+    """
+    try:
+        subject = desk.subject(task)
+        _ = subject.decision_id
+        options = policy.options(task)
+        first = policy.suggested(task)
+        actions = sorted((one for one in Action if options[one].allowed), key=lambda one: one is not first)
+        return {action: command_line(_words(task, action, subject.return_sha256, workspace)) for action in actions}
+    except (RecordError, UnicodeEncodeError):
+        return {}
+
+
+def on_their_way(tree: DelegationTree) -> Iterator[Decision]:
+    """The decisions that hold and were not carried out yet, oldest first."""
+    found = [one.decision for task in tree.tasks.values() for one in task.attempts if _is_on_its_way(one)]
+    yield from sorted((one for one in found if one is not None), key=lambda one: (one.at, one.decision_id))
+
+
+def _is_on_its_way(attempt: Attempt) -> bool:
+    decision = attempt.decision
+    if decision is None:
+        return False
+    # What asks for no other attempt is over when it was read: nothing will be seen of it.
+    end = Stage.READ if decision.action.value in _NO_OTHER_ATTEMPT else Stage.ACTED
+    return decision.receipt.stage.rank < end.rank
+
+
+def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path) -> list[str]:
+    words = ["agentwatch", "decide", *_asked(task, action)]
+    words += ["--return-sha256", return_sha256] if return_sha256 is not None else []
+    # Behind this nothing is an option, whatever an agent calls its task.
+    return [*words, "--", task.task_id, str(workspace)]
+
+
+def _asked(task: Task, action: Action) -> list[str]:
+    """The options that ask for an action."""
+    if action is Action.ESCALATE:
+        return ["--escalate", policy.FITTER if policy.is_line_fault(task) else "MODE"]
+    return [f"--{action}", *_ALSO.get(action, ())]
+
+
+def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
+    say(f"{task.own_state.glyph} {clean(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
+    say(f"  {clean(task.ask or '', 400)}")
+    lines = commands(task, desk, workspace)
+    if not lines:
+        say("  its id cannot be written in a decision: it has to be given another one")
+        return
+    ways = [" ".join(_asked(task, action)) for action in lines]
+    say(f"    {next(iter(lines.values()))}")
+    if ways[1:]:
+        say(f"    or, in place of {ways[0]}: {', '.join(ways[1:])}")
+
+
+def _say_decision(decision: Decision, now: float) -> None:
+    steps = ", ".join(f"{one.stage} {_ago(now - one.at)}{_claimed(one.claimed)}" for one in decision.receipts)
+    by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
+    say(f"→ {clean(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
+    if decision.waits:
+        say(f"  {clean(decision.waits)}")
+
+
+def _task_document(task: Task, desk: Desk, workspace: Path) -> dict[str, Any]:
+    options = policy.options(task)
+    suggested = policy.suggested(task)
+    returned = task.latest.returned if task.latest else None
+    return {
+        "task_id": task.task_id,
+        "attempt": task.attempt,
+        "state": task.own_state.value,
+        "ask": task.ask,
+        "return_path": returned.path if returned else None,
+        "return_sha256": returned.digest if returned else None,
+        "suggested": suggested.value if suggested else None,
+        "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
+        "not_possible": {one.value: options[one].why_not for one in Action if not options[one].allowed},
+    }
+
+
+def _decision_document(decision: Decision, now: float) -> dict[str, Any]:
+    return {
+        "decision_id": decision.decision_id,
+        "task_id": decision.task_id,
+        "attempt": decision.attempt,
+        "action": decision.action.value,
+        "operator": decision.operator,
+        "waits": decision.waits or None,
+        "receipts": [
+            {"stage": one.stage.value, "by": one.by, "age_seconds": max(round(now - one.at), 0), "claimed": one.claimed}
+            for one in decision.receipts
+        ],
+    }
+
+
+def _claimed(claimed: bool) -> str:
+    return " (an agent says so)" if claimed else ""
+
+
+def _ago(seconds: float) -> str:
+    if seconds < _MINUTE:
+        return f"{max(int(seconds), 0)} s ago"
+    if seconds < _HOUR:
+        return f"{int(seconds // _MINUTE)} min ago"
+    return f"{int(seconds // _HOUR)} h ago" if seconds < _DAY else f"{int(seconds // _DAY)} d ago"

@@ -1,0 +1,115 @@
+"""A decision as it is asked for on the command line, made into what would be recorded. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.decisions.amend import AmendError, amended, final_report, fitter_packet, handoff_problems
+from agentwatch.decisions.policy import FITTER, is_line_fault
+from agentwatch.decisions.record import Action, Answer, Mitigation, Params, Subject
+from agentwatch.delegation.task import Task, Version
+from agentwatch.errors import UsageError
+
+_MOST_PROBLEMS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the operator asks for. `answers` are in the order of the blockers; `handoff` is a text and its name."""
+
+    action: Action
+    mode: str | None = None
+    answers: tuple[str, ...] = ()
+    mitigation: Mitigation | None = None
+    note: str = ""
+    handoff: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.mitigation is not None and self.action is not Action.RETRY:
+            raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
+        if self.handoff is not None and self.action not in (Action.RETRY, Action.ESCALATE):
+            raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
+
+
+def plain_params(wish: Wish, task: Task) -> Params:
+    """The parameters without the documents: all that the policy wants to see."""
+    return Params(mitigation=wish.mitigation, mode=wish.mode, answers=_answers(wish, task))
+
+
+def params_of(
+    wish: Wish, task: Task, subject: Subject, operator: str, text_of: Callable[[Version], str | None]
+) -> Params:
+    """All parameters, with the amended handoff of the next attempt, or the final error report.
+
+    `text_of` gives the text of a version. Raises AmendError where no sound handoff can be made, UsageError where one
+    was given that is not sound.
+    """
+    plain = plain_params(wish, task)
+    if wish.action is Action.ABORT:
+        return Params(report=final_report(task, note=wish.note, operator=operator))
+    if wish.action not in (Action.RETRY, Action.ESCALATE):
+        return plain
+    return Params(plain.mitigation, _handoff(wish, task, subject, text_of), plain.mode)
+
+
+def goes_to_fitter(wish: Wish, task: Task) -> bool:
+    """Whether it is a fitter who is called, with a packet of its own, and not the station itself once more."""
+    return wish.action is Action.ESCALATE and wish.mode == FITTER and is_line_fault(task)
+
+
+def _handoff(wish: Wish, task: Task, subject: Subject, text_of: Callable[[Version], str | None]) -> str | None:
+    """None where no handoff of the task was ever seen, and none was given."""
+    fitter = goes_to_fitter(wish, task)
+    if wish.handoff is not None:
+        text, name = wish.handoff
+    elif fitter:
+        text, name = fitter_packet(task, decision_id=subject.decision_id, note=wish.note), "fitter.handoff.json"
+    else:
+        handoff = next((one.handoff for one in reversed(task.attempts) if one.packet is not None), None)
+        if handoff is None:
+            return None
+        text, name = _amended(wish, task, subject, handoff, text_of(handoff)), handoff.path
+        if handoff.stored:
+            # In a session there may be prose around it, which no file has.
+            return text
+    problems = handoff_problems(
+        text,
+        name,
+        task_id=f"{task.task_id}.{FITTER}-{task.attempt}" if fitter else task.task_id,
+        attempt=1 if fitter else task.attempt + 1,
+        decision_id=subject.decision_id,
+    )
+    if not problems:
+        return text
+    shown = "".join(f"\n  {problem}" for problem in problems[:_MOST_PROBLEMS])
+    if wish.handoff is not None:
+        raise UsageError(f"{name} cannot be handed on:{shown}")
+    raise AmendError(f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{shown}")
+
+
+def _amended(wish: Wish, task: Task, subject: Subject, handoff: Version, text: str | None) -> str:
+    if text is None:
+        raise AmendError(
+            f"the text of {handoff.path} is not kept any more; write a new handoff, and give --handoff FILE"
+        )
+    return amended(
+        text,
+        handoff.path,
+        attempt=task.attempt + 1,
+        decision_id=subject.decision_id,
+        note=wish.note,
+        retry_hint=task.retry.hint,
+        mode=wish.mode,
+    )
+
+
+def _answers(wish: Wish, task: Task) -> tuple[Answer, ...]:
+    blockers = task.result.blockers if task.result else ()
+    if blockers and len(wish.answers) > len(blockers):
+        raise UsageError(
+            f"{len(wish.answers)} answers are given, and it asks {len(blockers)}; put them into one --respond"
+        )
+    questions = (*blockers, *(None for _ in wish.answers))
+    return tuple(Answer(question, answer) for question, answer in zip(questions, wish.answers, strict=False))

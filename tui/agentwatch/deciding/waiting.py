@@ -1,0 +1,140 @@
+"""`agentwatch wait` and `agentwatch claim`: an agent asks for the operator's decision, and who carries it out."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from agentwatch.deciding import codes
+from agentwatch.decisions.answer import answer
+from agentwatch.decisions.desk import operator_name
+from agentwatch.decisions.reader import Expired, Forged, Found, Place, Question, Reader, Verified
+from agentwatch.decisions.receipts import ReceiptBook, ReceiptError, Stage
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.dot_directory import ignore_ourselves, open_dot_directory
+from agentwatch.place import state_directory
+from agentwatch.text import clean, complain, quoted, say
+
+HANDOFFS: Final = "handoffs"
+"""The directory in `.agentwatch` that amended handoffs are handed out in."""
+
+_READER: Final = "wait"
+
+
+def wait(workspace: Path, tree: DelegationTree, question: Question, timeout: float, *, indent: int | None) -> int:
+    """Wait for a decision, at most `timeout` seconds, and print it. Returns one of `codes`.
+
+    Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
+    """
+    task = quoted(question.task_id or "")
+    found = Reader(workspace).wait(question, timeout)
+    path = None
+    if isinstance(found, Verified):
+        path = hand_out(workspace, found.record)
+    document = answer(found, handoff_path=path)
+    # ASCII only: foreign characters reach the reader as escapes, the terminal never.
+    say(json.dumps(document, indent=indent))
+    sys.stdout.flush()
+    if isinstance(found, Verified):
+        # Only now somebody has it.
+        with_receipt(workspace, found)
+    elif isinstance(found, Expired):
+        complain(f"the decision about {task} has expired: the operator must decide again")
+    elif isinstance(found, Forged):
+        complain(f"pending: the operator has not decided about {task} yet; call again")
+        _complain_of(found)
+    else:
+        complain(f"pending: the operator has not decided about {task} yet; call again")
+        if question.task_id not in tree.tasks:
+            complain(f"no task {task} is seen in {clean(str(workspace))}: is its id spelled right?")
+    return _code(found)
+
+
+def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Question:
+    """The question for what the operator can be looking at now.
+
+    A decision about an attempt before, or about a return that was rewritten since, is none about this one. From inside
+    a sandbox the history may be hidden, and attempts be counted too low: so the number counts as the least only.
+    """
+    task = tree.tasks.get(task_id)
+    known = {one.number: one for one in task.attempts} if task is not None else {}
+    asked = known.get(attempt) if attempt is not None else (task.latest if task is not None else None)
+    digest = asked.returned.digest if asked is not None and asked.returned is not None else None
+    since = max(known, default=1) if attempt is None else 1
+    return Question(task_id, attempt, digest, since)
+
+
+def claim(workspace: Path, decision_id: str, by: str | None) -> int:
+    """Claim a decision before it is carried out, and print who has it. Returns one of `codes`. Raises ReceiptError."""
+    found = Reader(workspace).find(Question(None, decision_id=decision_id))
+    if not isinstance(found, Verified):
+        known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"
+        complain(f"not claimed: a signed decision {decision_id} {known}")
+        _complain_of(found)
+        return _code(found)
+    made = _book(workspace).claim(decision_id, by or f"{operator_name()}, process {os.getppid()}")
+    document: dict[str, Any] = {
+        "decision_id": decision_id,
+        "won": made.won,
+        "by": made.by,
+        "at": made.at,
+        "proof": made.proof,
+    }
+    say(json.dumps(document))
+    if not made.won:
+        complain(f"not yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}; do not carry it out again")
+    return codes.DONE if made.won else codes.TAKEN
+
+
+def with_receipt(workspace: Path, found: Verified) -> None:
+    """Tell that a decision was read. Where nothing can be written it was read all the same."""
+    inside = found.place is Place.MIRROR
+    try:
+        _book(workspace).mark(found.record.decision_id, Stage.READ, "agentwatch wait", reader=_READER, inside=inside)
+    except ReceiptError as error:
+        complain(clean(str(error)))
+
+
+def hand_out(workspace: Path, record: Record) -> str | None:
+    """Write the amended handoff of a decision into the workspace, for whoever is handed it. Returns its path.
+
+    None where there is none, or nothing can be written: it is in the decision all the same.
+    """
+    handoff = record.params.handoff
+    if handoff is None:
+        return None
+    ending = "json" if handoff.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"
+    name = f"{record.decision_id}.handoff.{ending}"
+    with suppress(OSError):
+        with open_dot_directory(workspace, make=True) as dot:
+            ignore_ourselves(dot)
+        with open_dot_directory(workspace, HANDOFFS, make=True) as directory:
+            # Anew each time: what lies there may have been edited since.
+            directory.replace(name, handoff.encode(), 0o644)
+        return str(workspace / ".agentwatch" / HANDOFFS / name)
+    return None
+
+
+def _complain_of(found: Found) -> None:
+    if isinstance(found, Forged):
+        for problem in found.refused[:10]:
+            complain(f"refused: {clean(problem.message)}")
+        if len(found.refused) > 10:
+            complain(f"refused: {len(found.refused) - 10} more")
+
+
+def _code(found: Found) -> int:
+    if isinstance(found, Verified):
+        return codes.DONE
+    if isinstance(found, Expired):
+        return codes.EXPIRED
+    return codes.REFUSED if isinstance(found, Forged) else codes.PENDING
+
+
+def _book(workspace: Path) -> ReceiptBook:
+    return ReceiptBook(workspace, state_directory(workspace))

@@ -1,0 +1,1 @@
+"""What the operator decided: recorded once, signed, delivered into the workspace, and read by the agents."""

@@ -1,0 +1,159 @@
+"""What a decision hands on: the amended handoff of the next attempt, the fitter's packet, the final error report. Pure.
+
+Each is the text of a document that its contract finds no error in; whoever edits it can have it checked again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from agentwatch.contracts.handoff import SCHEMA
+from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract, Handoff, Reading, Return, Severity
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.packet_text import PacketText
+from agentwatch.decisions.policy import FITTER
+from agentwatch.delegation.task import Task, Version
+from agentwatch.text import clean
+
+ABORTED: Final = "E_ABORTED_BY_OPERATOR"
+_REPORT: Final = "final.return.md"
+
+
+class AmendError(DecisionError):
+    """There is no packet that could be amended."""
+
+
+def amended(
+    text: str,
+    name: str,
+    *,
+    attempt: int,
+    decision_id: str,
+    note: str = "",
+    retry_hint: str | None = None,
+    mode: str | None = None,
+) -> str:
+    """The handoff of the next attempt, from the text of the last one's file, which is called `name`.
+
+    Only the keys that must change do: `attempt`, `decision_id`, `mode` where it is escalated, and `notes`, which gets
+    the operator's note and the child's hint. `session_id` goes: the next attempt has a session of its own, and a return
+    of another session than the handoff's is invalid. Raises AmendError where there is no sound packet in the text.
+    """
+    try:
+        packet = PacketText(text, name)
+    except ValueError as error:
+        raise AmendError(
+            "the last handoff cannot be amended: there is no sound packet in it; write a new one"
+        ) from error
+    packet.put("attempt", attempt)
+    packet.put("decision_id", decision_id)
+    if mode is not None:
+        packet.put("mode", mode)
+    packet.remove("session_id")
+    notes = [f"Operator: {note.strip()}"] if note.strip() else []
+    notes += [f"Hint of attempt {attempt - 1}: {retry_hint.strip()}"] if retry_hint and retry_hint.strip() else []
+    if notes:
+        packet.append("notes", notes)
+    return packet.text
+
+
+def fitter_packet(task: Task, *, decision_id: str, note: str = "", mode: str = FITTER) -> str:
+    """The packet for the fitter who restores the line for a task; when that succeeds, the task gets one more retry."""
+    result = task.result
+    code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
+    packet: dict[str, object] = {
+        "handoff_schema": SCHEMA,
+        "task_id": f"{task.task_id}.{FITTER}-{task.attempt}",
+        "objective": f"Restore the line that stops {task.task_id}{code}",
+        "evidence": [
+            {"path": version.path, "purpose": purpose, "required": True}
+            for version, purpose in _files(task)
+            if not why_not_relative(version.path)
+        ],
+        "success_criteria": ["The cause is named.", "The station can be run again."],
+        "risks": [{"risk": "The fault comes back.", "mitigation": "Show a run of what failed."}],
+        "notes": [f"Operator: {note.strip()}"] if note.strip() else [],
+        "parent_task_id": task.parent_id or task.task_id,
+        "attempt": 1,
+        "mode": mode,
+        "decision_id": decision_id,
+        "restores": task.task_id,
+    }
+    return json.dumps(packet, indent=2, ensure_ascii=False) + "\n"
+
+
+def handoff_problems(text: str, name: str, *, task_id: str, attempt: int, decision_id: str) -> list[str]:
+    """What is wrong with an amended handoff, in sentences; nothing where it can be handed on."""
+    reading = read_document(text, name)
+    if reading is None or not isinstance(reading.document, Handoff):
+        return ["it is no handoff packet any more"]
+    if not reading.complete:
+        return _errors(reading)
+    packet = reading.document
+    wanted = {"task_id": task_id, "attempt": attempt, "decision_id": decision_id}
+    found = {"task_id": packet.task_id, "attempt": packet.attempt, "decision_id": packet.decision_id}
+    wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if found[key] != value]
+    return _errors(reading) + wrong
+
+
+def final_report(task: Task, *, note: str = "", operator: str = "") -> str:
+    """The error report that ends the chain, as a return-format document."""
+    result = task.result
+    attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
+    code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
+    evidence = [f"- {clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]
+    evidence += [f"- {clean(line)}" for line in note.splitlines() if line.strip()]
+    lines = [
+        "## Status",
+        "state: ERROR",
+        f"summary: Aborted by the operator after {attempts}{code}",
+        f"error_code: {ABORTED}",
+        "retry_recommended: no",
+        f"task_id: {clean(task.task_id)}",
+        f"attempt: {task.attempt}",
+        "",
+        "## Deliverables",
+        "- (none)",
+        "",
+        "## Evidence",
+        *(evidence or ["- (none)"]),
+        "",
+        "## Runtime Attestation",
+        f"runtime_model_reported: {clean(operator).strip() or 'operator'}",
+        "runtime_mode_reported: operator",
+        "files_created:",
+        "- (none)",
+        "files_modified:",
+        "- (none)",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def report_problems(text: str) -> list[str]:
+    """What is wrong with a final error report, in sentences; nothing where it can be given out."""
+    reading = read_document(text, _REPORT)
+    if reading is None or reading.contract is not Contract.RETURN_FORMAT or not isinstance(reading.document, Return):
+        return ["it is no return-format document: it needs the sections Status, Deliverables, Evidence and Attestation"]
+    said = [] if reading.document.reported_state == "ERROR" else ["state must be ERROR"]
+    return _errors(reading) + said
+
+
+def _files(task: Task) -> list[tuple[Version, str]]:
+    """The files of the latest attempt's handoff and return, each with what it is."""
+    latest = task.latest
+    if latest is None:
+        return []
+    both = (latest.handoff, "What the station was given."), (latest.returned, "What it returned.")
+    return [(version, purpose) for version, purpose in both if version is not None and not version.stored]
+
+
+def _errors(reading: Reading) -> list[str]:
+    return [
+        finding.message if finding.line is None else f"line {finding.line}: {finding.message}"
+        for finding in reading.findings
+        if finding.severity is Severity.ERROR
+    ]

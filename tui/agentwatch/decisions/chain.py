@@ -1,0 +1,207 @@
+"""The decisions of a workspace as a chain: each file verified by itself, then against the one before it.
+
+The good records before a break stay valid; nothing behind it counts until the operator has set the broken part aside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Final
+
+from agentwatch.decisions.envelope import EnvelopeError, UnsignedError, UntrustedError, opened
+from agentwatch.decisions.errors import DecisionError, RecordError
+from agentwatch.decisions.record import Record, parse, time_of
+from agentwatch.decisions.trust import Trust
+from agentwatch.text import quoted
+
+_NAME: Final = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
+
+
+class ProblemKind(StrEnum):
+    """What is wrong with a file of the ledger or of the mirror."""
+
+    DAMAGED = "damaged"
+    FORGED = "forged"
+    UNTRUSTED = "untrusted"
+    MALFORMED = "malformed"
+    ANOTHER_WORKSPACE = "another workspace"
+    MISPLACED = "misplaced"
+    MISSING = "missing"
+    DUPLICATE = "duplicate"
+    REWRITTEN = "rewritten"
+    BEHIND = "behind a break"
+    UNREADABLE = "unreadable"
+    STRAY = "stray"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that is no valid decision, or one that is not there. `name` is foreign; the message is for people."""
+
+    name: str
+    kind: ProblemKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A verified decision, the name of its file, the sha256 of that file's bytes, and who signed it."""
+
+    record: Record
+    name: str
+    sha256: str
+    keyid: str
+
+
+class RefusedError(DecisionError):
+    """A file is no valid decision. `kind` says in which way."""
+
+    def __init__(self, kind: ProblemKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The valid decisions, oldest first, and what is wrong with the rest."""
+
+    entries: tuple[Entry, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @cached_property
+    def broken(self) -> str | None:
+        """Why nothing can be added: a file that is in the way of the next one. None where all is well."""
+        behind = len(self.entries) + 1
+        return next((one.message for one in self.problems if (number_in(one.name) or 0) >= behind), None)
+
+    @cached_property
+    def latest(self) -> Mapping[str, Entry]:
+        """The decision that holds, by its id: the newest, where one had expired."""
+        return {entry.record.decision_id: entry for entry in self.entries}
+
+    def find(self, decision_id: str) -> Entry | None:
+        """The decision with an id."""
+        return self.latest.get(decision_id)
+
+    def of_task(self, task_id: str, attempt: int | None = None) -> list[Entry]:
+        """The decisions about a task that hold, oldest first; those of one attempt where it is given."""
+        return [
+            entry
+            for entry in self.latest.values()
+            if entry.record.task_id == task_id and attempt in (None, entry.record.attempt)
+        ]
+
+
+def name_of(record: Record) -> str:
+    """The name of its file in the ledger."""
+    return f"{record.seq:06d}-{record.decision_id}.json"
+
+
+def number_in(name: str) -> int | None:
+    """The number that a name of the ledger begins with, None for any other name."""
+    match = _NAME.match(name)
+    return int(match[1]) if match else None
+
+
+def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
+    """The record in the bytes of a file and the key id of its signature. Raises RefusedError.
+
+    `workspace_id` None accepts a decision of any workspace.
+    """
+    try:
+        envelope = opened(data, trust.public)
+    except UntrustedError as error:
+        raise RefusedError(ProblemKind.UNTRUSTED, str(error)) from error
+    except UnsignedError as error:
+        raise RefusedError(ProblemKind.FORGED, str(error)) from error
+    except EnvelopeError as error:
+        raise RefusedError(ProblemKind.DAMAGED, str(error)) from error
+    try:
+        record = parse(envelope.payload)
+    except RecordError as error:
+        raise RefusedError(ProblemKind.MALFORMED, f"it is signed, and no decision: {error}") from error
+    if workspace_id is not None and record.workspace_id != workspace_id:
+        raise RefusedError(
+            ProblemKind.ANOTHER_WORKSPACE, f"it is a decision about another workspace, {quoted(record.workspace_id)}"
+        )
+    why = trust.why_not(envelope.keyid, record.created_at)
+    if why is not None:
+        raise RefusedError(ProblemKind.UNTRUSTED, why)
+    return record, envelope.keyid
+
+
+def entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> Entry | Problem:
+    """One file of the ledger, verified by itself."""
+    try:
+        record, keyid = verified(data, trust, workspace_id)
+    except RefusedError as error:
+        return Problem(name, error.kind, f"{quoted(name)}: {error}")
+    if name != name_of(record):
+        message = f"{quoted(name)}: a copy of {name_of(record)} under another name"
+        return Problem(name, ProblemKind.MISPLACED, message)
+    return Entry(record, name, hashlib.sha256(data).hexdigest(), keyid)
+
+
+def chained(found: Iterable[Entry | Problem], trust: Trust, start: Chain | None = None) -> Chain:
+    """The chain that verified files make, from the first decision to the first break.
+
+    `start` is a sound chain that others of the files made already.
+    """
+    problems: list[Problem] = []
+    numbered: defaultdict[int, list[Entry]] = defaultdict(list)
+    for one in found:
+        if isinstance(one, Entry):
+            numbered[one.record.seq].append(one)
+        else:
+            problems.append(one)
+    entries = list(start.entries) if start else []
+    latest = dict(start.latest) if start else {}
+    while candidates := numbered.get(len(entries) + 1):
+        fault = _fault(candidates, entries, latest, trust)
+        if fault is not None:
+            problems.append(fault)
+            break
+        del numbered[len(entries) + 1]
+        entries.append(candidates[0])
+        latest[candidates[0].record.decision_id] = candidates[0]
+    if numbered:
+        here = len(entries) + 1
+        if here not in numbered:
+            first = min(numbered)
+            message = f"decision {here} is missing, {first} is there: it was removed, or never copied here"
+            problems.append(Problem(f"{here:06d}-{'0' * 32}.json", ProblemKind.MISSING, message))
+        told = {problem.name for problem in problems}
+        problems.extend(
+            Problem(entry.name, ProblemKind.BEHIND, f"{quoted(entry.name)}: stands behind a break of the chain")
+            for number in sorted(numbered)
+            for entry in numbered[number]
+            if entry.name not in told
+        )
+    return Chain(tuple(entries), tuple(problems))
+
+
+def _fault(candidates: list[Entry], entries: list[Entry], latest: Mapping[str, Entry], trust: Trust) -> Problem | None:
+    """Why what has the next number cannot follow what is there."""
+    entry = candidates[0]
+    record = entry.record
+    if len(candidates) > 1:
+        message = f"{len(candidates)} signed decisions have the number {record.seq}: two machines wrote at once"
+        return Problem(entry.name, ProblemKind.DUPLICATE, message)
+    before = entries[-1] if entries else None
+    if record.prev_sha256 != (before.sha256 if before else None):
+        message = f"{quoted(entry.name)}: does not follow what stands before it; an earlier file was exchanged"
+        return Problem(entry.name, ProblemKind.REWRITTEN, message)
+    if before and trust.order[entry.keyid] < trust.order[before.keyid]:
+        message = f"{quoted(entry.name)}: is signed with a key that had been replaced before"
+        return Problem(entry.name, ProblemKind.UNTRUSTED, message)
+    existing = latest.get(record.decision_id)
+    if existing is not None and not existing.record.is_expired(time_of(record.created_at)):
+        message = f"{quoted(entry.name)}: decides a second time what {existing.name} decided"
+        return Problem(entry.name, ProblemKind.DUPLICATE, message)
+    return None

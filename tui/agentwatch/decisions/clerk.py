@@ -1,0 +1,182 @@
+"""Keeps a running monitor told of the decisions: what is recorded, how far each has got, and what is forged."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from agentwatch.contracts.shapes import Finding
+from agentwatch.decisions.delivery import Mirror
+from agentwatch.decisions.desk import Decided as Pressed
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.receipts import Receipts
+from agentwatch.decisions.record import Action, Params, Record, Subject, time_of
+from agentwatch.decisions.rules import FORGED
+from agentwatch.delegation import decision as told
+from agentwatch.delegation.observation import Decided, Observation, Unreadable
+from agentwatch.delegation.task import Task
+
+_PAUSE_SECONDS: Final = 0.5
+_MIRROR_SECONDS: Final = 5.0
+"""Between two looks at the mirror: whether something waits to be delivered, was edited, or is forged."""
+
+_JOIN_SECONDS: Final = 1.0
+
+Emit = Callable[[Sequence[Observation]], None]
+
+
+class Clerk:
+    """Looks at the desk in a thread of its own, from `start` to `stop`."""
+
+    def __init__(self, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+        self.desk: Final = desk
+        self.notice: str | None = None
+        """What the operator must know of the ledger, one sentence. May quote foreign text."""
+        self._clock = clock
+        self._known: dict[str, told.Decision] = {}
+        self._forged: dict[str, str] = {}
+        self._acted: set[str] = set()
+        self._mirror = Mirror()
+        self._news = threading.Condition()
+        self._hurry = False
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, emit: Emit) -> None:
+        """Begin. `emit` is called in the clerk's thread; once it raises RuntimeError, nobody listens any more."""
+        self._thread = threading.Thread(target=self._run, args=(emit,), name="agentwatch-decisions", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End within a second."""
+        with self._news:
+            self._stopped = True
+            self._news.notify()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    def decide(
+        self,
+        subject: Subject,
+        action: Action,
+        params: Params | None = None,
+        *,
+        returned: Callable[[], str | None],
+        note: str = "",
+    ) -> Pressed:
+        """Record a decision and deliver it, as `Desk.decide` does. Blocks; any thread may call it."""
+        try:
+            return self.desk.decide(subject, action, params, returned=returned, note=note)
+        finally:
+            # Also where it failed: what is on disk is the truth, whatever was said.
+            with self._news:
+                self._hurry = True
+                self._news.notify()
+
+    def look(self, *, mirror: bool = True) -> list[Observation]:
+        """What has changed since the call before. Blocks."""
+        try:
+            if mirror:
+                self._mirror = self.desk.mirror()
+            chain = self.desk.read()
+            records = [entry.record for entry in chain.latest.values()]
+            receipts = self.desk.receipts(records)
+        except DecisionError as error:
+            self.notice = str(error)
+            return []
+        self.notice = chain.broken or (chain.problems[0].message if chain.problems else None)
+        now = self._clock()
+        observations: list[Observation] = []
+        for record in records:
+            waits = (self._mirror.reason or "") if record.decision_id in self._mirror.pending else ""
+            decision = decision_of(record, receipts[record.decision_id], waits)
+            if self._known.get(record.decision_id) != decision:
+                self._known[record.decision_id] = decision
+                observations.append(Decided(0, decision.at, decision.decision_id, decision))
+        forged = {forgery.path: forgery.why for forgery in self._mirror.foreign}
+        for path, why in forged.items():
+            if self._forged.get(path) != why:
+                finding = Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
+                observations.append(Unreadable(0, now, path, finding))
+        # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
+        self._forged |= forged
+        return observations
+
+    def note_acted(self, tasks: Iterable[Task]) -> None:
+        """Write down which decisions were carried out, for those that read the receipts elsewhere."""
+        for task in tasks:
+            for attempt in task.attempts:
+                decision = attempt.decision
+                if decision is None or decision.decision_id in self._acted:
+                    continue
+                if decision.receipt.stage is told.Stage.ACTED:
+                    self._acted.add(decision.decision_id)
+                    with self._news:
+                        self._news.notify()
+
+    def _run(self, emit: Emit) -> None:
+        mirror_at = 0.0
+        written: set[str] = set()
+        while True:
+            for decision_id in self._acted - written:
+                written.add(decision_id)
+                try:
+                    self.desk.acted(decision_id, "agentwatch saw the next attempt")
+                except DecisionError as error:
+                    self.notice = str(error)
+            now = time.monotonic()
+            mirror = now >= mirror_at or self._hurry
+            self._hurry = False
+            if mirror:
+                mirror_at = now + _MIRROR_SECONDS
+            observations = self.look(mirror=mirror)
+            try:
+                if observations:
+                    emit(observations)
+            except RuntimeError:
+                return
+            with self._news:
+                if not self._stopped and not self._hurry:
+                    self._news.wait(_PAUSE_SECONDS)
+                if self._stopped:
+                    return
+
+
+def decision_of(record: Record, receipts: Receipts, waits: str = "") -> told.Decision:
+    """A record of the ledger as the tree knows it."""
+    reached: dict[told.Stage, told.Receipt] = {
+        told.Stage.RECORDED: told.Receipt(told.Stage.RECORDED, time_of(record.created_at).timestamp(), record.operator)
+    }
+    for receipt in receipts.all:
+        stage = told.Stage(receipt.stage.value)
+        known = reached.get(stage)
+        if known is None or (known.claimed and not receipt.claimed):
+            reached[stage] = told.Receipt(stage, _time(receipt.at, record), receipt.by, receipt.claimed)
+    params = record.params
+    return told.Decision(
+        record.decision_id,
+        record.task_id,
+        record.attempt,
+        record.handoff_sha256,
+        record.return_sha256,
+        told.Action(record.action.value),
+        time_of(record.created_at).timestamp(),
+        tuple(reached[stage] for stage in told.Stage if stage in reached),
+        None if record.expires_at is None else time_of(record.expires_at).timestamp(),
+        record.operator,
+        record.note,
+        params.mode,
+        params.mitigation.value if params.mitigation else None,
+        waits,
+    )
+
+
+def _time(at: str, record: Record) -> float:
+    """A claim of an agent may state any time, or none."""
+    try:
+        return time_of(at).timestamp()
+    except (ValueError, OverflowError):
+        return time_of(record.created_at).timestamp()

@@ -1,0 +1,203 @@
+"""Decisions delivered into the workspace, where agents can read them: a mirror of the ledger that is never trusted.
+
+    <workspace>/.agentwatch/decisions/<decision id>.json     the very bytes of the ledger's file
+    <workspace>/.agentwatch/decisions/<decision id>.md       the same to read
+
+Agents can write there, so whatever differs from the ledger is told to the operator, and what is the ledger's is put
+right again. Files of other names are left where they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentwatch.decisions.chain import Chain, Entry, RefusedError, verified
+from agentwatch.decisions.envelope import LARGEST
+from agentwatch.decisions.errors import LedgerError, reason, remedy
+from agentwatch.decisions.readable import page
+from agentwatch.decisions.trust import Trust
+from agentwatch.disk import DISK, TEMPORARY, Directory, Disk
+from agentwatch.dot_directory import NAME as DOT
+from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory
+
+NAME: Final = "decisions"
+
+_MODE: Final = 0o644
+_RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
+_MOST: Final = 1_000
+"""Foreign files that are told: whoever puts more there has made the point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgery:
+    """A file in the mirror that is not the ledger's. `path` is relative to the workspace, and foreign."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """How the mirror stands. Ids of the decisions that are delivered, and of those that wait, with the reason."""
+
+    delivered: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    reason: str | None = None
+    foreign: tuple[Forgery, ...] = ()
+
+
+Known = dict[str, tuple[int, ...]]
+"""Names of files that were as they should be, and what of a file changes when somebody touches it."""
+
+
+def mirror_missing(
+    workspace: Path,
+    chain: Chain,
+    bytes_of: Callable[[Entry], bytes],
+    trust: Trust,
+    *,
+    disk: Disk = DISK,
+    known: Known | None = None,
+) -> Mirror:
+    """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises.
+
+    `bytes_of` gives the bytes of a decision's file in the ledger. `known` is kept from call to call, so that only files
+    that changed are read. Nothing is made where nothing was decided.
+    """
+    known = {} if known is None else known
+    entries = chain.latest
+    try:
+        with _mirror(workspace, disk, make=bool(entries)) as directory:
+            names = directory.names()
+            foreign = _foreign(directory, names, chain, trust)
+            directory.sweep()
+            delivered: list[str] = []
+            trouble = None
+            for decision_id, entry in entries.items():
+                try:
+                    edited = _deliver(directory, entry, bytes_of, known)
+                except (OSError, LedgerError) as error:
+                    trouble = _in_words(error)
+                else:
+                    foreign += [Forgery(_path(name), "it was not as the ledger has it; put right") for name in edited]
+                    delivered.append(decision_id)
+    except OSError as error:
+        if not entries and isinstance(error, FileNotFoundError):
+            return Mirror()
+        return Mirror(pending=tuple(entries), reason=_in_words(error))
+    done = set(delivered)
+    pending = tuple(decision_id for decision_id in entries if decision_id not in done)
+    return Mirror(tuple(delivered), pending, trouble, tuple(foreign[:_MOST]))
+
+
+def deliver(workspace: Path, entry: Entry, bytes_of: Callable[[Entry], bytes], disk: Disk = DISK) -> str | None:
+    """Deliver one decision. Returns None, or in words why it waits. Never raises."""
+    try:
+        with _mirror(workspace, disk, make=True) as directory:
+            _deliver(directory, entry, bytes_of, {})
+    except (OSError, LedgerError) as error:
+        return _in_words(error)
+    return None
+
+
+def _mirror(workspace: Path, disk: Disk, *, make: bool) -> Directory:
+    if make:
+        with open_dot_directory(workspace, make=True, disk=disk) as dot:
+            ignore_ourselves(dot)
+    return open_dot_directory(workspace, NAME, make=make, disk=disk)
+
+
+def _deliver(directory: Directory, entry: Entry, bytes_of: Callable[[Entry], bytes], known: Known) -> list[str]:
+    """Put both files there. Returns the names of those that were there otherwise."""
+    edited = []
+    for suffix in (".json", ".md"):
+        name = f"{entry.record.decision_id}{suffix}"
+        identity = _identity_of(directory, name)
+        # The sha256 is that of one decision: where another took its place, the same file is as it should not be.
+        mark = (*identity, int(entry.sha256, 16)) if identity else None
+        if mark is not None and known.get(name) == mark:
+            continue
+        found = _digest_of(directory, name)
+        wanted = entry.sha256 if suffix == ".json" else _digest(page(entry.record))
+        if found == wanted:
+            if mark is not None:
+                known[name] = mark
+            continue
+        if found is not None:
+            edited.append(name)
+        _put(directory, name, bytes_of(entry) if suffix == ".json" else page(entry.record))
+    return edited
+
+
+def _identity_of(directory: Directory, name: str) -> tuple[int, ...] | None:
+    try:
+        status = directory.look(name)
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def _digest_of(directory: Directory, name: str) -> str | None:
+    """The sha256 of a file, "" of what is no file or cannot be read, None where there is nothing."""
+    try:
+        return _digest(directory.read(name, LARGEST))
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return ""
+
+
+def _put(directory: Directory, name: str, data: bytes) -> None:
+    try:
+        directory.replace(name, data, _MODE)
+    except IsADirectoryError:
+        # No file can take its place. Renaming touches its name only, whatever is in it.
+        directory.move(name, directory, f"{name}.{secrets.token_hex(4)}")
+        directory.replace(name, data, _MODE)
+
+
+def _foreign(directory: Directory, names: list[str], chain: Chain, trust: Trust) -> list[Forgery]:
+    """The files that the ledger does not have."""
+    ours = {f"{decision_id}{suffix}" for decision_id in chain.latest for suffix in (".json", ".md")}
+    found = []
+    for name in sorted(names):
+        if name in ours or name.startswith(TEMPORARY):
+            continue
+        found.append(Forgery(_path(name), _why_foreign(directory, name, trust)))
+        if len(found) == _MOST:
+            break
+    return found
+
+
+def _why_foreign(directory: Directory, name: str, trust: Trust) -> str:
+    if _RECORD.match(name) is None:
+        return "agentwatch did not put it there"
+    try:
+        verified(directory.read(name, LARGEST), trust, None)
+    except RefusedError as error:
+        return f"it is no decision of yours: {error}"
+    except OSError as error:
+        return f"it cannot be read: {reason(error)}"
+    return "you signed it, and the ledger does not have it: it was copied here, or the ledger has lost it"
+
+
+def _path(name: str) -> str:
+    return f"{DOT}/{NAME}/{name}"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _in_words(error: OSError | LedgerError) -> str:
+    if isinstance(error, LedgerError):
+        return f"recorded, not delivered: {error}"
+    if isinstance(error, NotADirectoryOfOursError):
+        return f"recorded, not delivered: {reason(error)}"
+    return f"recorded, not delivered: the workspace: {reason(error)}; {remedy(error)}, it is tried again"

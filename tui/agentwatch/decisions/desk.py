@@ -1,0 +1,219 @@
+"""The operator's side: decide, deliver, and see what became of it. The one object that a face of the operator holds."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from agentwatch.decisions.chain import Chain
+from agentwatch.decisions.delivery import Known, Mirror, deliver, mirror_missing
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.errors import KeyMissingError, ReturnChangedError
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.ledger import Draft, Ledger
+from agentwatch.decisions.receipts import Receipt, ReceiptBook, ReceiptError, Receipts, Stage
+from agentwatch.decisions.record import Action, Params, Record, Subject
+from agentwatch.decisions.trust import Trust
+from agentwatch.delegation.task import Task
+from agentwatch.disk import DISK, Disk
+from agentwatch.place import state_directory, workspace_id
+from agentwatch.sources.files.names import to_name
+from agentwatch.sources.files.read import FileRefusedError, read_file
+from agentwatch.sources.files.settings import MAX_BYTES
+
+LIFETIME: Final = timedelta(days=7)
+"""How long a decision holds: one that lies around for longer may meet a workspace that is another by then. The operator
+can decide the same attempt again afterwards."""
+
+_OURSELVES: Final = "agentwatch"
+_READ_ONLY: Final = "recorded, not delivered: agentwatch was told to write nothing into the workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision that is recorded.
+
+    `fresh` is False where the very same was recorded before. `doubt` says, in a sentence, that the disk reported an
+    error behind it. `waits` says, in a sentence, why it is not delivered yet. Both are None where all is well.
+    """
+
+    record: Record
+    fresh: bool
+    doubt: str | None
+    waits: str | None
+
+
+class Desk:
+    """The decisions of one workspace. Blocks on the disk for milliseconds; any thread may call it.
+
+    `passphrase` is asked, in the calling thread, where the key is encrypted. With `read_only`, nothing is written into
+    the workspace. `state` and `configuration` are directories, by default those of the user.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        passphrase: Callable[[], str] | None = None,
+        read_only: bool = False,
+        state: Path | None = None,
+        configuration: Path | None = None,
+        disk: Disk = DISK,
+    ) -> None:
+        state = state or state_directory(workspace)
+        self.workspace_id: Final = workspace_id(workspace)
+        self.keys: Final = Keys(configuration, disk)
+        self.ledger: Final = Ledger(state, self.workspace_id, disk)
+        self._book = ReceiptBook(workspace, state, disk)
+        self._workspace = workspace
+        self._passphrase = passphrase
+        self._read_only = read_only
+        self._disk = disk
+        self._signing: SigningKey | None = None
+        self._mirrored: Known = {}
+        self._marked: set[str] = set()
+
+    def subject(self, task: Task) -> Subject:
+        """What a decision about a task is about: its latest attempt as it was seen. Take it when the dialog opens."""
+        latest = task.latest
+        return Subject(
+            workspace_id=self.workspace_id,
+            task_id=task.task_id,
+            attempt=task.attempt,
+            handoff_sha256=latest.handoff.digest if latest and latest.handoff else None,
+            return_sha256=latest.returned.digest if latest and latest.returned else None,
+        )
+
+    def decide(
+        self,
+        subject: Subject,
+        action: Action,
+        params: Params | None = None,
+        *,
+        returned: Callable[[], str | None],
+        note: str = "",
+        operator: str | None = None,
+        lifetime: timedelta | None = LIFETIME,
+        now: datetime | None = None,
+    ) -> Decided:
+        """Record a decision, then deliver it. Whether the policy allows it is asked before (`policy.refusal`).
+
+        `returned` gives the sha256 of the return as it is now (`return_digest`); `lifetime` None holds for ever. The
+        first decision makes the key. Raises DecisionError: see `errors`.
+        """
+        now = now or datetime.now(UTC)
+        draft = Draft(
+            subject,
+            action,
+            params or Params(),
+            note,
+            operator or operator_name(),
+            now,
+            None if lifetime is None else now + lifetime,
+        )
+        key = self._key()
+        recorded = self.ledger.append(draft, key, self.keys.trust(), returned)
+        entry = recorded.entry
+        waits = _READ_ONLY
+        if not self._read_only:
+            waits = deliver(self._workspace, entry, self.ledger.bytes_of, self._disk) or ""
+        if not waits:
+            self._mark_delivered(entry.record.decision_id)
+        return Decided(entry.record, recorded.fresh, recorded.doubt, waits or None)
+
+    def read(self) -> Chain:
+        """Every decision, and what is wrong in the ledger. Cheap where nothing changed. Raises DecisionError."""
+        return self.ledger.read(self.keys.trust())
+
+    def mirror(self) -> Mirror:
+        """Deliver what waits, put right what was edited, and tell what is forged.
+
+        To be done at the start, and again while something waits. Raises DecisionError where the ledger or the keys
+        cannot be read.
+        """
+        trust = self.keys.trust()
+        chain = self.ledger.read(trust)
+        self._book.tidy()
+        if self._read_only:
+            return Mirror(pending=tuple(chain.latest), reason=_READ_ONLY if chain.latest else None)
+        mirror = mirror_missing(
+            self._workspace, chain, self.ledger.bytes_of, trust, disk=self._disk, known=self._mirrored
+        )
+        for decision_id in mirror.delivered:
+            self._mark_delivered(decision_id)
+        return mirror
+
+    def receipts(self, records: Iterable[Record]) -> dict[str, Receipts]:
+        """How far decisions have got, by their ids."""
+        return self._book.read(records)
+
+    def acted(self, decision_id: str, by: str) -> Receipt:
+        """Tell that a decision was carried out: a new attempt, or a handoff that carries its id, was seen.
+
+        Raises ReceiptError.
+        """
+        return self._book.mark(decision_id, Stage.ACTED, by)
+
+    def is_locked(self) -> bool:
+        """Whether the key needs its passphrase before the next decision can be signed. Raises KeyProblemError."""
+        try:
+            return (self._signing is None or self._signing.public != self.keys.show()) and self.keys.is_encrypted()
+        except KeyMissingError:
+            return False
+
+    def unlock(self, passphrase: str) -> None:
+        """Load the encrypted key, for this and the next decisions. Raises KeyProblemError."""
+        self._signing = self.keys.load(lambda: passphrase)
+
+    def _key(self) -> SigningKey:
+        try:
+            if self._signing is None or self._signing.public != self.keys.show():
+                self._signing = self.keys.load(self._passphrase)
+        except KeyMissingError:
+            if self.keys.trust().keys:
+                # Only the private one is gone, and that was said.
+                raise
+            if self.ledger.read(Trust()).problems:
+                raise KeyMissingError(
+                    f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
+                    f" put them back from a backup, or move {self.ledger.directory} away and decide anew"
+                ) from None
+            self._signing = self.keys.create()
+        return self._signing
+
+    def _mark_delivered(self, decision_id: str) -> None:
+        # Delivered it is all the same; the receipt is told the next time.
+        with suppress(ReceiptError):
+            if decision_id not in self._marked:
+                self._book.mark(decision_id, Stage.DELIVERED, _OURSELVES)
+                self._marked.add(decision_id)
+
+
+def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:
+    """The sha256, in hex, of a return as it is on disk now; None where there is none. `relative` as observed.
+
+    Raises ReturnChangedError where it cannot be read any more.
+    """
+    if relative is None:
+        return None
+    try:
+        return read_file(os.path.realpath(workspace), to_name(relative), max_bytes).digest
+    except FileNotFoundError:
+        return None
+    except FileRefusedError as error:
+        raise ReturnChangedError(f"not recorded: the return cannot be read again: {error.reason}") from error
+
+
+def operator_name() -> str:
+    """The name of the user, for records."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # A user id without a name, as in some containers.
+        return f"uid {os.getuid()}"

@@ -1,0 +1,137 @@
+"""The signed file around a record: DSSE with Ed25519, verified before anything in it is read.
+
+Format: https://github.com/secure-systems-lab/dsse. The signature covers the type and the bytes together, so a record
+cannot pass for something else. A file is accepted in one spelling only, so no bit of it can be turned unnoticed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.record import LARGEST as LARGEST_RECORD
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+PAYLOAD_TYPE: Final = "application/vnd.agentwatch.decision.v1+json"
+LARGEST: Final = LARGEST_RECORD * 4 // 3 + 1024
+"""Bytes of an envelope."""
+
+# A grammar instead of a JSON parser: what an agent wrote meets no parser before its signature was checked.
+_FORM: Final = re.compile(
+    rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"'
+    + re.escape(PAYLOAD_TYPE.encode())
+    + rb'","signatures":\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}\n\Z'
+)
+
+
+class EnvelopeError(DecisionError):
+    """The file is no envelope of ours, or its signature does not hold."""
+
+
+class UntrustedError(EnvelopeError):
+    """It is an envelope of ours, signed with a key that is not known here."""
+
+
+class UnsignedError(EnvelopeError):
+    """It names a known key, and is not what that key signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """An Ed25519 public key: 32 raw bytes."""
+
+    raw: bytes
+
+    @property
+    def keyid(self) -> str:
+        """The sha256 of the raw key, in hex."""
+        return hashlib.sha256(self.raw).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """What an orchestrator is started with, `ed25519:` and 44 characters."""
+        return f"ed25519:{base64.b64encode(self.raw).decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """An Ed25519 private key. It never shows itself."""
+
+    private: Ed25519PrivateKey
+
+    @property
+    def public(self) -> PublicKey:
+        return PublicKey(self.private.public_key().public_bytes_raw())
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A payload whose signature holds, and the key that made it."""
+
+    payload: bytes
+    keyid: str
+
+
+def seal(payload: bytes, key: SigningKey) -> bytes:
+    """The bytes of the file that holds a payload and its signature."""
+    return _written(payload, key.public.keyid, key.private.sign(_to_sign(payload)))
+
+
+def opened(data: bytes, keys: dict[str, PublicKey]) -> Opened:
+    """The payload of a file, verified with one of `keys`, which are known by their key id.
+
+    Raises UntrustedError for a signature by another key, UnsignedError for one that does not hold, EnvelopeError for
+    bytes that `seal` cannot have written.
+    """
+    match = _FORM.match(data) if len(data) <= LARGEST else None
+    if match is None:
+        raise EnvelopeError("it is not in the form of a signed decision: cut off, edited, or something else")
+    keyid = match[2].decode()
+    try:
+        payload, signature = base64.b64decode(match[1], validate=True), base64.b64decode(match[3], validate=True)
+    except binascii.Error as error:
+        raise EnvelopeError("its base64 is broken: cut off or edited") from error
+    # Base64 can spell the same bytes in several ways.
+    if _written(payload, keyid, signature) != data:
+        raise EnvelopeError("its base64 is not the one that was written: it was edited")
+    key = keys.get(keyid)
+    if key is None:
+        raise UntrustedError(f"it is signed with the key {keyid[:16]}…, which is not one of yours")
+    if not _holds(signature, payload, key):
+        raise UnsignedError("its signature does not hold: the content was changed, or it is a fake")
+    return Opened(payload, keyid)
+
+
+def _holds(signature: bytes, payload: bytes, key: PublicKey) -> bool:
+    # Imported here: it takes 25 ms, and most workspaces hold no decision.
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
+    try:
+        Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, _to_sign(payload))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _to_sign(payload: bytes) -> bytes:
+    """DSSE's pre-authentication encoding: the lengths leave no doubt what is type and what is payload."""
+    kind = PAYLOAD_TYPE.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def _written(payload: bytes, keyid: str, signature: bytes) -> bytes:
+    encoded, signed = base64.b64encode(payload), base64.b64encode(signature)
+    return b'{"payload":"%s","payloadType":"%s","signatures":[{"keyid":"%s","sig":"%s"}]}\n' % (
+        encoded,
+        PAYLOAD_TYPE.encode(),
+        keyid.encode(),
+        signed,
+    )

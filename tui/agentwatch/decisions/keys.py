@@ -1,0 +1,228 @@
+"""The operator's signing key: made once, kept where only the operator can read it, replaced without losing the past.
+
+<configuration directory>/keys/            0700
+    decisions.key                          0600, PKCS8; encrypted where there is a passphrase
+    decisions.pub                          what an orchestrator is started with
+    retired/<key id>.pub                   keys that were replaced: what they signed until then still counts
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from agentwatch.config import config_directory
+from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, reason
+from agentwatch.decisions.record import time_of, written
+from agentwatch.decisions.trust import Trust, TrustedKey, parse_public
+from agentwatch.disk import DISK, Directory, Disk, LockedError
+
+PRIVATE: Final = "decisions.key"
+PUBLIC: Final = "decisions.pub"
+RETIRED: Final = "retired"
+
+_LARGEST: Final = 64 * 1024
+_WRITABLE_BY_OTHERS: Final = 0o022
+_OPEN_TO_OTHERS: Final = 0o077
+_ENCRYPTED: Final = b"BEGIN ENCRYPTED PRIVATE KEY"
+_RETIRED_FILE: Final = re.compile(r"(ed25519:\S+)\nretired (\S+)\n\Z")
+
+
+class Keys:
+    """The keys of one configuration directory, by default the user's. Nothing is read or made before it is asked for.
+
+    Every method raises KeyProblemError in words; where there is no key, KeyMissingError.
+    """
+
+    def __init__(self, configuration: Path | None = None, disk: Disk = DISK) -> None:
+        self.directory: Final = (config_directory() if configuration is None else configuration) / "keys"
+        self._disk = disk
+
+    def load(self, passphrase: Callable[[], str] | None = None) -> SigningKey:
+        """The signing key. `passphrase` is asked where the key is encrypted."""
+        with self._opened() as directory:
+            key = self._read(directory, passphrase)
+            # A process that was killed between the two files left an old public key, or none.
+            if self._text_of(directory) != key.public.text:
+                with suppress(OSError):
+                    directory.replace(PUBLIC, _line(key.public.text), 0o644)
+            return key
+
+    def create(self, passphrase: str | None = None) -> SigningKey:
+        """Make the first key; that of a process that was faster is taken, and `passphrase` not used."""
+        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+
+        key = pem.generated()
+        with self._made() as directory:
+            if self._text_of(directory) is not None and not _has(directory, PRIVATE):
+                raise KeyMissingError(self._vanished())
+            try:
+                directory.publish(PRIVATE, pem.to_pem(key, passphrase))
+            except FileExistsError:
+                return self._read(directory, lambda: passphrase or "")
+            directory.replace(PUBLIC, _line(key.public.text), 0o644)
+        return key
+
+    def rotate(self, passphrase: str | None = None, now: datetime | None = None) -> SigningKey:
+        """Replace the key, also where the private one is lost. What it signed until now stays accepted.
+
+        Records that claim a later time are refused then, and so are those that follow one of the new key.
+        """
+        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+
+        key = pem.generated()
+        with self._made() as directory, directory.locked():
+            old = self._public(directory)
+            if old is None:
+                raise KeyMissingError(f"{self.directory} holds no key that could be replaced; create one first")
+            with directory.child(RETIRED, make=0o700) as retired:
+                since = f"retired {written(now or datetime.now(UTC))}\n"
+                retired.replace(f"{old.keyid}.pub", _line(old.text) + since.encode(), 0o644)
+            directory.replace(PRIVATE, pem.to_pem(key, passphrase))
+            directory.replace(PUBLIC, _line(key.public.text), 0o644)
+        return key
+
+    def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
+        """Keep the same key under another passphrase, or none. `current` is asked where it is encrypted now."""
+        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+
+        with self._opened() as directory, self._in_words("written"), directory.locked():
+            directory.replace(PRIVATE, pem.to_pem(self._read(directory, current), passphrase))
+
+    def is_encrypted(self) -> bool:
+        """Whether the signing key cannot be used without a passphrase."""
+        with self._opened() as directory:
+            return _ENCRYPTED in self._pem(directory)
+
+    def show(self) -> PublicKey:
+        """The public key."""
+        with self._opened() as directory:
+            public = self._public(directory)
+        if public is None:
+            raise KeyMissingError(f"{self.directory} holds no key yet; it is made with the first decision")
+        return public
+
+    def trust(self) -> Trust:
+        """The keys whose records count; none where there is no key directory."""
+        try:
+            with self._opened() as directory:
+                current = self._public(directory)
+                retired = self._retired(directory)
+        except KeyMissingError:
+            return Trust()
+        kept = [key for key in retired if current is None or key.public != current]
+        return Trust((*kept, *([TrustedKey(current)] if current else [])))
+
+    @contextmanager
+    def _opened(self) -> Iterator[Directory]:
+        with self._in_words("read"):
+            try:
+                directory = Directory.open(self.directory, self._disk)
+            except FileNotFoundError:
+                raise KeyMissingError(
+                    f"there is no key in {self.directory}; it is made with the first decision"
+                ) from None
+            with directory:
+                self._refuse_writable(directory)
+                yield directory
+
+    @contextmanager
+    def _made(self) -> Iterator[Directory]:
+        with self._in_words("written"), Directory.make(self.directory, self._disk) as directory:
+            self._refuse_writable(directory)
+            yield directory
+
+    @contextmanager
+    def _in_words(self, done: str) -> Iterator[None]:
+        try:
+            yield
+        except LockedError as error:
+            raise KeyProblemError(f"another process is changing the keys in {self.directory}; try again") from error
+        except OSError as error:
+            raise KeyProblemError(
+                f"the keys in {self.directory} cannot be {done}: {reason(error)}; correct the permissions or the disk"
+            ) from error
+
+    def _refuse_writable(self, directory: Directory) -> None:
+        for path, status in (
+            (self.directory, self._disk.fstat(directory.descriptor)),
+            (self.directory.parent, self._disk.stat(self.directory.parent)),
+        ):
+            if status.st_mode & _WRITABLE_BY_OTHERS:
+                raise KeyProblemError(f"others can write into {path}, and put their own key there: chmod go-w {path}")
+            if status.st_uid != os.geteuid():
+                raise KeyProblemError(f"{path} belongs to another user; run agentwatch as that user, or chown it")
+
+    def _read(self, directory: Directory, passphrase: Callable[[], str] | None) -> SigningKey:
+        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+
+        return pem.from_pem(self._pem(directory), passphrase, self.directory / PRIVATE)
+
+    def _pem(self, directory: Directory) -> bytes:
+        path = self.directory / PRIVATE
+        try:
+            status = directory.look(PRIVATE)
+            data = directory.read(PRIVATE, _LARGEST)
+        except FileNotFoundError:
+            if self._text_of(directory) is not None:
+                raise KeyMissingError(self._vanished()) from None
+            raise KeyMissingError(f"there is no key in {self.directory}; it is made with the first decision") from None
+        if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
+            raise KeyProblemError(
+                f"others can read {path} (mode {status.st_mode & 0o777:o}), and so sign in your name: chmod 600 {path},"
+                " and rotate the key if somebody may have read it"
+            )
+        return data
+
+    def _public(self, directory: Directory) -> PublicKey | None:
+        """The public key, from the private one where it has no file; None where there is neither."""
+        text = self._text_of(directory)
+        if text is not None:
+            return parse_public(text)
+        return self._read(directory, None).public if _has(directory, PRIVATE) else None
+
+    def _text_of(self, directory: Directory) -> str | None:
+        try:
+            return directory.read(PUBLIC, _LARGEST).decode("ascii", "replace").strip()
+        except FileNotFoundError:
+            return None
+
+    def _retired(self, directory: Directory) -> list[TrustedKey]:
+        """The keys that were replaced, in that order. A file that is none of ours is no key."""
+        found = []
+        try:
+            retired = directory.child(RETIRED)
+        except FileNotFoundError:
+            return []
+        with retired:
+            for name in retired.names():
+                match = _RETIRED_FILE.match(retired.read(name, _LARGEST).decode("ascii", "replace"))
+                with suppress(KeyProblemError, ValueError):
+                    if match is not None and name == f"{parse_public(match[1]).keyid}.pub":
+                        time_of(match[2])
+                        found.append(TrustedKey(parse_public(match[1]), match[2]))
+        return sorted(found, key=lambda key: (key.retired_at or "", key.public.keyid))
+
+    def _vanished(self) -> str:
+        return (
+            f"the signing key {self.directory / PRIVATE} is gone, its public key is still there: put it back from"
+            " a backup, or make a new one with `agentwatch keys rotate`; what was decided stays valid"
+        )
+
+
+def _has(directory: Directory, name: str) -> bool:
+    try:
+        directory.look(name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _line(text: str) -> bytes:
+    return f"{text}\n".encode()

@@ -1,0 +1,291 @@
+"""The ledger: every decision of a workspace once, in order, signed, and on disk before anybody says "recorded".
+
+<state directory>/decisions/                   0700, outside the workspace
+    000001-<decision id>.json                  0600, one signed decision each
+    aside/                                     what the operator had set aside
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from agentwatch.decisions.chain import (
+    Chain,
+    Entry,
+    Problem,
+    ProblemKind,
+    chained,
+    entry_of,
+    name_of,
+    number_in,
+)
+from agentwatch.decisions.envelope import LARGEST, SigningKey, seal
+from agentwatch.decisions.errors import (
+    AlreadyDecidedError,
+    LedgerError,
+    NotRecordedError,
+    ReturnChangedError,
+    UncertainError,
+    reason,
+    remedy,
+)
+from agentwatch.decisions.record import VERSION, Action, Params, Record, Subject, written
+from agentwatch.decisions.trust import Trust
+from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
+from agentwatch.text import quoted
+
+NAME: Final = "decisions"
+ASIDE: Final = "aside"
+
+_OPEN_TO_OTHERS: Final = 0o077
+_SWEEP_SECONDS: Final = 2.0
+"""What was verified once is known, whatever happens to its file: to tell the operator of that has time."""
+
+Identity = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A decision as the operator makes it. Times are aware; `expires_at` is None where it holds for ever."""
+
+    subject: Subject
+    action: Action
+    params: Params
+    note: str
+    operator: str
+    created_at: datetime
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A decision that is in the ledger.
+
+    `fresh` is False where the very same was decided before. `doubt` says, in a sentence, that the disk reported an
+    error behind it; None where it is safe.
+    """
+
+    entry: Entry
+    fresh: bool
+    doubt: str | None = None
+
+
+class Ledger:
+    """The decisions of one workspace. Any thread and any process may use it at once."""
+
+    def __init__(self, state: Path, workspace_id: str, disk: Disk = DISK) -> None:
+        self.directory: Final = state / NAME
+        self._workspace_id = workspace_id
+        self._disk = disk
+        self._guard = threading.Lock()
+        self._directory = PrivateDirectory(self.directory, disk)
+        self._trust: Trust | None = None
+        self._known: dict[str, tuple[Identity, Entry | Problem]] = {}
+        self._chain = Chain()
+        self._sweep_at = 0.0
+
+    def read(self, trust: Trust) -> Chain:
+        """All decisions. Only files that changed since the last time are read. Raises LedgerError."""
+        try:
+            with self._directory.open() as directory:
+                return self._read(directory, trust, sweeps=time.monotonic() >= self._sweep_at)
+        except FileNotFoundError:
+            return Chain()
+        except OSError as error:
+            raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
+
+    def append(self, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> Recorded:
+        """Record a decision; when this comes back, it is on disk. The same one again is the same.
+
+        `returned` gives the sha256, in hex, of the return as it is now, None where there is none. Raises
+        AlreadyDecidedError, ReturnChangedError, LedgerError, RecordError and NotRecordedError, after which nothing was
+        recorded, or UncertainError.
+        """
+        try:
+            with self._directory.make() as directory:
+                self._refuse_open(directory)
+                with directory.locked():
+                    directory.sweep(0)
+                    return self._append(directory, draft, key, trust, returned)
+        except LockedError as error:
+            raise NotRecordedError(
+                f"not recorded: another process keeps {self.directory} locked; end it, then decide again"
+            ) from error
+        except OSError as error:
+            raise NotRecordedError(
+                f"not recorded: {self.directory}: {reason(error)}; {remedy(error)}, then decide again"
+            ) from error
+
+    def bytes_of(self, entry: Entry) -> bytes:
+        """The bytes of the file of a decision. Raises LedgerError."""
+        try:
+            with self._directory.open() as directory:
+                return directory.read(entry.name, LARGEST)
+        except OSError as error:
+            raise LedgerError(f"{self.directory / entry.name} cannot be read: {reason(error)}; check it") from error
+
+    def set_aside(self, trust: Trust) -> list[str]:
+        """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names.
+
+        For the operator who has looked at the problems: what was decided there must be decided again. Raises
+        LedgerError.
+        """
+        try:
+            with self._directory.make() as directory, directory.locked():
+                present = set(directory.names())
+                broken = [one.name for one in self._read(directory, trust).problems if number_in(one.name) is not None]
+                names = [name for name in dict.fromkeys(broken) if name in present]
+                with directory.child(ASIDE, make=0o700) as aside:
+                    for name in names:
+                        directory.move(name, aside, _free(name, set(aside.names())))
+                return names
+        except OSError as error:
+            raise LedgerError(f"{self.directory}: {reason(error)}; {remedy(error)}, then try again") from error
+
+    def _append(
+        self, directory: Directory, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]
+    ) -> Recorded:
+        subject = draft.subject
+        chain = self._read(directory, trust)
+        existing = chain.find(subject.decision_id)
+        if existing is not None and not existing.record.is_expired(draft.created_at):
+            decided = existing.record
+            if (decided.action, decided.params, decided.note) == (draft.action, draft.params, draft.note):
+                return Recorded(existing, fresh=False)
+            raise AlreadyDecidedError(decided)
+        if chain.broken is not None:
+            raise LedgerError(
+                f"not recorded: the ledger is broken: {chain.broken}; look at it with `agentwatch verify`, put the file"
+                " back from a backup or set the broken part aside, then decide again"
+            )
+        if returned() != subject.return_sha256:
+            raise ReturnChangedError(
+                "not recorded: the return has changed since you looked at it; look at it again, then decide"
+            )
+        before = chain.entries[-1] if chain.entries else None
+        record = Record(
+            version=VERSION,
+            workspace_id=self._workspace_id,
+            seq=len(chain.entries) + 1,
+            prev_sha256=before.sha256 if before else None,
+            decision_id=subject.decision_id,
+            task_id=subject.task_id,
+            attempt=subject.attempt,
+            handoff_sha256=subject.handoff_sha256,
+            return_sha256=subject.return_sha256,
+            action=draft.action,
+            params=draft.params,
+            note=draft.note,
+            operator=draft.operator,
+            created_at=written(draft.created_at),
+            expires_at=None if draft.expires_at is None else written(draft.expires_at),
+        )
+        name, data = name_of(record), seal(record.to_bytes(), key)
+        # As it will be read: a key that is not trusted must not write what nobody accepts.
+        entry = entry_of(name, data, trust, self._workspace_id)
+        if isinstance(entry, Problem):
+            raise LedgerError(f"not recorded: {entry.message}; look at the keys with `agentwatch keys`")
+        try:
+            directory.publish(name, data)
+        except OSError as error:
+            return Recorded(entry, fresh=True, doubt=self._settled(directory, name, data, error))
+        return Recorded(entry, fresh=True)
+
+    def _settled(self, directory: Directory, name: str, data: bytes, error: OSError) -> str:
+        """What is true after an error while writing, by reading again. Raises where it is not recorded, or unknown."""
+        try:
+            found = directory.read(name, LARGEST)
+        except FileNotFoundError:
+            found = b""
+        except OSError:
+            raise UncertainError(
+                f"{self.directory}: {reason(error)}, and it cannot be read either, so nobody can tell whether the"
+                f" decision is recorded; {remedy(error)}, then decide the same again: it counts once"
+            ) from error
+        if found != data:
+            raise NotRecordedError(
+                f"not recorded: {self.directory}: {reason(error)}; {remedy(error)}, then decide again"
+            ) from error
+        # A sync that failed is not tried again: the system may have dropped what it could not write, and say no more.
+        return (
+            f"recorded, but the disk reported an error behind it ({reason(error)}): a power failure could lose it;"
+            f" {remedy(error)}"
+        )
+
+    def _read(self, directory: Directory, trust: Trust, *, sweeps: bool = True) -> Chain:
+        """All decisions. `sweeps`: look at every file, for what was changed in place; else at those not known good."""
+        with self._guard:
+            if sweeps:
+                self._sweep_at = time.monotonic() + _SWEEP_SECONDS
+            if trust != self._trust:
+                self._trust, self._known, self._chain = trust, {}, Chain()
+            # Names with a dot are the lock, and files that are being written.
+            names = {name for name in directory.names() if not name.startswith(".") and name != ASIDE}
+            looked: dict[str, tuple[Identity, Entry | Problem]] = {}
+            gone = self._known.keys() - names
+            for name in sorted(name for name in names if sweeps or not self._is_good(name)):
+                try:
+                    found = self._file(directory, name, trust)
+                except FileNotFoundError:
+                    # Set aside since the names were listed.
+                    gone.update(self._known.keys() & {name})
+                    continue
+                if found is not self._known.get(name):
+                    looked[name] = found
+            if looked or gone:
+                grows = not gone and not self._chain.problems and looked.keys().isdisjoint(self._known)
+                for name in gone:
+                    del self._known[name]
+                self._known.update(looked)
+                chain = chained((one for _, one in looked.values()), trust, self._chain) if grows else None
+                if chain is None or chain.problems:
+                    chain = chained((self._known[name][1] for name in sorted(self._known)), trust)
+                self._chain = chain
+            return self._chain
+
+    def _is_good(self, name: str) -> bool:
+        return name in self._known and isinstance(self._known[name][1], Entry)
+
+    def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[Identity, Entry | Problem]:
+        status = directory.look(name)
+        identity = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        before = self._known.get(name)
+        if before is not None and before[0] == identity:
+            return before
+        if number_in(name) is None:
+            message = f"{quoted(name)}: agentwatch did not put it there; move it away"
+            return identity, Problem(name, ProblemKind.STRAY, message)
+        try:
+            data = directory.read(name, LARGEST)
+        except FileNotFoundError:
+            raise
+        except NotRegularError as error:
+            return identity, Problem(name, ProblemKind.DAMAGED, f"{quoted(name)}: {reason(error)}")
+        except OSError as error:
+            message = f"{quoted(name)}: cannot be read: {reason(error)}"
+            # Not kept: the next look may succeed, and nothing about the file will have changed.
+            return (-1, 0, 0, 0), Problem(name, ProblemKind.UNREADABLE, message)
+        return identity, entry_of(name, data, trust, self._workspace_id)
+
+    def _refuse_open(self, directory: Directory) -> None:
+        status = self._disk.fstat(directory.descriptor)
+        if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
+            raise LedgerError(
+                f"not recorded: {self.directory} is open to others (mode {status.st_mode & 0o777:o}), or not yours:"
+                f" chmod 700 {self.directory}, then decide again"
+            )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name that nothing has yet."""
+    number = 1
+    while f"{name}.{number}" in taken:
+        number += 1
+    return f"{name}.{number}"

@@ -1,0 +1,209 @@
+"""Which decisions error-propagation allows for a task, and why not. Pure.
+
+The sentences are ours; what a child said is quoted in none of them but its error code, which is cleaned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.decisions.record import Action, Mitigation, Params, Record
+from agentwatch.delegation.retry import mitigated
+from agentwatch.delegation.task import State, Task
+from agentwatch.text import clean, quoted
+
+FITTER: Final = "fitter"
+"""The mode that a line fault is escalated to."""
+
+_LINE_FAULT: Final = re.compile(r"line[\s_-]*fault", re.IGNORECASE)
+_FAILED: Final = frozenset({State.FAILED, State.INVALID})
+_NEEDS: Final[Mapping[Action, tuple[str, ...]]] = {
+    Action.RETRY: (),
+    Action.ESCALATE: ("mode",),
+    Action.ABORT: (),
+    Action.RESPOND: ("answers",),
+    Action.ACCEPT: ("note",),
+}
+_MISSING: Final = {
+    "mode": "say which mode to escalate to",
+    "answers": "say what the answer is",
+    "note": "say why the return is good enough",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One decision that can or cannot be taken.
+
+    `why_not` is one sentence, None where it is allowed. `warnings` are what speaks against it all the same. `needs`
+    names what must come along: of `mode`, `answers`, `note`.
+    """
+
+    action: Action
+    why_not: str | None
+    warnings: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        return self.why_not is None
+
+
+def options(task: Task, *, mitigation: Mitigation | None = None, decided: Record | None = None) -> dict[Action, Option]:
+    """Every action for the latest attempt of a task. `decided` is the decision about that attempt that holds."""
+    return {action: _option(task, action, mitigation, decided) for action in Action}
+
+
+def refusal(task: Task, action: Action, params: Params, note: str, decided: Record | None = None) -> str | None:
+    """Why this very decision is not allowed, in one sentence; None where it is."""
+    option = _option(task, action, params.mitigation, decided)
+    if option.why_not is not None:
+        return option.why_not
+    given = {"mode": params.mode, "answers": params.answers, "note": note.strip()}
+    for need in option.needs:
+        if not given[need]:
+            return _MISSING[need]
+    if action is Action.ESCALATE and params.mode == mode_of(task):
+        return f"it ran in the mode {quoted(params.mode or '')} already; escalate to another"
+    return None
+
+
+def suggested(task: Task) -> Action | None:
+    """What the contracts point to, None where it is up to the operator alone."""
+    if not task.needs_operator:
+        return None
+    if is_line_fault(task) and not task.retry.restored:
+        return Action.ESCALATE
+    if task.own_state is State.BLOCKED:
+        return Action.RESPOND
+    if task.own_state in _FAILED:
+        fruitless = task.retry.recommended is False or failed_alike(task)
+        return Action.ESCALATE if fruitless or not task.retry.remaining else Action.RETRY
+    if task.contradicted:
+        return Action.RETRY if task.retry.remaining else None
+    return Action.ACCEPT
+
+
+def failed_alike(task: Task) -> bool:
+    """Whether the last two attempts failed in the same way, so that a retry would most likely as well."""
+    failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in _FAILED]
+    results = [result for result in failed if result is not None]
+    if len(results) < 2:
+        return False
+    before, last = results
+    if before.error_code or last.error_code:
+        return before.error_code == last.error_code
+    said = last.error_message or last.summary
+    return said is not None and said == (before.error_message or before.summary)
+
+
+def is_line_fault(task: Task) -> bool:
+    """Whether the line is at fault and not the work: a fitter restores it, then the station gets one more retry."""
+    code = task.result.error_code if task.result else None
+    return code is not None and _LINE_FAULT.search(code) is not None
+
+
+def mode_of(task: Task) -> str | None:
+    """The mode of the latest attempt, as far as known."""
+    return (task.packet.mode if task.packet else None) or (task.result.mode if task.result else None)
+
+
+def _option(task: Task, action: Action, mitigation: Mitigation | None, decided: Record | None) -> Option:
+    why_not = _why_never(task, decided) or _WHY_NOT[action](task, mitigation)
+    return Option(action, why_not, () if why_not else _warnings(task, action), _NEEDS[action])
+
+
+def _why_never(task: Task, decided: Record | None) -> str | None:
+    """Why nothing at all can be decided."""
+    if decided is not None:
+        return (
+            f"already decided: {clean(decided.operator, 60)} said {decided.action} at {decided.created_at};"
+            " the next attempt can be decided anew"
+        )
+    if task.own_state is State.CANCELED:
+        return "it was aborted"
+    if task.own_state in (State.RETRYING, State.ESCALATED):
+        return "it was decided, and the next attempt has not been seen yet"
+    if task.inferred:
+        return "no file speaks of it: decide the tasks below it"
+    return None
+
+
+def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
+    why = _why_no_attempt(task)
+    if why is not None:
+        return why
+    retry = mitigated(task) if mitigation else task.retry
+    if retry.remaining:
+        return None
+    used = f"no retry left ({retry.max_retries} allowed): "
+    if mitigation is None and mitigated(task).remaining:
+        return used + "a material mitigation earns one more; else escalate or abort"
+    return used + "escalate to another mode, or abort"
+
+
+def _why_no_escalation(task: Task, _mitigation: Mitigation | None) -> str | None:
+    return _why_no_attempt(task)
+
+
+def _why_no_attempt(task: Task) -> str | None:
+    """Why there cannot be another attempt now."""
+    if task.own_state in (State.SUBMITTED, State.WORKING) and not task.stale:
+        return "it has not returned yet: wait, or abort it"
+    if task.own_state is State.COMPLETED and not (task.contradicted or task.needs_operator):
+        return "it is completed, and nothing speaks against it"
+    return None
+
+
+def _why_no_abort(task: Task, _mitigation: Mitigation | None) -> str | None:
+    if task.own_state.is_open or task.own_state in _FAILED or task.contradicted or task.needs_operator:
+        return None
+    return "it has ended, and not in failure: there is nothing to abort"
+
+
+def _why_no_response(task: Task, _mitigation: Mitigation | None) -> str | None:
+    if task.own_state is State.BLOCKED or task.needs_operator:
+        return None
+    return "it asks nothing"
+
+
+def _why_no_acceptance(task: Task, _mitigation: Mitigation | None) -> str | None:
+    if task.own_state in (State.PARTIAL, State.INVALID) or task.contradicted:
+        return None
+    if task.own_state is State.COMPLETED:
+        return None if task.needs_operator else "it is completed: nothing needs to be accepted"
+    return "there is no result to accept"
+
+
+_WHY_NOT: Final = {
+    Action.RETRY: _why_no_retry,
+    Action.ESCALATE: _why_no_escalation,
+    Action.ABORT: _why_no_abort,
+    Action.RESPOND: _why_no_response,
+    Action.ACCEPT: _why_no_acceptance,
+}
+
+
+def _warnings(task: Task, action: Action) -> tuple[str, ...]:
+    found = []
+    if action in (Action.RETRY, Action.ESCALATE):
+        if task.latest is None or task.latest.returned is None:
+            found.append("it has not returned, and may still be at work")
+        if task.packet is None:
+            found.append("no handoff was seen: the next attempt gets your note only")
+    if action is Action.RETRY:
+        if task.retry.recommended is False:
+            found.append("the child advises against a retry")
+        if failed_alike(task):
+            code = task.result.error_code if task.result else None
+            again = f" ({clean(code, 60)})" if code else ""
+            found.append(f"the last two attempts failed in the same way{again}: escalating is more likely to help")
+        if is_line_fault(task) and not task.retry.restored:
+            found.append(f"a line fault: escalate to the {FITTER}, and retry once it has restored the line")
+    if action is Action.ESCALATE and task.retry.remaining and suggested(task) is not Action.ESCALATE:
+        left = task.retry.remaining
+        found.append(f"{left} of {task.retry.max_retries} retries left: error-propagation retries first")
+    return tuple(found)

@@ -1,0 +1,254 @@
+"""The agents' side: the operator's decision about an attempt, verified, or why there is none yet.
+
+What an agent is told comes from a signature only. The ledger rules where it can be read; inside a sandbox that hides
+it, the mirror in the workspace does, with the public key that the orchestrator was started with. A time-out is never
+an approval and never a refusal: it is `Pending`, and asking again is right.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from agentwatch.decisions.chain import Chain, Problem, ProblemKind, RefusedError, verified
+from agentwatch.decisions.delivery import NAME as MIRROR
+from agentwatch.decisions.envelope import LARGEST
+from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.ledger import Ledger
+from agentwatch.decisions.record import Record
+from agentwatch.decisions.trust import OWN_ID, VARIABLE, Trust, parse_public_keys
+from agentwatch.disk import DISK, Directory, Disk
+from agentwatch.dot_directory import NAME as DOT
+from agentwatch.dot_directory import open_dot_directory
+from agentwatch.place import state_directory, workspace_id
+
+POLL_SECONDS: Final = 0.2
+_LOOK_ANYWAY_SECONDS: Final = 2.0
+"""Two changes within one tick of the file system's clock look like one: so often is looked without a sign."""
+
+_MOST: Final = 20_000
+"""Files of the mirror that are looked at."""
+
+_NAME: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
+
+
+class Place(StrEnum):
+    """Where a decision was read: the ledger, with its chain, or the copy in the workspace."""
+
+    LEDGER = "ledger"
+    MIRROR = "mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The operator decided, and the decision holds."""
+
+    record: Record
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The operator decided, and the decision does not hold any more: the operator has to decide again."""
+
+    record: Record
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Forged:
+    """No valid decision is there, and files that are none. Waiting goes on: the operator may still decide."""
+
+    refused: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The operator has not decided. `detail` says what could be looked at."""
+
+    detail: str
+
+
+Found = Verified | Expired | Forged | Pending
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which decision is asked for.
+
+    `attempt` and `return_sha256` should be given wherever they are known: without them the latest attempt that was
+    decided answers, which may be one of before. `since` is the first attempt that counts, for those who know only that
+    it has come so far. `task_id` may be None where the `decision_id` is known.
+    """
+
+    task_id: str | None
+    attempt: int | None = None
+    return_sha256: str | None = None
+    since: int = 1
+    decision_id: str | None = None
+
+    def fits(self, record: Record) -> bool:
+        return (
+            self.task_id in (None, record.task_id)
+            and self.attempt in (None, record.attempt)
+            and self.return_sha256 in (None, record.return_sha256)
+            and self.since <= record.attempt
+            and self.decision_id in (None, record.decision_id)
+        )
+
+
+class Reader:
+    """Reads the decisions of one workspace, for agents and whoever starts them. It writes nothing.
+
+    `public_key` and the environment (`AGENTWATCH_PUBLIC_KEY`) add keys to those of the user's configuration directory.
+    `own_id`, else `AGENTWATCH_WORKSPACE_ID`, is the workspace id, to be given where the workspace is mounted at
+    another path than the operator's.
+    Raises KeyProblemError where a public key is none.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        public_key: str | None = None,
+        own_id: str | None = None,
+        state: Path | None = None,
+        configuration: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        disk: Disk = DISK,
+    ) -> None:
+        environment = os.environ if environment is None else environment
+        self._workspace = workspace
+        self._workspace_id = own_id or environment.get(OWN_ID) or workspace_id(workspace)
+        self._ledger = Ledger(state or state_directory(workspace, environment), self._workspace_id, disk)
+        self._keys = Keys(configuration, disk)
+        self._more = parse_public_keys(f"{public_key or ''} {environment.get(VARIABLE, '')}")
+        self._disk = disk
+        self._seen: dict[str, tuple[tuple[int, ...], Record | Problem]] = {}
+        self._seen_with: Trust | None = None
+
+    def trust(self) -> Trust:
+        """The keys that count here."""
+        try:
+            known = self._keys.trust()
+        except KeyProblemError:
+            # A sandbox may hide them; the ones that were given count all the same.
+            known = Trust()
+        return known.with_more(self._more)
+
+    def find(self, question: Question, now: datetime | None = None) -> Found:
+        """What there is to say now. Never raises."""
+        trust = self.trust()
+        place, records, refused = self._records(trust)
+        fitting = [record for record in records if question.fits(record)]
+        if fitting:
+            latest = max(fitting, key=lambda record: (record.attempt, record.seq))
+            expired = latest.is_expired(now or datetime.now(UTC))
+            return Expired(latest, place) if expired else Verified(latest, place)
+        if refused:
+            return Forged(tuple(refused))
+        if not trust.keys:
+            return Pending(f"not decided, as far as can be told: no public key is known here; give it in {VARIABLE}")
+        return Pending(f"the operator has not decided yet (looked into the {place})")
+
+    def wait(
+        self,
+        question: Question,
+        timeout: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Found:
+        """Wait until there is a decision, `timeout` seconds at most. At the end, `find` is what holds.
+
+        A forged file does not end it. Never raises.
+        """
+        end = clock() + timeout
+        while True:
+            sign, looked = self._sign(), clock()
+            found = self.find(question)
+            if isinstance(found, Verified | Expired):
+                return found
+            while self._sign() == sign and clock() - looked < _LOOK_ANYWAY_SECONDS:
+                left = end - clock()
+                if left <= 0:
+                    return found
+                sleep(min(POLL_SECONDS, left))
+
+    def _records(self, trust: Trust) -> tuple[Place, list[Record], list[Problem]]:
+        """Where was looked, the decisions that count, and what is none."""
+        # The ledger is read last: a decision that arrives meanwhile is in the ledger before it is in the mirror.
+        mirrored, refused = self._mirrored(trust)
+        chain = self._chain(trust)
+        if chain is None:
+            return Place.MIRROR, mirrored, refused
+        held = [entry.record for entry in chain.latest.values()]
+        # An old copy, or one of a decision that the operator had set aside.
+        for record in set(mirrored).difference(held):
+            name = f"{record.decision_id}.json"
+            refused.append(_problem(name, ProblemKind.STRAY, "it is signed, and the ledger does not have it"))
+        refused += [problem for problem in chain.problems if problem.kind is not ProblemKind.STRAY]
+        return Place.LEDGER, held, refused
+
+    def _chain(self, trust: Trust) -> Chain | None:
+        """The ledger, None where it is not to be seen from here."""
+        try:
+            return self._ledger.read(trust) if self._ledger.directory.exists() else None
+        except (LedgerError, OSError):
+            return None
+
+    def _mirrored(self, trust: Trust) -> tuple[list[Record], list[Problem]]:
+        """The signed decisions in the workspace, and what is none."""
+        if trust != self._seen_with:
+            self._seen, self._seen_with = {}, trust
+        try:
+            with open_dot_directory(self._workspace, MIRROR, disk=self._disk) as directory:
+                names = sorted(name for name in directory.names() if _NAME.match(name))[:_MOST]
+                self._seen = {name: self._file(directory, name, trust) for name in names}
+        except FileNotFoundError:
+            return [], []
+        except OSError as error:
+            return [], [Problem(MIRROR, ProblemKind.UNREADABLE, f"the workspace cannot be read: {reason(error)}")]
+        found = [one for _, one in self._seen.values()]
+        return [one for one in found if isinstance(one, Record)], [one for one in found if isinstance(one, Problem)]
+
+    def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[tuple[int, ...], Record | Problem]:
+        try:
+            status = directory.look(name)
+            identity = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+            before = self._seen.get(name)
+            if before is not None and before[0] == identity:
+                return before
+            record, _ = verified(directory.read(name, LARGEST), trust, self._workspace_id)
+        except RefusedError as error:
+            return identity, _problem(name, error.kind, str(error))
+        except OSError as error:
+            # Not kept: the next look may succeed, and nothing about the file will have changed.
+            return (), _problem(name, ProblemKind.UNREADABLE, reason(error))
+        if name != f"{record.decision_id}.json":
+            return identity, _problem(name, ProblemKind.MISPLACED, "a copy of another decision")
+        return identity, record
+
+    def _sign(self) -> list[tuple[int, int] | None]:
+        """What changes when a file comes or goes in one of the two places."""
+        return [_sign_of(self._ledger.directory), _sign_of(self._workspace / DOT / MIRROR)]
+
+
+def _sign_of(directory: Path) -> tuple[int, int] | None:
+    try:
+        status = directory.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino
+
+
+def _problem(name: str, kind: ProblemKind, message: str) -> Problem:
+    return Problem(name, kind, f"{DOT}/{MIRROR}/{name}: {message}")

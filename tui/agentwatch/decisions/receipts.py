@@ -1,0 +1,255 @@
+"""How far a decision has got: recorded, delivered, read, acted. Each is told once; the first to tell it is believed.
+
+    <state directory>/receipts/<decision id>.<stage>[.<reader>].json          told by agentwatch
+    <workspace>/.agentwatch/receipts/<the same>                               claimed by an agent, no proof
+
+An agent in a sandbox can only write into the workspace, and so can one that lies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from agentwatch.decisions.errors import DecisionError, reason, remedy
+from agentwatch.decisions.record import Record, time_of, written
+from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
+from agentwatch.dot_directory import ignore_ourselves, open_dot_directory
+
+NAME: Final = "receipts"
+
+_LARGEST: Final = 4_096
+_LONGEST: Final = 200
+_MOST: Final = 200
+"""Receipts of one decision that are looked at, of each kind."""
+
+_FILE: Final = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
+_CLAIM: Final = "claim"
+
+
+class Stage(StrEnum):
+    """How far a decision has got, in this order."""
+
+    RECORDED = "recorded"
+    DELIVERED = "delivered"
+    READ = "read"
+    ACTED = "acted"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One stage: who told it, and when (UTC, as in records). `by` is foreign.
+
+    `claimed`: only a file in the workspace says so, which anybody there could have written.
+    """
+
+    stage: Stage
+    by: str
+    at: str
+    claimed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """Everything known of one decision, in the order of the stages."""
+
+    all: tuple[Receipt, ...]
+
+    @property
+    def furthest(self) -> Receipt:
+        """How far it has got; what agentwatch saw itself comes before a claim of the same stage."""
+        order = list(Stage)
+        return max(self.all, key=lambda receipt: (order.index(receipt.stage), not receipt.claimed))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who carries a decision out. `won`: it is the caller. `proof` is False where only the workspace could be written.
+
+    `by` and `at` are those of the winner, and foreign.
+    """
+
+    won: bool
+    by: str
+    at: str
+    proof: bool
+
+
+class ReceiptError(DecisionError):
+    """A receipt could not be written anywhere."""
+
+
+class ReceiptBook:
+    """The receipts of one workspace. `state` is its state directory."""
+
+    def __init__(self, workspace: Path, state: Path, disk: Disk = DISK) -> None:
+        self._workspace = workspace
+        self._directory = PrivateDirectory(state / NAME, disk)
+        self._disk = disk
+        self._known: dict[str, tuple[str, str]] = {}
+
+    def mark(
+        self,
+        decision_id: str,
+        stage: Stage,
+        by: str,
+        *,
+        reader: str = "",
+        inside: bool = False,
+        now: datetime | None = None,
+    ) -> Receipt:
+        """Tell a stage. Returns what holds: the first receipt of this stage (and `reader`, such as `wait` or `mcp`).
+
+        Where the state directory cannot be written, it is claimed in the workspace; so it is for who is `inside` of a
+        sandbox, whose state directory, though it may be written, is not the operator's. Raises ReceiptError where the
+        workspace cannot be written either.
+        """
+        name = _name(decision_id, stage.value, reader)
+        content = _content(decision_id, stage.value, by, now)
+        try:
+            if not inside:
+                with self._state() as directory:
+                    by, at = _first(directory, name, content)
+                return Receipt(stage, by, at)
+        except OSError:
+            pass
+        try:
+            with self._claims() as directory:
+                by, at = _first(directory, name, content)
+            return Receipt(stage, by, at, claimed=True)
+        except OSError as error:
+            raise ReceiptError(
+                f"no receipt can be written, neither in {self._directory.path} nor in the workspace: {reason(error)};"
+                f" {remedy(error)}, the decision itself is not touched by this"
+            ) from error
+
+    def claim(self, decision_id: str, by: str, now: datetime | None = None) -> Claim:
+        """Ask to be the one who carries a decision out, before an effect that must not happen twice.
+
+        Exactly one asker wins among all who can write the same places. Whoever can write both must win both, so that
+        one inside a sandbox and one outside never both do. Raises ReceiptError where no place can be written.
+        """
+        name, content = _name(decision_id, _CLAIM), _content(decision_id, _CLAIM, by, now)
+        trouble = OSError()
+        won: Claim | None = None
+        for place, proof in ((self._claims, False), (self._state, True)):
+            try:
+                with place() as directory:
+                    try:
+                        directory.publish(name, content, 0o644)
+                    except FileExistsError:
+                        return Claim(False, *_told(directory, name), proof)
+            except OSError as error:
+                trouble = error
+            else:
+                won = Claim(True, *_parsed(content), proof)
+        if won is None:
+            raise ReceiptError(
+                f"nobody can claim the decision: neither {self._directory.path} nor the workspace can be written:"
+                f" {reason(trouble)}; {remedy(trouble)}"
+            )
+        return won
+
+    def read(self, records: Iterable[Record]) -> dict[str, Receipts]:
+        """The receipts of decisions, by their ids. What cannot be read is not told."""
+        found = {one.decision_id: [Receipt(Stage.RECORDED, one.operator, one.created_at)] for one in records}
+        with suppress(OSError), self._directory.open() as directory:
+            # Nobody changes a receipt of ours.
+            _add_receipts(found, directory, self._known, claimed=False)
+        with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
+            _add_receipts(found, directory, {}, claimed=True)
+        order = list(Stage)
+        return {
+            decision_id: Receipts(tuple(sorted(all_, key=lambda one: (order.index(one.stage), one.claimed, one.at))))
+            for decision_id, all_ in found.items()
+        }
+
+    def of(self, record: Record) -> Receipts:
+        """The receipts of one decision."""
+        return self.read([record])[record.decision_id]
+
+    def tidy(self) -> None:
+        """Remove what killed writers left, as far as that can be done."""
+        with suppress(OSError), self._directory.open() as directory:
+            directory.sweep()
+
+    @contextmanager
+    def _state(self) -> Iterator[Directory]:
+        with self._directory.make() as directory:
+            yield directory
+
+    @contextmanager
+    def _claims(self) -> Iterator[Directory]:
+        with open_dot_directory(self._workspace, make=True, disk=self._disk) as dot:
+            ignore_ourselves(dot)
+        with open_dot_directory(self._workspace, NAME, make=True, disk=self._disk) as directory:
+            yield directory
+
+
+def _name(decision_id: str, kind: str, reader: str = "") -> str:
+    who = _NOT_IN_NAMES.sub("-", reader.lower())[:32].strip("-")
+    return f"{decision_id}.{kind}.{who}.json" if who else f"{decision_id}.{kind}.json"
+
+
+def _content(decision_id: str, kind: str, by: str, now: datetime | None) -> bytes:
+    at = written(now or datetime.now(UTC))
+    fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by[:_LONGEST], "at": at}
+    return (json.dumps(fields) + "\n").encode("ascii")
+
+
+def _first(directory: Directory, name: str, content: bytes) -> tuple[str, str]:
+    """Publish a receipt, unless there is one. Returns who and when of the one that holds."""
+    try:
+        directory.look(name)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            directory.publish(name, content, 0o644)
+            return _parsed(content)
+    return _told(directory, name)
+
+
+def _told(directory: Directory, name: str) -> tuple[str, str]:
+    """Who and when of a receipt that is there, whatever it holds."""
+    try:
+        return _parsed(directory.read(name, _LARGEST))
+    except (OSError, ValueError):
+        return "somebody", ""
+
+
+def _parsed(data: bytes) -> tuple[str, str]:
+    """Who and when. Raises ValueError where it is no receipt."""
+    try:
+        fields: Any = json.loads(data)
+        by, at = fields["by"], fields["at"]
+        if not isinstance(by, str) or not isinstance(at, str):
+            raise TypeError("not texts")  # noqa: TRY301  one way out for all of them
+        time_of(at)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError("no receipt") from error
+    return by[:_LONGEST], at
+
+
+def _add_receipts(
+    found: dict[str, list[Receipt]], directory: Directory, known: dict[str, tuple[str, str]], *, claimed: bool
+) -> None:
+    seen: Counter[str] = Counter()
+    for name in sorted(directory.names()):
+        match = _FILE.match(name)
+        if match is None or match[1] not in found or seen[match[1]] == _MOST:
+            continue
+        seen[match[1]] += 1
+        # Whoever claims to carry it out has read it, and not yet done it.
+        stage = Stage.READ if match[2] == _CLAIM else Stage(match[2])
+        by, at = known.get(name) or _told(directory, name)
+        if at:
+            known[name] = by, at
+        found[match[1]].append(Receipt(stage, by, at, claimed))

@@ -1,0 +1,157 @@
+"""Files that changed while an attempt ran and that no return claims: its own doing, or one of several's.
+
+What ran at a moment is told by handoffs, returns and session stores. Whoever has handed work on waits for it: a file
+that was written while a child ran is never held against those above it, and a session that a human began never counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from posixpath import normpath
+from typing import Final
+
+from agentwatch.delegation.task import Attempt, State, Task
+
+_MADE: Final = frozenset({"created", "modified", "deliverable", "artifact"})
+"""Kinds of claims by which a child says that it made a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """Files that no return claims, by path in the workspace and in order.
+
+    `alone`: nobody else was at work when they were last written. `unattributed`: others were at work, too.
+    """
+
+    alone: tuple[str, ...] = ()
+    unattributed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """From when to when an attempt ran, both included; seconds since the epoch."""
+
+    start: float
+    end: float
+
+
+@dataclass(slots=True)
+class _Known:
+    spans: list[_Span] = field(default_factory=list)
+    claimed: list[str] = field(default_factory=list)
+
+    def running(self, at: float) -> int:
+        return sum(span.start <= at <= span.end for span in self.spans)
+
+
+class Changes:
+    """When the attempts of all tasks ran and which files their returns claim, kept right while tasks come and go.
+
+    `silence` is in seconds: an attempt that has not returned counts as running for so long after its last sign of
+    life. `is_document` tells the handoffs and returns themselves.
+    """
+
+    def __init__(self, tasks: dict[str, Task], silence: float, is_document: Callable[[str], bool]) -> None:
+        self._tasks = tasks
+        self._silence = silence
+        self._is_document = is_document
+        self._known: dict[str, _Known] = {}
+        self._moments: tuple[list[float], list[float]] | None = None
+        """When attempts began and when they ended, in order; None until somebody asks again."""
+        self._claimed: Counter[str] = Counter()
+
+    def take(self, task: Task) -> None:
+        """A task is new, or its attempts or claims are others now."""
+        self.drop(task.task_id)
+        known = self._known[task.task_id] = _Known(list(self._spans(task)), list(_claimed(task)))
+        self._claimed.update(known.claimed)
+
+    def drop(self, task_id: str) -> None:
+        """Forget a task."""
+        self._moments = None
+        known = self._known.pop(task_id, None)
+        for path in known.claimed if known else ():
+            self._claimed[path] -= 1
+            if not self._claimed[path]:
+                del self._claimed[path]
+
+    def unclaimed(self, task: Task) -> Unclaimed | None:
+        """What changed during a task's latest attempt and nobody claims; None where that cannot be known (yet)."""
+        attempt = task.latest
+        if task.changed is None or attempt is None or attempt.started_at is None:
+            return None
+        if attempt.returned is None or attempt.state is State.WORKING:
+            return None
+        suspects = [one for one in task.changed if not self._is_claimed(one.path) and not self._is_document(one.path)]
+        if not suspects:
+            return Unclaimed()
+        own = self._known[task.task_id]
+        above, below = list(self._above(task)), list(self._below(task))
+        alone: list[str] = []
+        unattributed: list[str] = []
+        for change in suspects:
+            at = min(max(change.at, attempt.started_at), attempt.returned.at)
+            if any(child.running(at) for child in below):
+                continue
+            waiting = sum(ancestor.running(at) for ancestor in above)
+            others = self._running(at) - own.running(at) - waiting
+            (unattributed if others > 0 else alone).append(change.path)
+        return Unclaimed(tuple(alone), tuple(unattributed))
+
+    def _spans(self, task: Task) -> Iterator[_Span]:
+        for number, attempt in enumerate(task.attempts):
+            run = attempt.run
+            if attempt.started_at is None or (run is not None and run.parent_session is None):
+                continue
+            if attempt.returned is not None and attempt.state is not State.WORKING:
+                end = attempt.returned.at
+            elif run is not None and run.ended_at is not None:
+                end = run.ended_at
+            else:
+                later = (other.started_at for other in task.attempts[number + 1 :] if other.started_at is not None)
+                end = next(later, task.updated_at + self._silence)
+            if end >= attempt.started_at:
+                yield _Span(attempt.started_at, end)
+
+    def _is_claimed(self, path: str) -> bool:
+        """Itself, or as part of a directory."""
+        while path:
+            if path in self._claimed:
+                return True
+            path = path.rpartition("/")[0]
+        return False
+
+    def _running(self, at: float) -> int:
+        """How many attempts of all tasks ran at a moment."""
+        if self._moments is None:
+            # Put in order for whoever looks, not for every observation: that would cost more, the more tasks there are.
+            spans = [span for known in self._known.values() for span in known.spans]
+            self._moments = sorted(span.start for span in spans), sorted(span.end for span in spans)
+        starts, ends = self._moments
+        return bisect_right(starts, at) - bisect_left(ends, at)
+
+    def _above(self, task: Task) -> Iterator[_Known]:
+        while task.parent_id is not None:
+            task = self._tasks[task.parent_id]
+            yield self._known[task.task_id]
+
+    def _below(self, task: Task) -> Iterator[_Known]:
+        pending = list(task.children)
+        while pending:
+            child = self._tasks[pending.pop()]
+            yield self._known[child.task_id]
+            pending.extend(child.children)
+
+
+def _claimed(task: Task) -> Iterator[str]:
+    yield from (claim.file for claim in task.claims if claim.file is not None and claim.kind in _MADE)
+    # Only the latest return was held against the disk; the ones before are taken at their word.
+    yield from (normpath(path.strip()) for attempt in task.attempts[:-1] for path in _said(attempt))
+
+
+def _said(attempt: Attempt) -> Iterable[str]:
+    result = attempt.result
+    return (*result.files_created, *result.files_modified, *result.artifacts) if result else ()

@@ -1,0 +1,74 @@
+"""Decisions of the operator as the tree knows them: what was decided about an attempt, and how far it has got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """What an operator can decide about an attempt. The values are those of the ledger."""
+
+    RETRY = "retry"
+    ESCALATE = "escalate"
+    ABORT = "abort"
+    RESPOND = "respond"
+    ACCEPT = "accept"
+
+
+class Stage(StrEnum):
+    """How far a decision has got, in this order."""
+
+    RECORDED = "recorded"
+    DELIVERED = "delivered"
+    READ = "read"
+    ACTED = "acted"
+
+    @property
+    def rank(self) -> int:
+        """Higher is further."""
+        return list(Stage).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A stage that was reached, when (epoch seconds), by whom. `claimed`: an agent says so, and nothing proves it."""
+
+    stage: Stage
+    at: float
+    by: str = ""
+    claimed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One verified decision about one attempt. Digests are sha256 in hex, None where there was no such document.
+
+    `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
+    delivered yet. Times are epoch seconds. The operator's texts (`note`, `mode`, `operator`) are unsanitised.
+    """
+
+    decision_id: str
+    task_id: str
+    attempt: int
+    handoff_sha256: str | None
+    return_sha256: str | None
+    action: Action
+    at: float
+    receipts: tuple[Receipt, ...]
+    expires_at: float | None = None
+    operator: str = ""
+    note: str = ""
+    mode: str | None = None
+    mitigation: str | None = None
+    waits: str = ""
+
+    @property
+    def receipt(self) -> Receipt:
+        """The furthest stage reached."""
+        return self.receipts[-1]
+
+    def is_expired(self, now: float) -> bool:
+        """Whether its time is over and no agent has read it: it binds nobody any more."""
+        unread = self.receipt.stage.rank < Stage.READ.rank
+        return unread and self.expires_at is not None and now >= self.expires_at

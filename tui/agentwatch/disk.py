@@ -1,0 +1,296 @@
+"""Files that are whole or not there: written beside their place, synced, and only then given their name.
+
+Every call to the system goes through `Disk`, so that a test can make each one fail, or forget what was not synced.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+OPEN_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+TEMPORARY: Final = ".writing-"
+LOCK: Final = ".lock"
+LOCK_SECONDS: Final = 10.0
+"""Whoever holds a lock does so for milliseconds; only a stopped process can hold it for longer."""
+
+_ABANDONED: Final = 3_600.0
+"""Seconds after which a temporary file belongs to nobody: its writer needed milliseconds."""
+
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+"""What file systems without hard links answer (FAT, exFAT, some of FUSE)."""
+
+
+class Disk:
+    """The system calls that are used, one method each, with the arguments and errors of `os`."""
+
+    open = staticmethod(os.open)
+    close = staticmethod(os.close)
+    read = staticmethod(os.read)
+    write = staticmethod(os.write)
+    fsync = staticmethod(os.fsync)
+    link = staticmethod(os.link)
+    rename = staticmethod(os.rename)
+    unlink = staticmethod(os.unlink)
+    mkdir = staticmethod(os.mkdir)
+    stat = staticmethod(os.stat)
+    fstat = staticmethod(os.fstat)
+    flock = staticmethod(fcntl.flock)
+
+    @staticmethod
+    def listdir(descriptor: int) -> list[str]:
+        return os.listdir(descriptor)
+
+
+DISK: Final = Disk()
+
+
+class LockedError(OSError):
+    """Somebody else holds the lock, and keeps it."""
+
+
+class NotRegularError(OSError):
+    """The name belongs to a link, a pipe, a directory or something else that is no file, or to a file too large."""
+
+
+class Directory:
+    """An open directory. Names are looked up in it and nowhere else, whatever is renamed meanwhile.
+
+    Every method raises OSError. Close it, or use it in a `with`.
+    """
+
+    def __init__(self, descriptor: int, disk: Disk = DISK) -> None:
+        self.descriptor = descriptor
+        self._disk = disk
+        self._holds_lock = False
+
+    @classmethod
+    def open(cls, path: Path, disk: Disk = DISK) -> Directory:
+        """Open a directory of the user's own; links on the way to it are the user's, too."""
+        return cls(disk.open(path, OPEN_DIRECTORY), disk)
+
+    @classmethod
+    def make(cls, path: Path, disk: Disk = DISK) -> Directory:
+        """Open a directory that only the user can enter, made where it is missing and kept by a power failure.
+
+        Syncs all that may be new: `PrivateDirectory` does so once.
+        """
+        made, nearest = [], path
+        while not _is_there(nearest, disk):
+            made.append(nearest)
+            nearest = nearest.parent
+        for directory in reversed(made):
+            with suppress(FileExistsError):
+                disk.mkdir(directory, 0o700)
+        # Another process may have made the nearest ones, and been killed before it synced them.
+        for directory in dict.fromkeys((*made, path, path.parent, path.parent.parent)):
+            with cls.open(directory.parent, disk) as parent:
+                parent.sync()
+        return cls.open(path, disk)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the descriptor back. Nothing was written through it, so an error says nothing."""
+        with suppress(OSError):
+            self._disk.close(self.descriptor)
+
+    def child(self, name: str, *, make: int | None = None) -> Directory:
+        """Open a directory inside of this one, never through a link. `make`: its mode where it is missing."""
+        if make is not None:
+            with suppress(FileExistsError):
+                self._disk.mkdir(name, make, dir_fd=self.descriptor)
+        descriptor = self._disk.open(name, OPEN_DIRECTORY | os.O_NOFOLLOW, dir_fd=self.descriptor)
+        return Directory(descriptor, self._disk)
+
+    def names(self) -> list[str]:
+        return self._disk.listdir(self.descriptor)
+
+    def look(self, name: str) -> os.stat_result:
+        """The attributes of what has a name, of a link itself."""
+        return self._disk.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+
+    def read(self, name: str, limit: int) -> bytes:
+        """The bytes of a regular file. Raises NotRegularError for anything else and for more than `limit` bytes."""
+        # Before it is opened: opening a device may already do something.
+        if not stat.S_ISREG(self.look(name).st_mode):
+            raise NotRegularError(errno.EINVAL, "not a regular file")
+        try:
+            descriptor = self._disk.open(name, OPEN_FILE, dir_fd=self.descriptor)
+        except OSError as error:
+            # Swapped for a link or a socket since the look above.
+            if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
+                raise NotRegularError(errno.EINVAL, "not a regular file") from None
+            raise
+        try:
+            if not stat.S_ISREG(self._disk.fstat(descriptor).st_mode):
+                raise NotRegularError(errno.EINVAL, "not a regular file")
+            chunks, missing = [], limit + 1
+            while missing > 0 and (chunk := self._disk.read(descriptor, missing)):
+                chunks.append(chunk)
+                missing -= len(chunk)
+        finally:
+            with suppress(OSError):
+                self._disk.close(descriptor)
+        if missing <= 0:
+            raise NotRegularError(errno.EFBIG, f"larger than {limit} bytes")
+        return b"".join(chunks)
+
+    def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
+        """Give a new file its name, whole and on disk. Raises FileExistsError where the name is taken.
+
+        After any other error the file may be there all the same, whole: look again before saying that it is not.
+        """
+        with self._written(data, mode) as temporary:
+            try:
+                self._disk.link(
+                    temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor, follow_symlinks=False
+                )
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                # Creating the name and writing into it could leave half a file there; a rename cannot. That it
+                # replaces nothing is up to the lock then.
+                with self.locked():
+                    self._refuse_taken(name)
+                    self._rename(temporary, name)
+            self.sync()
+
+    def replace(self, name: str, data: bytes, mode: int = 0o600) -> None:
+        """Give a file its name, whole and on disk, in the place of whatever file or link has it."""
+        with self._written(data, mode) as temporary:
+            self._rename(temporary, name)
+            self.sync()
+
+    def move(self, name: str, directory: Directory, new: str) -> None:
+        """Rename into another directory, and sync both."""
+        self._disk.rename(name, new, src_dir_fd=self.descriptor, dst_dir_fd=directory.descriptor)
+        directory.sync()
+        self.sync()
+
+    def remove(self, name: str) -> None:
+        self._disk.unlink(name, dir_fd=self.descriptor)
+
+    def sync(self) -> None:
+        """Put the names on disk."""
+        try:
+            self._disk.fsync(self.descriptor)
+        except OSError as error:
+            # Some file systems cannot sync a directory and say so; they order the names themselves.
+            if error.errno != errno.EINVAL:
+                raise
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes and threads out. Raises LockedError where one of them does not let go.
+
+        Not for the workspace: an agent could hold the lock.
+        """
+        if self._holds_lock:
+            yield
+            return
+        descriptor = self._disk.open(LOCK, _OPEN_LOCK, 0o600, dir_fd=self.descriptor)
+        try:
+            self._lock(descriptor)
+            self._holds_lock = True
+            yield
+        finally:
+            self._holds_lock = False
+            with suppress(OSError):
+                self._disk.close(descriptor)
+
+    def sweep(self, older_than: float = _ABANDONED) -> None:
+        """Remove what killed writers left, as far as that can be done. Under the lock nothing has to be old."""
+        now = time.time()
+        for name in self.names():
+            if name.startswith(TEMPORARY):
+                with suppress(OSError):
+                    if now - self.look(name).st_mtime >= older_than:
+                        self.remove(name)
+
+    def _lock(self, descriptor: int) -> None:
+        end = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise LockedError(errno.EWOULDBLOCK, "another process holds the lock") from None
+                time.sleep(0.001)
+            else:
+                return
+
+    @contextmanager
+    def _written(self, data: bytes, mode: int) -> Iterator[str]:
+        """A temporary file with the data on disk; its name is gone at the end."""
+        temporary = f"{TEMPORARY}{secrets.token_hex(8)}"
+        descriptor = self._disk.open(temporary, _CREATE, mode, dir_fd=self.descriptor)
+        try:
+            try:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[self._disk.write(descriptor, rest) :]
+                self._disk.fsync(descriptor)
+            finally:
+                self._disk.close(descriptor)
+            yield temporary
+        finally:
+            with suppress(OSError):
+                self.remove(temporary)
+
+    def _refuse_taken(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self.look(name)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+
+    def _rename(self, temporary: str, name: str) -> None:
+        self._disk.rename(temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+
+def _is_there(path: Path, disk: Disk) -> bool:
+    try:
+        disk.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+class PrivateDirectory:
+    """A directory that only the user can enter, not there until something is put into it."""
+
+    def __init__(self, path: Path, disk: Disk = DISK) -> None:
+        self.path: Final = path
+        self._disk = disk
+        self._is_made = False
+
+    def open(self) -> Directory:
+        """Raises FileNotFoundError where it was never made, OSError for the rest."""
+        return Directory.open(self.path, self._disk)
+
+    def make(self) -> Directory:
+        """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
+        if self._is_made:
+            with suppress(FileNotFoundError):
+                return self.open()
+        directory = Directory.make(self.path, self._disk)
+        self._is_made = True
+        return directory

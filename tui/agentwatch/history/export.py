@@ -1,0 +1,178 @@
+"""A history as a file: JSON lines, to attach to a bug report and to be replayed anywhere.
+
+The first line is `{"agentwatch_recording": 1, "workspace": "shop"}`, the version of the format and the name of the
+directory. Every other line is an observation, in the order observed: `at` (seconds since the epoch), `path`, `digest`
+(null where the file was gone), and of what it held `text` (null where it is not kept any more) and `outline`, which
+stands for it then. Whoever reads it trusts nothing in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, NoReturn
+
+from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.errors import UsageError
+from agentwatch.history.outline import content_of, outline_of, pack, unpack
+
+VERSION: Final = 1
+
+_LONGEST_LINE: Final = 64 * 1024 * 1024
+"""Bytes. A document of the largest size that is read by default takes a tenth of it."""
+
+_LATEST: Final = 253_402_300_800.0
+"""The year 10000, in seconds since the epoch."""
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a file holds. `problems` has a sentence for each line that was left out. All texts are foreign."""
+
+    workspace: str
+    observations: tuple[Seen | Gone, ...]
+    packed: Mapping[str, bytes]
+    problems: tuple[str, ...]
+
+    def text(self, digest: str) -> str | None:
+        """The text of a version, None where it is not in the recording."""
+        return unpack(self.packed.get(digest))
+
+
+def lines(workspace: str, observations: Iterable[Observation], text_of: Callable[[str], str | None]) -> Iterator[str]:
+    """The lines of a recording, without their ends. `text_of` gives the text of a digest, None where it is lost."""
+    yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace})
+    for observation in observations:
+        fields: dict[str, object]
+        if isinstance(observation, Gone):
+            fields = {"at": observation.at, "path": observation.path, "digest": None}
+        elif isinstance(observation, Seen):
+            fields = {
+                "at": observation.at,
+                "path": observation.path,
+                "digest": observation.digest,
+                "text": text_of(observation.digest),
+                "outline": outline_of(observation),
+            }
+        else:
+            continue
+        yield json.dumps(fields)
+
+
+def write(path: Path, lines: Iterable[str]) -> int:
+    """Write the lines into a new file that only its owner may read; how many observations there are in it.
+
+    Raises UsageError where there is such a file already, or where it cannot be written.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError as error:
+        raise UsageError(f"{path}: there is such a file already; give another name or remove it") from error
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
+    written = 0
+    try:
+        with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123  it is open already
+            for line in lines:
+                file.write(line + "\n")
+                written += 1
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
+    return written - 1
+
+
+def read(path: Path) -> Recording:
+    """Read a recording. A line that cannot be understood is left out and told in `problems`.
+
+    Raises UsageError where the file cannot be read, is no recording, or has no observation in it.
+    """
+    observations: list[Seen | Gone] = []
+    packed: dict[str, bytes] = {}
+    problems: list[str] = []
+    try:
+        with path.open("rb") as file:
+            workspace = _workspace(path, file.readline(_LONGEST_LINE))
+            for number, line in enumerate(_lines(file), start=2):
+                try:
+                    observation, text = _observation(line, len(observations))
+                except ValueError as error:
+                    problems.append(f"{path}:{number}: {error}; the line is left out, export the recording again")
+                    continue
+                observations.append(observation)
+                if isinstance(observation, Seen) and text is not None:
+                    packed.setdefault(observation.digest, pack(text))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); give a file that can") from error
+    if not observations:
+        raise UsageError(problems[0] if problems else f"{path}: there is nothing in it to replay; export a longer one")
+    return Recording(workspace, tuple(observations), packed, tuple(problems))
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes | None]:
+    """The lines that are left; None for one that is too long."""
+    while line := file.readline(_LONGEST_LINE):
+        if line.endswith(b"\n") or len(line) < _LONGEST_LINE:
+            yield line
+            continue
+        while (rest := file.readline(_LONGEST_LINE)) and not rest.endswith(b"\n"):
+            pass
+        yield None
+
+
+def _workspace(path: Path, line: bytes) -> str:
+    try:
+        header = _fields(line)
+        version, workspace = header["agentwatch_recording"], header.get("workspace")
+    except (ValueError, KeyError) as error:
+        raise UsageError(
+            f"{path}:1: no recording of agentwatch; make one with `agentwatch log --export FILE`"
+        ) from error
+    if version != VERSION:
+        raise UsageError(f"{path}:1: a recording of another version ({version!r}); update agentwatch to replay it")
+    return workspace if isinstance(workspace, str) and workspace else "recording"
+
+
+def _observation(line: bytes | None, seq: int) -> tuple[Seen | Gone, str | None]:
+    """One observation and its text. Raises ValueError with the reason."""
+    if line is None:
+        raise ValueError(f"longer than {_LONGEST_LINE // 1024 // 1024} MiB")
+    fields = _fields(line)
+    at, path, digest = fields.get("at"), fields.get("path"), fields.get("digest", "")
+    if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < _LATEST:
+        raise ValueError("`at` is no time in seconds since 1970")
+    if not isinstance(path, str) or not path:
+        raise ValueError("`path` is no path of a file")
+    if digest is None:
+        return Gone(seq, float(at), path), None
+    if not isinstance(digest, str) or not _DIGEST.match(digest):
+        raise ValueError("`digest` is neither null nor a sha256 in hex")
+    text, outline = (value if isinstance(value := fields.get(key), str) else None for key in ("text", "outline"))
+    content = content_of(path, text, outline)
+    if content is None:
+        raise ValueError("neither `text` nor `outline` is that of a document")
+    return Seen(seq, float(at), path, digest, content.document, content.findings, content.incomplete), text
+
+
+def _fields(line: bytes) -> dict[str, object]:
+    try:
+        fields = json.loads(line, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except ValueError as error:
+        raise ValueError(f"no JSON ({error})") from error
+    if not isinstance(fields, dict):
+        raise ValueError("no JSON object")  # noqa: TRY004  all reasons are of one kind
+    return fields
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")

@@ -1,0 +1,177 @@
+"""The account of a session: one pure function from the tree and its history to all that a report tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.history.log import Change
+from agentwatch.report.shapes import (
+    SCHEMA_VERSION,
+    Account,
+    AttemptLine,
+    Attention,
+    ClaimLine,
+    DecisionLine,
+    FindingLine,
+    HandedBack,
+    HandedOver,
+    RetryLine,
+    Summary,
+    TaskLine,
+    Wait,
+)
+from agentwatch.report.wording import verdict_of
+
+
+def account_of(
+    tree: DelegationTree,
+    changes: Sequence[Change],
+    *,
+    workspace: str,
+    now: float,
+    decisions: Sequence[DecisionLine] = (),
+) -> Account:
+    """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
+
+    `changes` are the state changes of the history, oldest first.
+    """
+    summary = _summary(tree)
+    return Account(
+        schema_version=SCHEMA_VERSION,
+        workspace=workspace,
+        generated_at=now,
+        verdict=verdict_of(summary),
+        summary=summary,
+        attention=tuple(_attention(tree)),
+        tasks=tuple(_task(tree, task, depth) for task, depth in tree.preorder()),
+        decisions=tuple(decisions),
+        changes=changes,
+        notices=tuple(_finding(placed) for placed in tree.notices),
+    )
+
+
+def _summary(tree: DelegationTree) -> Summary:
+    completed = [task for task in tree.tasks.values() if task.state is State.COMPLETED]
+    return Summary(
+        tasks=len(tree.tasks),
+        by_state={state: tree.totals.states[state] for state in State if tree.totals.states.get(state)},
+        needs_operator=tree.totals.needs_operator,
+        verified=sum(task.verdict is Verdict.VERIFIED for task in completed),
+        contradicted=sum(task.contradicted for task in tree.tasks.values()),
+        unchecked=sum(task.verdict is None for task in completed),
+        stale=sum(task.stale for task in tree.tasks.values()),
+    )
+
+
+def _attention(tree: DelegationTree) -> Iterator[Attention]:
+    for task in tree.asking():
+        yield Attention(task.task_id, task.ask or "", task.ended_at or _known(task.updated_at), tree.holds(task))
+    silent = sorted((task for task in tree.tasks.values() if task.stale), key=lambda task: task.updated_at)
+    for task in silent:
+        if not task.needs_operator:
+            ask = "it works and gives no sign of life: look whether it still runs"
+            yield Attention(task.task_id, ask, _known(task.updated_at), tree.holds(task))
+
+
+def _task(tree: DelegationTree, task: Task, depth: int) -> TaskLine:
+    attempts = tuple(_attempt(attempt) for attempt in task.attempts)
+    unclaimed = tree.unclaimed(task)
+    return TaskLine(
+        task_id=task.task_id,
+        parent_id=task.parent_id,
+        parent_basis=task.parent_basis,
+        depth=depth,
+        title=task.title,
+        agent=task.agent,
+        state=task.state,
+        reported_state=task.reported_state,
+        contract=task.contract,
+        inferred=task.inferred,
+        deleted=task.deleted,
+        why=task.why,
+        needs_operator=task.needs_operator,
+        ask=task.ask,
+        stale=task.stale,
+        verdict=task.verdict,
+        contradicted=task.contradicted,
+        below=task.below.tasks if task.below else 0,
+        attempt=task.attempt,
+        attempts=attempts,
+        waits=tuple(_waits(task, attempts)),
+        updated_at=_known(task.updated_at),
+        retry=RetryLine(task.retry.max_retries, task.retry.remaining, task.retry.recommended, task.retry.hint),
+        todos=task.todos or (),
+        claims=tuple(ClaimLine(one.kind, one.path, one.verdict, one.detail) for one in task.claims),
+        unclaimed_changes=unclaimed.alone if unclaimed else (),
+        unattributed_changes=unclaimed.unattributed if unclaimed else (),
+        findings=tuple(_finding(placed) for placed in task.findings),
+    )
+
+
+def _waits(task: Task, attempts: Sequence[AttemptLine]) -> Iterator[Wait]:
+    for attempt, following in pairwise(attempts):
+        if attempt.ended_at is not None and following.started_at is not None:
+            yield Wait(attempt.number, attempt.ended_at, max(attempt.ended_at, following.started_at))
+    if task.needs_operator and attempts and attempts[-1].ended_at is not None:
+        yield Wait(attempts[-1].number, attempts[-1].ended_at, None)
+
+
+def _attempt(attempt: Attempt) -> AttemptLine:
+    packet = attempt.packet
+    return AttemptLine(
+        number=attempt.number,
+        state=attempt.state,
+        session_id=attempt.session_id,
+        started_at=attempt.started_at,
+        ended_at=_ended_at(attempt),
+        handoff=HandedOver(attempt.handoff.path, packet.objective) if attempt.handoff and packet else None,
+        returned=_returned(attempt),
+    )
+
+
+def _ended_at(attempt: Attempt) -> float | None:
+    if attempt.state in (State.SUBMITTED, State.WORKING):
+        return None
+    if attempt.returned is not None:
+        return attempt.returned.at
+    return attempt.run.ended_at if attempt.run is not None else None
+
+
+def _returned(attempt: Attempt) -> HandedBack | None:
+    version, result = attempt.returned, attempt.result
+    if version is None or result is None:
+        return None
+    return HandedBack(
+        path=version.path,
+        sha256=version.digest,
+        contract=result.contract,
+        reported_state=result.reported_state,
+        summary=result.summary,
+        error_code=result.error_code,
+        error_message=result.error_message,
+        retry_hint=result.retry_hint,
+        next_steps=result.next_steps,
+        review_reason=result.review_reason,
+        blockers=result.blockers,
+        limitations=result.limitations,
+        model=result.model,
+        mode=result.mode,
+        confidence=result.confidence,
+        artifacts=result.artifacts,
+        files_created=result.files_created,
+        files_modified=result.files_modified,
+    )
+
+
+def _finding(placed: PlacedFinding) -> FindingLine:
+    finding = placed.finding
+    return FindingLine(finding.rule, finding.severity, finding.message, placed.path, finding.line)
+
+
+def _known(at: float) -> float | None:
+    """The tree says 0 where it never saw a sign of life."""
+    return at or None

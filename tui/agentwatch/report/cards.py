@@ -1,0 +1,186 @@
+"""The details of one task in the page: what was asked and came back, attempt by attempt, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from agentwatch.delegation.task import State
+from agentwatch.report.markup import Child, Html, element, joined, text
+from agentwatch.report.pieces import anchor, badge, code, prose, table, when
+from agentwatch.report.shapes import AttemptLine, DecisionLine, FindingLine, HandedBack, TaskLine
+from agentwatch.report.wording import BASES, SEVERITIES, TODOS, VERDICTS, duration, look, look_of, took, unclaimed
+
+_ITEMS: Final = 60
+"""Entries of one list or table; more are counted."""
+
+
+def card(
+    task: TaskLine, numbers: Mapping[str, int], decisions: Sequence[DecisionLine], now: float, *, opened: bool
+) -> Html:
+    """A task, folded to one line unless `opened`. `numbers` tells where each task id stands."""
+    agent = element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
+    lasted = whole_time(task, now)
+    summary = element(
+        "summary",
+        state_of(task),
+        code(task.task_id),
+        agent,
+        element("span", lasted, class_="number faint") if lasted != "-" else None,
+    )
+    body = element(
+        "div",
+        element("p", text(task.ask), class_="ask") if task.ask else None,
+        _facts(_about(task, numbers)),
+        *(_attempt(attempt, now) for attempt in reversed(task.attempts)),
+        _decisions(decisions) if decisions else None,
+        _claims(task) if task.claims else None,
+        joined((element("h3", "Findings"), findings(task.findings))) if task.findings else None,
+        # A link leads inside, so that the browser unfolds what is around it.
+        id=anchor(numbers[task.task_id]),
+        class_="body",
+    )
+    return element("details", summary, body, class_=f"card e-{look(task).color}", open=opened)
+
+
+def state_of(task: TaskLine) -> Html:
+    """The look of a task, and the state behind it where stale or contradicted stands in front."""
+    shown, behind = look(task), look_of(task.state)
+    return element("span", badge(shown), None if shown == behind else joined((" ", badge(behind))), class_="state")
+
+
+def whole_time(task: TaskLine, now: float) -> str:
+    """From the beginning of the first attempt to the end of the last one; `-` where either is not known."""
+    if not task.attempts:
+        return "-"
+    first, last = task.attempts[0], task.attempts[-1]
+    end = last.ended_at if last.ended_at is not None else now if last.state.is_open else None
+    return "-" if first.started_at is None or end is None else duration(end - first.started_at)
+
+
+def findings(found: Sequence[FindingLine]) -> Html:
+    """Broken rules as a table."""
+    rows: list[tuple[Child, ...]] = [
+        (
+            badge(SEVERITIES[one.severity]),
+            code(one.rule),
+            code(one.path + (f":{one.line}" if one.line else "")),
+            text(one.message, 600),
+        )
+        for one in found[:_ITEMS]
+    ]
+    return joined((table(("severity", "rule", "place", "what to do"), rows), _more(len(found))))
+
+
+def _about(task: TaskLine, numbers: Mapping[str, int]) -> Iterator[tuple[str, Child]]:
+    if task.why:
+        yield "why", text(task.why)
+    if task.title not in task.task_id:
+        yield "title", text(task.title, 200)
+    if task.parent_id is not None:
+        parent = code(task.parent_id)
+        number = numbers.get(task.parent_id)
+        linked = parent if number is None else element("a", parent, href=f"#{anchor(number)}")
+        yield "below", joined((linked, element("span", f" {BASES[task.parent_basis]}", class_="faint")))
+    advice = {True: ", the child recommends one", False: ", the child advises against one", None: ""}
+    retry = task.retry
+    if task.state is not State.COMPLETED:
+        yield "retries", f"{retry.remaining} of {retry.max_retries} left{advice[retry.recommended]}"
+    if retry.hint:
+        yield "hint", prose(retry.hint)
+    if task.deleted:
+        yield "files", "deleted since; the history remembers them"
+    for words, paths in unclaimed(task):
+        listed = [element("li", code(path)) for path in paths[:_ITEMS]]
+        yield words, joined((element("ul", *listed), _more(len(paths))))
+    if task.todos:
+        items = [element("li", badge(TODOS[todo.status]), " ", text(todo.text, 300)) for todo in task.todos[:_ITEMS]]
+        yield "checklist", joined((element("ul", *items), _more(len(task.todos))))
+
+
+def _attempt(attempt: AttemptLine, now: float) -> Html:
+    began = (" began ", when(attempt.started_at)) if attempt.started_at is not None else ()
+    lasted = took(attempt, now)
+    line = element(
+        "h3",
+        f"Attempt {attempt.number} ",
+        badge(look_of(attempt.state)),
+        element("span", *began, f", took {lasted}" if lasted != "-" else None, class_="faint"),
+    )
+    return joined((line, _facts(_said(attempt))))
+
+
+def _said(attempt: AttemptLine) -> Iterator[tuple[str, Child]]:
+    handoff, returned = attempt.handoff, attempt.returned
+    if handoff:
+        yield "asked", prose(handoff.objective) if handoff.objective else "the handoff states no objective"
+    if returned:
+        yield from _returned(returned)
+    if attempt.session_id:
+        yield "session", code(attempt.session_id)
+    if handoff:
+        yield "handoff", code(handoff.path)
+    if returned:
+        digest = element("span", f" sha256 {returned.sha256[:12]}", class_="faint")
+        yield "return", joined((code(returned.path), digest))
+
+
+def _returned(returned: HandedBack) -> Iterator[tuple[str, Child]]:
+    yield "returned", prose(returned.summary) if returned.summary else "without a summary"
+    if returned.reported_state:
+        yield "reported", text(returned.reported_state, 80)
+    if returned.error_code or returned.error_message:
+        error = element("code", returned.error_code) if returned.error_code else None
+        yield "error", joined((error, prose(returned.error_message) if returned.error_message else None))
+    for label, texts in (("blocked by", returned.blockers), ("limitations", returned.limitations)):
+        if texts:
+            items = [element("li", prose(one)) for one in texts[:_ITEMS]]
+            yield label, joined((element("ul", *items), _more(len(texts))))
+    for label, value in (
+        ("hint", returned.retry_hint),
+        ("next", returned.next_steps),
+        ("review", returned.review_reason),
+    ):
+        if value:
+            yield label, prose(value)
+    if returned.confidence is not None:
+        yield "confidence", f"{returned.confidence:.2f}"
+    if returned.model or returned.mode:
+        said = " in mode ".join(part for part in (returned.model or "model not reported", returned.mode) if part)
+        yield "model", joined((text(said, 200), element("span", " attested", class_="faint")))
+
+
+def _decisions(decisions: Sequence[DecisionLine]) -> Html:
+    rows: list[tuple[Child, ...]] = [
+        (
+            when(one.at),
+            str(one.attempt),
+            text(one.action, 80),
+            prose(one.note),
+            text(one.operator, 80),
+            text(one.receipt, 200),
+        )
+        for one in decisions
+    ]
+    head = ("decided (UTC)", "attempt", "decision", "note", "by", "receipt")
+    return joined((element("h3", "Decisions"), table(head, rows)))
+
+
+def _claims(task: TaskLine) -> Html:
+    order = list(VERDICTS)
+    claims = sorted(task.claims, key=lambda claim: order.index(claim.verdict))
+    rows: list[tuple[Child, ...]] = [
+        (badge(VERDICTS[one.verdict]), text(one.kind.replace("_", " "), 40), code(one.path), text(one.detail, 400))
+        for one in claims[:_ITEMS]
+    ]
+    head = ("verdict", "claim", "of", "because")
+    return joined((element("h3", "Claims"), table(head, rows), _more(len(claims))))
+
+
+def _facts(pairs: Iterator[tuple[str, Child]]) -> Html:
+    rows = [element("div", element("dt", label), element("dd", value)) for label, value in pairs]
+    return element("dl", *rows)
+
+
+def _more(count: int) -> Html | None:
+    return element("p", f"… and {count - _ITEMS:,} more", class_="faint") if count > _ITEMS else None

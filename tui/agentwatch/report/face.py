@@ -1,0 +1,78 @@
+"""`agentwatch report`: makes the account of a workspace and writes it where it was asked for, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.errors import UsageError
+from agentwatch.history.log import Change, changes
+from agentwatch.history.store import History
+from agentwatch.monitor import Monitor
+from agentwatch.report.account import account_of
+from agentwatch.report.document import document
+from agentwatch.report.html import html
+from agentwatch.report.markdown import markdown
+from agentwatch.report.shapes import Account, DecisionLine
+from agentwatch.text import clean, complain, say
+
+FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": document, "html": html}
+
+
+def write_report(monitor: Monitor, format_: str | None, output: str | None, *, now: float) -> int:
+    """Write the report of a monitor that has loaded, to `output` or, with None, to standard output. Returns 0.
+
+    `format_` is one of `FORMATS`; None goes by the ending of the file, and is Markdown where that says nothing. Raises
+    UsageError where the file cannot be written.
+    """
+    if format_ is None:
+        ending = Path(output).suffix.removeprefix(".").lower() if output else ""
+        format_ = {"htm": "html"}.get(ending, ending if ending in FORMATS else "md")
+    decided = [
+        DecisionLine(
+            task.task_id,
+            attempt.number,
+            decision.action.value,
+            decision.note,
+            decision.operator,
+            decision.at,
+            decision.receipt.stage.value,
+        )
+        for task, _ in monitor.tree.preorder()
+        for attempt in task.attempts
+        if (decision := attempt.decision) is not None
+    ]
+    workspace = str(monitor.workspace)
+    account = account_of(monitor.tree, _changes(monitor), workspace=workspace, now=now, decisions=decided)
+    text = FORMATS[format_](account)
+    if output is None:
+        say(text.removesuffix("\n"))
+    else:
+        try:
+            Path(output).write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(f"{output}: {error.strerror}; give --output a file that can be written") from error
+    if monitor.health.mode == "degraded":
+        complain(f"agentwatch: {clean(monitor.health.detail)}")
+    return 0
+
+
+def _changes(monitor: Monitor) -> Sequence[Change]:
+    """What the history holds, by the same settings as the tree."""
+    history = History.open_read_only(monitor.workspace)
+    if history is None:
+        return ()
+    settings = monitor.settings
+    tree = DelegationTree(
+        strict=settings.strict,
+        stale_after=settings.stale_after,
+        max_retries=settings.max_retries,
+        low_confidence=settings.low_confidence,
+    )
+    found = tuple(changes(history.observations(), tree))
+    if history.notice:
+        complain(f"agentwatch: {clean(history.notice)}")
+    history.close()
+    return found

@@ -1,0 +1,268 @@
+"""The report as one HTML file: it needs no network, no script and no server, and its policy admits none."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import PurePath
+from typing import Final
+
+from agentwatch.delegation.task import State
+from agentwatch.report import cards, lanes
+from agentwatch.report.axis import Axis, axis_of
+from agentwatch.report.markup import Child, Html, element, joined, text
+from agentwatch.report.pieces import anchor, badge, code, table, when
+from agentwatch.report.shapes import Account, Attention, DecisionLine, TaskLine
+from agentwatch.report.wording import clock, duration, look_of, plural
+
+_DEEPEST: Final = 16
+"""Levels of nesting; what is deeper stands beside it. Browsers stop at some depth, and nobody reads deeper."""
+
+_MANY: Final = 60
+"""From so many tasks on, branches in which all is well begin folded."""
+
+_CHANGES: Final = 2_000
+_FIRST_ASKED: Final = 12
+"""Asks that are shown at once, and whose tasks are unfolded: more would push the tree out of sight."""
+
+_LEGEND: Final = (
+    "A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a decision; a "
+    "shaded band, a pause that is left out. Times are UTC."
+)
+
+
+def html(account: Account) -> str:
+    """The whole page."""
+    axis = axis_of(account)
+    name = PurePath(account.workspace).name or account.workspace
+    style = files(__package__).joinpath("report.css").read_text(encoding="utf-8") + lanes.cut_style(axis)
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    page = element(
+        "html",
+        element(
+            "head",
+            element("meta", charset="utf-8"),
+            element("meta", http_equiv="Content-Security-Policy", content=policy),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("meta", name="color-scheme", content="light dark"),
+            element("meta", name="referrer", content="no-referrer"),
+            element("title", f"agentwatch report: {name}"),
+            element("style", Html(style)),
+        ),
+        element("body", *_body(account, name, axis)),
+        lang="en",
+    )
+    return f"<!doctype html>\n{page.source}\n"
+
+
+def _body(account: Account, name: str, axis: Axis | None) -> Iterator[Html]:
+    numbers = {task.task_id: number for number, task in enumerate(account.tasks)}
+    yield _header(account, name)
+    yield element(
+        "main",
+        *_attention(account, numbers),
+        *_delegation(account, axis),
+        *_cards(account, numbers),
+        *_changes(account, numbers),
+        *_notices(account),
+    )
+    yield element(
+        "footer",
+        element(
+            "p",
+            f"agentwatch report of {clock(account.generated_at)} UTC. ",
+            "Times are UTC: when a file was last written, or when agentwatch saw it.",
+        ),
+    )
+
+
+def _header(account: Account, name: str) -> Html:
+    summary = account.summary
+    needs = summary.needs_operator
+    if needs:
+        pill = element("p", f"{needs:,} {'needs' if needs == 1 else 'need'} a human", class_="pill c-attention")
+    elif summary.tasks and summary.by_state.get(State.COMPLETED) == summary.tasks:
+        pill = element("p", "✓ all done", class_="pill c-completed")
+    else:
+        pill = element("p", "nothing needs a human", class_="pill")
+    counts = [
+        element("li", badge(look_of(state)), " ", element("b", f"{count:,}"))
+        for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency)
+    ]
+    return element(
+        "header",
+        element("p", "agentwatch report", class_="product"),
+        element("h1", text(name, 200), pill),
+        element("p", account.verdict, class_="verdict"),
+        element("ul", *counts, class_="counts"),
+        lanes.shares(summary),
+    )
+
+
+def _attention(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
+    if not account.attention:
+        return
+    rows = [_asks(account, one, numbers[one.task_id]) for one in account.attention]
+    head = ("state", "task", "what it asks", "waiting")
+    rest = rows[_FIRST_ASKED:]
+    more = element("summary", f"{len(rest):,} more")
+    yield element(
+        "section",
+        element("h2", "Needs attention", _count(len(rows))),
+        table(head, rows[:_FIRST_ASKED], class_="attention"),
+        element("details", more, table(head, rest, class_="attention")) if rest else None,
+    )
+
+
+def _asks(account: Account, one: Attention, number: int) -> tuple[Child, ...]:
+    task = account.tasks[number]
+    held = element("span", f" holds up {plural(one.holds, 'task')}", class_="faint") if one.holds else None
+    waiting = duration(account.generated_at - one.since) if one.since is not None else "-"
+    agent = element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
+    ask = element("span", text(one.ask), class_="prose")
+    return (cards.state_of(task), joined((_link(task, number), agent)), joined((ask, held)), waiting)
+
+
+def _link(task: TaskLine, number: int) -> Html:
+    return element("a", code(task.task_id), href=f"#{anchor(number)}")
+
+
+def _delegation(account: Account, axis: Axis | None) -> Iterator[Html]:
+    if not account.tasks:
+        return
+    head = element(
+        "div",
+        element("span", "task", class_="name"),
+        element("span", "state"),
+        element("span", "took", class_="number"),
+        lanes.clock_face(axis) if axis else element("span", "", class_="lane"),
+        class_="row head",
+        aria_hidden="true",
+    )
+    without = element("p", "No timeline: the times of the files are all the same, or not known.", class_="faint")
+    yield element(
+        "section",
+        element("h2", "Delegation", _count(len(account.tasks))),
+        *([_filter()] if len(account.tasks) > _MANY // 3 else []),
+        head,
+        _branches(account, axis),
+        element("p", _LEGEND, class_="faint legend") if axis else without,
+        class_="delegation",
+    )
+
+
+def _filter() -> Html:
+    """Three choices that the style sheet alone obeys."""
+    choices = (("all", "every task"), ("open", "not finished"), ("asks", "needs attention"))
+    return element(
+        "fieldset",
+        element("legend", "Show"),
+        *(
+            element(
+                "label",
+                element("input", type="radio", name="show", id=f"show-{name}", checked=name == "all"),
+                f" {words}",
+            )
+            for name, words in choices
+        ),
+    )
+
+
+def _branches(account: Account, axis: Axis | None) -> Html:
+    """The rows as nested lists, so that a branch folds. No recursion: a chain of delegations may be long."""
+    decided = account.decisions_by_task()
+    open_ = account.branches_with(lambda task: task.state is not State.COMPLETED)
+    asking = account.branches_with(lambda task: task.needs_operator or task.stale)
+    above: list[list[Html]] = [[] for _ in range(_DEEPEST + 2)]
+    # Backwards, a task comes after all that is below it.
+    for number in range(len(account.tasks) - 1, -1, -1):
+        task = account.tasks[number]
+        depth = min(task.depth, _DEEPEST)
+        below = above[depth + 1][::-1]
+        above[depth + 1] = []
+        row = _row(account, number, decided.get(task.task_id, ()), axis)
+        kinds = [kind for kind, ids in (("k-open", open_), ("k-asks", asking)) if task.task_id in ids]
+        unfolded = bool(kinds) or len(account.tasks) < _MANY
+        above[depth].append(_branch(task, row, below, " ".join(kinds) or None, unfolded=unfolded))
+    return element("ul", *above[0][::-1], class_="tree")
+
+
+def _branch(task: TaskLine, row: tuple[Child, ...], below: list[Html], kinds: str | None, *, unfolded: bool) -> Html:
+    done = task.state is State.COMPLETED and not task.needs_operator
+    classes = f"row d{min(task.depth, _DEEPEST)}{' done' if done else ''}"
+    if not below:
+        return element("li", element("div", *row, class_=classes), class_=kinds)
+    folded = element("details", element("summary", *row, class_=classes), element("ul", *below), open=unfolded)
+    return element("li", folded, class_=kinds)
+
+
+def _row(account: Account, number: int, decisions: Sequence[DecisionLine], axis: Axis | None) -> tuple[Child, ...]:
+    task = account.tasks[number]
+    name = element(
+        "span",
+        element("a", text(task.title, 120), href=f"#{anchor(number)}"),
+        element("span", text(task.agent, 40), class_="faint agent") if task.agent else None,
+        element("span", "needs a human", class_="flag") if task.needs_operator else None,
+        class_="name",
+    )
+    return (
+        name,
+        cards.state_of(task),
+        element("span", cards.whole_time(task, account.generated_at), class_="number"),
+        lanes.lane(task, decisions, axis, account.generated_at) if axis else element("span", "", class_="lane"),
+    )
+
+
+def _cards(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
+    if not account.tasks:
+        return
+    pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
+    decided = account.decisions_by_task()
+    shown = (
+        cards.card(
+            task,
+            numbers,
+            decided.get(task.task_id, ()),
+            account.generated_at,
+            opened=task.task_id in pressing,
+        )
+        for task in account.tasks
+    )
+    yield element("section", element("h2", "Tasks", _count(len(account.tasks))), *shown, class_="cards")
+
+
+def _changes(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
+    if not account.changes:
+        return
+    shown = account.changes[-_CHANGES:]
+    rows: list[tuple[Child, ...]] = []
+    for change in shown:
+        number = numbers.get(change.task_id)
+        name = code(change.task_id) if number is None else _link(account.tasks[number], number)
+        before = badge(look_of(change.before)) if change.before else "new"
+        after = badge(look_of(change.after)) if change.after else "gone"
+        attempt = element("span", f" attempt {change.attempt}", class_="faint") if change.attempt > 1 else None
+        rows.append((when(change.at), name, joined((before, " → ", after, attempt)), text(change.reason, 300)))
+    left = len(account.changes) - len(shown)
+    yield element(
+        "section",
+        element("h2", "What happened", _count(len(account.changes))),
+        element("p", f"The last {len(shown):,} state changes.", class_="faint") if left else None,
+        element(
+            "details",
+            element("summary", "every state change that was observed, in order"),
+            table(("when (UTC)", "task", "state", "because"), rows),
+        ),
+    )
+
+
+def _notices(account: Account) -> Iterator[Html]:
+    if account.notices:
+        yield element("section", element("h2", "Files of no task"), cards.findings(account.notices))
+
+
+def _count(count: int) -> Html:
+    return element("span", f"{count:,}", class_="count")

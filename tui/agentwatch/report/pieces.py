@@ -1,0 +1,53 @@
+"""The small pieces of the page: badges, codes, tables, anchors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from agentwatch.report.markup import Child, Html, element, text
+from agentwatch.report.wording import Look, clock, moment
+from agentwatch.text import clean_lines
+
+_PROSE_LINES: Final = 60
+
+
+def anchor(number: int) -> str:
+    """The place of a task's details in the page: its number, for an id is foreign text."""
+    return f"task-{number + 1}"
+
+
+def badge(look: Look) -> Html:
+    """Glyph and word in their colour; screen readers get the word alone."""
+    glyph = element("span", look.glyph, aria_hidden="true")
+    return element("span", glyph, f" {look.word}", class_=f"badge c-{look.color}")
+
+
+def code(foreign: str, limit: int = 400) -> Html:
+    """An id or a path."""
+    return element("code", text(foreign, limit))
+
+
+def prose(foreign: str) -> Html:
+    """A text with its lines."""
+    lines, note = clean_lines(foreign, max_lines=_PROSE_LINES, max_characters=8_192)
+    # The style keeps line feeds; each line is safe by itself, and `element` would make one line of them.
+    body = [piece for line in lines for piece in (Html("\n"), text(line))][1:]
+    said = element("span", f" ({note})", class_="faint") if note else None
+    return element("p", *body, said, class_="prose", dir="auto")
+
+
+def when(at: float | None) -> Html:
+    """A moment, also for machines."""
+    return element("time", clock(at), datetime=moment(at))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:
+    """A table that scrolls by itself where it is too wide; on a narrow page each cell names its column."""
+    heads = element("tr", *(element("th", title, scope="col") for title in head))
+    body = [
+        element("tr", *(element("td", cell, data_label=title) for title, cell in zip(head, row, strict=True)))
+        for row in rows
+    ]
+    whole = element("table", element("thead", heads), element("tbody", *body))
+    return element("div", whole, class_=f"table {class_}" if class_ else "table")

@@ -1,0 +1,185 @@
+"""One agent's side of a transcript, folded record by record: whether it works, what it was given, what it said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agentwatch.delegation.run import Message, RunState
+from agentwatch.sources.claude_code.todos import Checklist
+from agentwatch.sources.claude_code.wording import first_line, texts
+from agentwatch.sources.sessions.fields import inner, listed, mapping, text, whole
+
+Keep = Callable[[str, float, int], Message]
+"""Makes a message of a text, its time and the offset of the line where it stands."""
+
+INTERRUPTED: Final = "[Request interrupted by user"
+WORDLESS: Final = "ended without a word"
+
+_ENDS: Final = ("end_turn", "stop_sequence")
+"""`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
+
+_NOTHING: Final = frozenset({"", "(no content)"})
+_SYNTHETIC: Final = "<synthetic>"
+
+
+class Conversation:
+    """What one agent was asked and answered, in rounds: a round begins with a prompt and ends with an answer.
+
+    Times are seconds since the epoch. `said` is the answer of the last round once it has ended, `earlier` the others.
+    """
+
+    def __init__(self, keep: Keep) -> None:
+        self._keep = keep
+        self.state = RunState.SUBMITTED
+        self.reason = ""
+        self.prompt: Message | None = None
+        self.said: Message | None = None
+        self.earlier: list[Message] = []
+        self.started_at: float | None = None
+        self.updated_at = 0.0
+        self.ended_at: float | None = None
+        self.rounds = 0
+        self.round_at = 0.0
+        self.model: str | None = None
+        self.checklist = Checklist()
+        self.asks: dict[str, str] = {}
+        """What it asks a human, by the id of the tool use that waits for the answer."""
+        self._tokens = 0
+        self._usage = 0
+        self._message_id: str | None = None
+        self._text: tuple[str, float, int] | None = None
+        self._uses_tools = False
+        self._last: Message | None = None
+        self._before_prompt: tuple[RunState, Message | None, str, float | None, Message | None] | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens read anew and written, over all model calls; what came from the cache is not counted again."""
+        return self._tokens + self._usage or None
+
+    def touch(self, at: float | None) -> None:
+        """A sign of life."""
+        if at is None:
+            return
+        if self.started_at is None:
+            self.started_at = at
+        self.updated_at = max(self.updated_at, at)
+
+    def prompted(self, text: str, at: float, offset: int) -> None:
+        """The agent was given something to do."""
+        self.touch(at)
+        self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt)
+        if self.prompt is None:
+            self.prompt = self._keep(text, at, offset)
+        self._begin(at)
+
+    def command_answered(self, at: float) -> None:
+        """The program itself answered what was typed: the model was not asked."""
+        self.touch(at)
+        if self._before_prompt is not None:
+            self.state, self.said, self.reason, self.ended_at, self.prompt = self._before_prompt
+            if self.said is not None:
+                self.earlier.pop()
+            self._before_prompt = None
+
+    def interrupted(self, text: str, at: float) -> None:
+        """A human stopped it. An answer that was whole by then stays one."""
+        self.touch(at)
+        if self.state is not RunState.ENDED:
+            self._stop(RunState.CANCELED, first_line(text), at)
+
+    def answered(self, record: Mapping[str, object], at: float, offset: int) -> None:
+        """One record of a message of the model: as a rule one block of it."""
+        self.touch(at)
+        self._before_prompt = None
+        message = inner(record, "message")
+        blocks = [mapping(block) for block in listed(message, "content")]
+        self._same_message(text(message, "id") or text(record, "uuid"), at)
+        model = text(message, "model")
+        if model is not None and model != _SYNTHETIC:
+            self.model = model
+        self._count(inner(message, "usage"))
+        if any(block.get("type") == "tool_use" for block in blocks):
+            self._goes_on()
+        said = "\n".join(texts(message.get("content")))
+        if said.strip() not in _NOTHING:
+            self._text = said, at, offset
+            self._last = None
+        if record.get("isApiErrorMessage") is True:
+            self._stop(RunState.FAILED, _api_error(record, said), at)
+            return
+        reason = message.get("stop_reason")
+        if reason == "refusal":
+            self._stop(RunState.FAILED, "the model refused to answer", at)
+        elif reason in _ENDS and not _only_thinks(blocks):
+            self.turn_ended(at)
+
+    def turn_ended(self, at: float) -> None:
+        """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
+        self.touch(at)
+        if self.state is RunState.WORKING and self._message_id is not None and not self._uses_tools:
+            self._stop(RunState.ENDED, "", at)
+            self.said = self.last_text()
+            self.reason = "" if self.said is not None else WORDLESS
+        elif self.state is RunState.ENDED and self._text is not None and not self._uses_tools:
+            self.said = self.last_text()
+            self.reason = ""
+
+    def last_text(self) -> Message | None:
+        """The text of the last message, where it is no preface to a use of tools."""
+        if self._text is None or self._uses_tools:
+            return None
+        if self._last is None:
+            self._last = self._keep(*self._text)
+        return self._last
+
+    def _same_message(self, message_id: str | None, at: float) -> None:
+        if message_id == self._message_id and message_id is not None:
+            return
+        if self.state is not RunState.WORKING:
+            self._begin(at)
+        self._message_id = message_id
+        self._text = None
+        self._uses_tools = False
+        self._tokens += self._usage
+        self._usage = 0
+
+    def _goes_on(self) -> None:
+        self._uses_tools = True
+        if self.state is RunState.ENDED:
+            self.state, self.said, self.reason, self.ended_at = RunState.WORKING, None, "", None
+
+    def _begin(self, at: float) -> None:
+        if self.said is not None:
+            self.earlier.append(self.said)
+        if self.state is not RunState.WORKING:
+            self.rounds += 1
+            self.round_at = at
+        self.state = RunState.WORKING
+        self.said = None
+        self.reason = ""
+        self.ended_at = None
+        self.asks = {}
+        self._message_id = None
+        self._text = None
+        self._uses_tools = False
+
+    def _stop(self, state: RunState, reason: str, at: float) -> None:
+        self.state = state
+        self.reason = reason
+        self.ended_at = at
+
+    def _count(self, usage: Mapping[str, object]) -> None:
+        keys = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
+        self._usage = max(self._usage, sum((whole(usage, key) or 0) for key in keys))
+
+
+def _only_thinks(blocks: list[Mapping[str, object]]) -> bool:
+    return bool(blocks) and all(block.get("type") in ("thinking", "redacted_thinking") for block in blocks)
+
+
+def _api_error(record: Mapping[str, object], said: str) -> str:
+    words = first_line(said) or text(record, "error") or "API error"
+    status = whole(record, "apiErrorStatus") or 0
+    return words if not status or str(status) in words else f"{words} (HTTP {status})"

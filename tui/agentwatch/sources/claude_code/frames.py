@@ -1,0 +1,107 @@
+"""What the program wraps around an agent's words: hand-back frames, task notifications, error tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.sources.claude_code.wording import first_line, texts
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, text, whole
+
+_FRAME: Final = "[Subagent hand-back]"
+_INDENT: Final = "  "
+_TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
+_TAG: Final = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL)
+_COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_ERROR_TAG: Final = "tool_use_error"
+_NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
+NOTIFICATION: Final = "<task-notification>"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """The end of a background agent as its parent was told. `said` is the agent's text, None where there is none."""
+
+    task_id: str
+    tool_use_id: str | None
+    status: str
+    summary: str
+    said: str | None
+
+
+def read_notification(text: str) -> Notification | None:
+    """A `<task-notification>`, None for any other text.
+
+    The agent's own words stand last in it, so that tags inside them are never taken for the program's.
+    """
+    if not text.lstrip().startswith(NOTIFICATION):
+        return None
+    head, opened, rest = text.partition("<result>")
+    said = rest.rpartition("</result>")[0] if opened else None
+    tags = dict(_TAG.findall(head))
+    task_id = tags.get("task-id", "").strip()
+    if not task_id:
+        return None
+    return Notification(
+        task_id,
+        tags.get("tool-use-id", "").strip() or None,
+        tags.get("status", "").strip(),
+        first_line(tags.get("summary", "")),
+        said,
+    )
+
+
+def handed_back(blocks: list[str], result: Mapping[str, object]) -> str | None:
+    """An agent's words out of the parent's copy, None where it has none.
+
+    `blocks` are the texts of the tool result, `result` its structured form, which nested agents' parents do not have.
+    """
+    if isinstance(result.get("content"), list):
+        parts = texts(result.get("content"))
+        behind = len(parts) - (whole(result, "harnessTailCount") or 0)
+        report = "\n".join(parts[(whole(result, "harnessNoteCount") or 0) : behind])
+    else:
+        report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
+    return report if report.strip() not in _NOTHING else None
+
+
+def named_agent(blocks: list[str]) -> str | None:
+    """The agent that a tool result names in the program's own line, which is never indented."""
+    found = _TRAILER.findall(blocks[-1]) if blocks else []
+    return found[-1] if found else None
+
+
+def unwrapped_error(text: str) -> str:
+    """The words of an error without the tag that may stand around them."""
+    return first_line(text.replace(f"<{_ERROR_TAG}>", "").replace(f"</{_ERROR_TAG}>", ""))
+
+
+def typed(prompt: str) -> str:
+    """One line of what a human typed: a slash command is written into the transcript as tags."""
+    if prompt.startswith("<command-"):
+        parts = dict(_COMMAND.findall(prompt))
+        return first_line(f"{parts.get('name', '')} {first_line(parts.get('args', ''))}")
+    return first_line(prompt)
+
+
+def asked(tool: str, given: Fields) -> str:
+    """What a tool asks the human, in a few words."""
+    if tool == "ExitPlanMode":
+        return "an approval of its plan"
+    questions = [text(mapping(question), "question") for question in listed(given, "questions")]
+    return f"an answer: {first_line(next((question for question in questions if question), ''))}"
+
+
+def _unframed(text: str) -> str:
+    lines = text.split("\n")
+    start = next((index for index, line in enumerate(lines) if line.startswith(_FRAME)), None)
+    if start is None:
+        return text
+    report = []
+    for line in lines[start + 1 :]:
+        if line and not line.startswith(_INDENT):
+            break
+        report.append(line.removeprefix(_INDENT))
+    return "\n".join(report)

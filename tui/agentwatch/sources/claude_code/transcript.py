@@ -1,0 +1,297 @@
+"""One transcript file, folded line by line: its conversations, the agents it asked for, and what it heard of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
+from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation, Keep
+from agentwatch.sources.claude_code.frames import (
+    NOTIFICATION,
+    asked,
+    handed_back,
+    named_agent,
+    read_notification,
+    typed,
+    unwrapped_error,
+)
+from agentwatch.sources.claude_code.todos import TOOLS
+from agentwatch.sources.claude_code.wording import first_line, texts
+from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text
+
+_SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
+"""Tools that may begin an agent; a use of the latter two is a delegation only if an agent names it."""
+
+_ASKING: Final = ("AskUserQuestion", "ExitPlanMode")
+_FEEDBACK: Final = "Stop hook feedback"
+_LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
+
+# An unescaped quote stands only around keys and values of the JSON itself, never inside a text.
+_FIRST_TYPE: Final = re.compile(rb'"type":\s*"([^"\\]{1,60})"')
+_TOOL_USE: Final = re.compile(rb'"(?:tool_use_id|parentToolUseID)":\s*"([^"\\]{1,200})"')
+_TIMES: Final = re.compile(rb'"timestamp":\s*"([^"\\]{1,40})"')
+
+_TOLD_ELSEWHERE: Final = frozenset(
+    {
+        b"api-request",
+        b"api-request-blob",
+        b"api-request-shape",
+        b"atis-latch",
+        b"cost-state",
+        b"file-history-snapshot",
+        b"last-prompt",
+        b"tools-used",
+    }
+)
+"""Records that say nothing which the others do not say; together they are most of a transcript's bytes."""
+
+_ATTACHMENT: Final = b'"attachment":{'
+
+
+@dataclass(slots=True)
+class Transcript:
+    """The state of one file after the lines that were folded in. It depends on these alone.
+
+    `inline` holds the conversations that programs before 2.0 wrote into the session's own file, by the uuid of their
+    first record. `ends` are the last notifications by agent, `progress` says which call an agent belongs to.
+    """
+
+    keep: Keep
+    main: Conversation = field(init=False)
+    inline: dict[str, Conversation] = field(default_factory=dict)
+    calls: dict[str, Call] = field(default_factory=dict)
+    ends: dict[str, Answer] = field(default_factory=dict)
+    progress: dict[str, str] = field(default_factory=dict)
+    is_agent: bool = False
+    session_id: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    titles: dict[str, str] = field(default_factory=dict)
+    not_understood: int = 0
+    _uuids: set[int] = field(default_factory=set)
+    _threads: dict[str, str] = field(default_factory=dict)
+    _heard: dict[str, int] = field(default_factory=dict)
+    _awaited: dict[str, Conversation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.main = Conversation(self.keep)
+
+    def fold(self, line: bytes, offset: int) -> None:
+        """Take in one line that begins at `offset`. Never raises for what stands in it."""
+        if not line.strip():
+            return
+        found = _FIRST_TYPE.search(line)
+        kind = found[1] if found is not None else b""
+        if kind in _TOLD_ELSEWHERE:
+            return
+        if self.cwd is not None and found is not None and self._is_routine(line, kind, found.start()):
+            self.main.touch(_last_time(line))
+            return
+        record = self._decoded(line)
+        if record is not None:
+            self._record(record, offset)
+
+    def _is_routine(self, line: bytes, kind: bytes, at: int) -> bool:
+        """Whether the line is a sign of life and nothing else: results of ordinary tools, progress, surroundings."""
+        if line.endswith(_ATTACHMENT, 0, at):
+            return kind != b"queued_command"
+        if kind == b"user":
+            if b'"tool_result"' not in line or INTERRUPTED.encode() in line or NOTIFICATION.encode() in line:
+                return False
+        elif kind != b"progress":
+            return False
+        if not self.is_agent and b'"isSidechain":true' in line:
+            return False
+        known = self.calls.keys() if kind == b"user" else self.calls.keys() - self.progress.values()
+        for tool_use_id in _TOOL_USE.findall(line):
+            name = tool_use_id.decode("utf-8", "replace")
+            if name in known or name in self._awaited:
+                return False
+        return True
+
+    def _decoded(self, line: bytes) -> Mapping[str, object] | None:
+        try:
+            record = json.loads(line)
+        except UnicodeDecodeError:
+            self.not_understood += 1
+            try:
+                record = json.loads(line.decode("utf-8", "replace"))
+            except (ValueError, RecursionError):
+                return None
+        except (ValueError, RecursionError):
+            self.not_understood += 1
+            return None
+        if not isinstance(record, dict):
+            self.not_understood += 1
+            return None
+        return record
+
+    def _record(self, record: Mapping[str, object], offset: int) -> None:
+        self.session_id = self.session_id or text(record, "sessionId")
+        self.cwd = self.cwd or text(record, "cwd")
+        self.version = text(record, "version") or self.version
+        kind = record.get("type")
+        at = moment(record.get("timestamp"))
+        if kind in ("summary", "ai-title", "custom-title"):
+            key = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}[str(kind)]
+            title = text(record, key)
+            if title is not None:
+                self.titles[str(kind)] = first_line(title)
+        elif kind == "queue-operation":
+            self._notified(record.get("content"), at, offset)
+        elif kind == "attachment":
+            attachment = inner(record, "attachment")
+            if attachment.get("type") == "queued_command":
+                self._notified(attachment.get("prompt"), at, offset)
+            self.main.touch(at)
+        elif kind == "progress":
+            self._progress(record)
+            self.main.touch(at)
+        elif kind in ("user", "assistant") and self._is_new(record):
+            by, conversation = self._conversation(record)
+            at = at if at is not None else conversation.updated_at
+            if kind == "user":
+                self._user(record, conversation, at, offset)
+            else:
+                self._assistant(record, by, conversation, at, offset)
+        elif kind == "system":
+            self.main.touch(at)
+            if record.get("subtype") in ("turn_duration", "stop_hook_summary"):
+                self.main.turn_ended(at if at is not None else self.main.updated_at)
+
+    def _is_new(self, record: Mapping[str, object]) -> bool:
+        """Some records are written twice, when a session is gone on with."""
+        uuid = text(record, "uuid")
+        if uuid is None:
+            return True
+        before = len(self._uuids)
+        self._uuids.add(hash(uuid))
+        return len(self._uuids) > before
+
+    def _conversation(self, record: Mapping[str, object]) -> tuple[str | None, Conversation]:
+        if self.is_agent or record.get("isSidechain") is not True:
+            return None, self.main
+        uuid = str(record.get("uuid"))
+        thread = self._threads.get(str(record.get("parentUuid")))
+        if thread is None:
+            content = inner(record, "message").get("content")
+            asked = record.get("type") == "user" and bool(texts(content))
+            thread = uuid if asked or not self.inline else next(reversed(self.inline))
+        self._threads[uuid] = thread
+        if thread not in self.inline:
+            self.inline[thread] = Conversation(self.keep)
+        return thread, self.inline[thread]
+
+    def _user(self, record: Mapping[str, object], conversation: Conversation, at: float, offset: int) -> None:
+        conversation.touch(at)
+        message = inner(record, "message")
+        results = [
+            block for item in listed(message, "content") if (block := mapping(item)).get("type") == "tool_result"
+        ]
+        result = inner(record, "toolUseResult") if len(results) == 1 else {}
+        for block in results:
+            self._answered(block, result, at, offset)
+        said = "\n".join(texts(message.get("content")))
+        if said.startswith(INTERRUPTED):
+            conversation.interrupted(said, at)
+        elif said.startswith(_LOCAL):
+            conversation.command_answered(at)
+        elif not results and said.strip() and self._begins_a_round(record, said):
+            self._notified(said, at, offset)
+            conversation.prompted(said, at, offset)
+            self.titles.setdefault("prompt", typed(said))
+
+    def _begins_a_round(self, record: Mapping[str, object], said: str) -> bool:
+        if record.get("isCompactSummary") is True:
+            return False
+        # What another agent says, and what a stop hook answers, is marked like the program's own asides.
+        told = said.startswith(_FEEDBACK) or bool(inner(record, "origin"))
+        return told or record.get("isMeta") is not True
+
+    def _assistant(
+        self, record: Mapping[str, object], by: str | None, conversation: Conversation, at: float, offset: int
+    ) -> None:
+        conversation.answered(record, at, offset)
+        if self.version is not None and self.version.startswith("1."):
+            conversation.turn_ended(at)
+        if record.get("forkedFrom") is not None:
+            return
+        for item in listed(inner(record, "message"), "content"):
+            block = mapping(item)
+            tool, tool_use_id = block.get("name"), text(block, "id")
+            if block.get("type") != "tool_use" or not isinstance(tool, str) or tool_use_id is None:
+                continue
+            given = inner(block, "input")
+            if tool in _SPAWNING and tool_use_id not in self.calls:
+                prompt = text(given, "prompt") if tool in DELEGATING else None
+                self.calls[tool_use_id] = Call(
+                    tool_use_id,
+                    tool,
+                    at,
+                    by,
+                    text(given, "subagent_type"),
+                    text(given, "description"),
+                    self.keep(prompt, at, offset) if prompt is not None else None,
+                    given.get("run_in_background") is True,
+                    text(given, "resume"),
+                )
+            elif tool in _ASKING:
+                conversation.asks[tool_use_id] = asked(tool, given)
+                self._awaited[tool_use_id] = conversation
+            elif tool in TOOLS and conversation.checklist.used(tool, tool_use_id, given):
+                self._awaited[tool_use_id] = conversation
+
+    def _answered(self, block: Mapping[str, object], result: Mapping[str, object], at: float, offset: int) -> None:
+        tool_use_id = str(block.get("tool_use_id"))
+        blocks = texts(block.get("content"))
+        conversation = self._awaited.pop(tool_use_id, None)
+        if conversation is not None:
+            conversation.asks.pop(tool_use_id, None)
+            conversation.checklist.made(tool_use_id, blocks, result)
+        call = self.calls.get(tool_use_id)
+        if call is None or call.answer is not None:
+            return
+        said = "\n".join(blocks)
+        answer = Answer(at, agent_id=text(result, "agentId") or named_agent(blocks))
+        if block.get("is_error") is True:
+            answer.error = unwrapped_error(said) or "failed"
+        elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
+            answer.launched = True
+            answer.agent_id = answer.agent_id or _launched_agent(said)
+            call.background = True
+        elif call.tool in DELEGATING:
+            report = handed_back(blocks, result)
+            answer.said = self.keep(report, at, offset) if report is not None else None
+            answer.status = "completed"
+        call.answer = answer
+
+    def _notified(self, content: object, at: float | None, offset: int) -> None:
+        found = read_notification(content) if isinstance(content, str) else None
+        # The same words stand in up to three records; only the first of them tells when it happened.
+        if found is None or self._heard.get(found.task_id) == hash(content):
+            return
+        self._heard[found.task_id] = hash(content)
+        at = at if at is not None else self.main.updated_at
+        said = self.keep(found.said, at, offset) if found.said is not None and found.said.strip() else None
+        self.ends[found.task_id] = Answer(at, said=said, status=found.status, summary=found.summary)
+
+    def _progress(self, record: Mapping[str, object]) -> None:
+        data = inner(record, "data")
+        agent_id, call = text(data, "agentId"), text(record, "parentToolUseID")
+        if data.get("type") == "agent_progress" and agent_id is not None and call is not None:
+            self.progress.setdefault(agent_id, call)
+
+
+def _launched_agent(said: str) -> str | None:
+    found = re.search(r"^agentId: ([\w@.-]{1,128})", said, re.MULTILINE)
+    return found[1] if found is not None else None
+
+
+def _last_time(line: bytes) -> float | None:
+    start = line.rfind(b'"timestamp":')
+    found = _TIMES.match(line, start) if start >= 0 else None
+    return moment(found[1].decode("ascii", "replace")) if found is not None else None

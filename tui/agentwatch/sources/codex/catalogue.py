@@ -1,0 +1,190 @@
+"""The rollouts of a Codex home: which are there, and which belong to one workspace."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
+from agentwatch.sources.sessions.tail import line_at, record
+
+_ROOTS: Final = ("sessions", "archived_sessions")
+_DEPTH: Final = 3
+"""Year, month, day; the archive is flat."""
+_SETTLED: Final = 2.0
+"""Seconds after which the time of a directory tells of a file that was added since it was listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A rollout: the name of its file, and where that is now. Archiving moves the file and keeps the name."""
+
+    name: str
+    path: Path
+
+
+@dataclass(slots=True)
+class _Listing:
+    changed_ns: int
+    directories: list[str]
+    files: list[str]
+
+
+class Catalogue:
+    """Looks through the directories of rollouts again and again; those that have not changed cost one call each."""
+
+    def __init__(self, home: Path, workspace: Path) -> None:
+        self.trouble: str | None = None
+        self.compressed: set[str] = set()
+        """Threads that are there only in a form that is not read: `.jsonl.zst`."""
+        self.waiting = 0
+        """Rollouts whose header has not been looked for yet."""
+        self._home = home
+        self._workspace = os.path.realpath(workspace)
+        self._listings: dict[str, _Listing] = {}
+        self._headers: dict[str, Header] = {}
+        self._same: dict[str, bool] = {}
+        self._headerless: dict[str, int] = {}
+        """Rollouts without a whole header yet, and how long they were then."""
+        self._present: dict[str, Path] = {}
+        self._ours: list[tuple[Place, Header]] | None = None
+        self._moved = False
+
+    def look(self) -> None:
+        """See which rollouts are there now."""
+        self.trouble = None
+        self._moved = False
+        found = [listing for root in _ROOTS for listing in self._walk(os.path.join(self._home, root), _DEPTH)]  # noqa: PTH118  a Path each time is slow
+        if not self._moved:
+            return
+        present: dict[str, Path] = {}
+        compressed: set[str] = set()
+        for directory, listing in found:
+            for name in listing.files:
+                if name.startswith("rollout-") and name.endswith(".jsonl"):
+                    present.setdefault(name, Path(directory, name))
+                elif name.startswith("rollout-") and name.endswith(".jsonl.zst"):
+                    compressed.update(THREAD_ID.findall(name)[:1])
+        self.compressed = compressed
+        for name in self._headers.keys() - present.keys():
+            del self._headers[name]
+        self._present = present
+        self._ours = None
+
+    def read_headers(self, deadline: float) -> None:
+        """Read headers that are not known yet, until a time of `time.monotonic`; always some."""
+        # Their names begin with the time they were begun: the youngest are wanted first.
+        waiting = sorted(self._present.keys() - self._headers.keys())
+        while waiting:
+            name = waiting.pop()
+            self._read_header(name, self._present[name])
+            if time.monotonic() > deadline:
+                break
+        self.waiting = len(waiting)
+
+    def ours(self) -> Sequence[tuple[Place, Header]]:
+        """The rollouts of the workspace, the youngest first: those begun in it, and all their agents, wherever."""
+        if self._ours is None:
+            threads = self._threads()
+            self._ours = [
+                (Place(name, self._present[name]), header)
+                for name, header in sorted(self._headers.items(), reverse=True)
+                if header.thread in threads and not header.own_work
+            ]
+        return self._ours
+
+    def _read_header(self, name: str, path: Path) -> None:
+        size = _size_of(path)
+        if self._headerless.get(name) == size:
+            return
+        line = line_at(path, 0)
+        header = header_of(record(line) or {}) if line is not None else None
+        if header is None:
+            self._headerless[name] = size
+            return
+        self._headerless.pop(name, None)
+        self._headers[name] = header
+        self._ours = None
+
+    def _threads(self) -> set[str]:
+        threads = {header.thread for header in self._headers.values() if self._is_here(header)}
+        strangers = [header for header in self._headers.values() if header.parent and header.thread not in threads]
+        grown = True
+        while grown:
+            found = {header.thread for header in strangers if header.parent in threads} - threads
+            threads |= found
+            grown = bool(found)
+        return threads
+
+    def forget(self, name: str) -> None:
+        """Read the header of a rollout again: its file was replaced."""
+        self._headers.pop(name, None)
+        self._ours = None
+
+    def directories(self) -> list[Path]:
+        """The directories in which a rollout may be begun next: the youngest day, and those above it."""
+        found: list[Path] = []
+        directory = os.path.join(self._home, _ROOTS[0])  # noqa: PTH118  the listings are by name
+        while directory in self._listings:
+            found.append(Path(directory))
+            names = self._listings[directory].directories
+            if not names:
+                break
+            directory = f"{directory}/{max(names)}"
+        return found
+
+    def _is_here(self, header: Header) -> bool:
+        known = self._same.get(header.directory)
+        if known is None:
+            try:
+                known = os.path.realpath(header.directory) == self._workspace
+            except (OSError, ValueError):
+                known = False
+            known = known and os.path.isabs(header.directory)  # noqa: PTH117  it may be no path at all
+            self._same[header.directory] = known
+        return known
+
+    def _walk(self, directory: str, depth: int) -> Iterator[tuple[str, _Listing]]:
+        listing = self._listed(directory)
+        if listing is None:
+            return
+        yield directory, listing
+        for name in listing.directories if depth else ():
+            yield from self._walk(f"{directory}/{name}", depth - 1)
+
+    def _listed(self, directory: str) -> _Listing | None:
+        try:
+            changed_ns = os.stat(directory).st_mtime_ns  # noqa: PTH116  it is asked for every day, five times a second
+            known = self._listings.get(directory)
+            if known is not None and known.changed_ns == changed_ns:
+                return known
+            listing = _Listing(changed_ns, [], [])
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        listing.directories.append(entry.name)
+                    elif entry.is_file(follow_symlinks=False):
+                        listing.files.append(entry.name)
+        except FileNotFoundError:
+            self._moved |= self._listings.pop(directory, None) is not None
+            return None
+        except OSError as error:
+            self.trouble = f"{directory} cannot be read: {os.strerror(error.errno or 0)}."
+            return None
+        listing.directories.sort()
+        if abs(time.time() - changed_ns / 1e9) < _SETTLED:
+            listing.changed_ns = 0
+        self._listings[directory] = listing
+        self._moved = True
+        return listing
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat(follow_symlinks=False).st_size
+    except OSError:
+        return -1

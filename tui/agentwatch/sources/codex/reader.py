@@ -1,0 +1,229 @@
+"""The reader of Codex: the rollouts of one workspace, tailed, and made into runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.sources.codex.catalogue import Catalogue, Place
+from agentwatch.sources.codex.database import Database
+from agentwatch.sources.codex.header import Header, header_of
+from agentwatch.sources.codex.rollout import Rollout
+from agentwatch.sources.codex.runs import NAME, Beside, only_asked_for, run_of
+from agentwatch.sources.codex.texts import every_text_in
+from agentwatch.sources.codex.writers import Writers
+from agentwatch.sources.sessions.reader import Change, Found, Progress, message
+from agentwatch.sources.sessions.tail import Tail, line_at, record
+
+_CHUNK: Final = 1024 * 1024
+_HEADER_BYTES: Final = 24 * 1024
+"""What the header of a rollout takes, about: most of it is the system prompt."""
+_WATCHED: Final = 32
+
+
+@dataclass(slots=True)
+class _Part:
+    """A file of a session: usually the only one. After its context was shortened a session may go on in another."""
+
+    tail: Tail
+    rollout: Rollout
+
+
+class CodexReader:
+    """Implements SessionReader. `home` is `$CODEX_HOME` or `~/.codex` where it is not given."""
+
+    def __init__(self, workspace: Path, home: Path | None = None) -> None:
+        self._home = home if home is not None else Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+        self._catalogue = Catalogue(self._home, workspace)
+        self._database = Database(self._home)
+        self._writers = Writers(self._home)
+        self._parts: dict[str, _Part] = {}
+        """By the names of their files."""
+        self._threads: dict[str, list[str]] = {}
+        """The names of the files of a session, in their order."""
+        self._given: dict[str, dict[str, Run]] = {}
+        """By session: the runs it showed when they were last given, by key."""
+        # Only the thread that reads writes it; the others look up one key.
+        self._texts: dict[str, tuple[Path, int]] = {}
+        self._refusals: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        """`codex`."""
+        return NAME
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps rollouts from being read."""
+        if self._catalogue.trouble is not None:
+            return self._catalogue.trouble
+        if self._refusals:
+            return f"{len(self._refusals)} sessions cannot be read: {next(iter(self._refusals.values()))}."
+        return None
+
+    @property
+    def progress(self) -> Progress:
+        """In bytes; a rollout that was not looked at yet counts as much as a header."""
+        tails = [part.tail for part in self._parts.values()]
+        unknown = self._catalogue.waiting * _HEADER_BYTES
+        return Progress(sum(tail.position for tail in tails), sum(tail.size for tail in tails) + unknown)
+
+    def read(self, seconds: float) -> Sequence[Change]:
+        """The runs that have changed. At least one piece is read, however short the time."""
+        begun = time.monotonic()
+        self._catalogue.look()
+        self._catalogue.read_headers(begun + seconds / 2)
+        ours = self._catalogue.ours()
+        changed = self._keep_only(ours)
+        for place, _ in ours:
+            if self._read_part(self._parts[place.name], begun + seconds):
+                changed.add(self._parts[place.name].rollout.header.thread)
+            if time.monotonic() > begun + seconds:
+                break
+        changed |= self._database.refresh(list(self._threads))
+        return self._changes(changed)
+
+    def places(self) -> Sequence[Path]:
+        """Where the next rollout may be begun, and where the youngest of the workspace lie."""
+        youngest = sorted(self._parts.items(), reverse=True)
+        found = [*self._catalogue.directories(), *(part.tail.path.parent for _, part in youngest)]
+        return list(dict.fromkeys(found))[:_WATCHED]
+
+    def text(self, digest: str) -> str | None:
+        """Read again from its rollout, if it is still the same."""
+        place = self._texts.get(digest)
+        line = line_at(*place) if place is not None else None
+        for text in every_text_in(record(line) or {}) if line is not None else ():
+            if sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == digest:
+                return text
+        return None
+
+    def found(self) -> Sequence[Found]:
+        """The home, and the databases in it that are left alone."""
+        if not self._home.is_dir():
+            return ()
+        compressed = len(self._catalogue.compressed)
+        skipped = f"{compressed} sessions of any workspace are compressed and not read." if compressed else ""
+        rows = [Found(NAME, str(self._home), len(self._threads), self.trouble or skipped)]
+        rows += [Found(NAME, str(path), 0, reason) for path, reason in self._database.skipped.items()]
+        return rows
+
+    def close(self) -> None:
+        """Nothing is kept open between two calls."""
+
+    def _keep_only(self, ours: Sequence[tuple[Place, Header]]) -> set[str]:
+        """Have a part for each rollout there is, and none for those that are gone; the sessions that changed."""
+        changed: set[str] = set()
+        for name in self._parts.keys() - {place.name for place, _ in ours}:
+            changed |= self._drop(name)
+        for place, header in ours:
+            part = self._parts.get(place.name)
+            if part is not None and part.tail.path != place.path:
+                self._drop(place.name)
+                part = None
+            if part is None:
+                self._add(place, header)
+                changed.add(header.thread)
+        return changed
+
+    def _add(self, place: Place, header: Header) -> None:
+        rollout = Rollout(place.path, header, partial(self._told, header.thread, place.path))
+        self._parts[place.name] = _Part(Tail(place.path), rollout)
+        names = self._threads.setdefault(header.thread, [])
+        names.append(place.name)
+        names.sort(key=lambda name: (self._parts[name].rollout.header.ordinal, name))
+
+    def _drop(self, name: str) -> set[str]:
+        """Forget a rollout; its session, and the parent, which may show that it asked for it."""
+        header = self._parts.pop(name).rollout.header
+        self._refusals.pop(name, None)
+        self._threads[header.thread].remove(name)
+        if not self._threads[header.thread]:
+            del self._threads[header.thread]
+        return {header.thread, header.parent or header.thread}
+
+    def _read_part(self, part: _Part, deadline: float) -> bool:
+        """Read on in a rollout; whether there was anything new."""
+        name = part.tail.path.name
+        news = False
+        while True:
+            try:
+                looked = part.tail.read(_CHUNK)
+            except OSError as error:
+                part.tail.size = part.tail.position
+                if not isinstance(error, FileNotFoundError):
+                    self._refusals[name] = os.strerror(error.errno or 0)
+                return news
+            self._refusals.pop(name, None)
+            if looked.restarted:
+                header = header_of(record(line_at(part.tail.path, 0) or b"") or {}) or part.rollout.header
+                part.rollout = Rollout(part.tail.path, header, part.rollout.told)
+                self._catalogue.forget(name)
+            for line in looked.lines:
+                part.rollout.feed(line)
+            news = news or looked.restarted or bool(looked.lines)
+            if not part.tail.behind or time.monotonic() > deadline:
+                return news
+
+    def _told(self, thread: str, path: Path, text: str, at: float, offset: int) -> Message:
+        told = message(text, at, key=thread)
+        self._texts[told.digest] = path, offset
+        return told
+
+    def _changes(self, changed: set[str]) -> Sequence[Change]:
+        affected = set(changed)
+        for thread in changed:
+            for part in self._rollouts(thread):
+                affected |= part.spawns.spawned.keys() | part.spawns.closed
+        if self._writers.is_due:
+            affected |= set(self._perhaps_alive())
+        if not affected:
+            return ()
+        before: dict[str, Run] = {}
+        after: dict[str, Run] = {}
+        for thread in affected:
+            before |= self._given.pop(thread, {})
+        for thread in affected & self._threads.keys():
+            self._given[thread] = dict(self._runs(thread))
+            after |= self._given[thread]
+        changes = [Change(key, run) for key, run in after.items() if before.get(key) != run]
+        changes.sort(key=lambda change: change.run.started_at if change.run is not None else 0.0)
+        return [Change(key, None) for key in before.keys() - after.keys()] + changes
+
+    def _perhaps_alive(self) -> Iterator[str]:
+        """Sessions that work, by a writer that may have gone since: nothing is written when that happens."""
+        for thread, runs in self._given.items():
+            run = runs.get(thread)
+            if run is not None and run.state is RunState.WORKING and not run.process_gone:
+                yield thread
+
+    def _runs(self, thread: str) -> Iterator[tuple[str, Run]]:
+        parts = self._rollouts(thread)
+        header = parts[0].header
+        parent = header.parent or self._database.parents.get(thread)
+        above = [part.spawns for part in self._rollouts(parent or "")]
+        beside = Beside(
+            next((spawns.spawned[thread] for spawns in above if thread in spawns.spawned), None),
+            any(thread in spawns.closed for spawns in above),
+            self._database.parents.get(thread),
+            self._database.names.get(thread),
+            self._database.statuses.get(thread),
+        )
+        run = run_of(parts, beside)
+        if run.state is RunState.WORKING:
+            run = replace(run, process_gone=self._writers.gone(thread, header.version, run.updated_at))
+        yield thread, run
+        yield from only_asked_for(parts, self._is_stored)
+
+    def _is_stored(self, thread: str) -> bool:
+        return thread in self._threads or thread in self._catalogue.compressed
+
+    def _rollouts(self, thread: str) -> Sequence[Rollout]:
+        return [self._parts[name].rollout for name in self._threads.get(thread, ())]

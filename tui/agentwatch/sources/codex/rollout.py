@@ -1,0 +1,245 @@
+"""One rollout file folded, line by line, into what it says of its session.
+
+A session is a series of turns: `task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote
+turns have `user_message` and `agent_message` only; there an answer ends what a message began.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from agentwatch.contracts.shapes import Todo
+from agentwatch.delegation.run import Message, RunState
+from agentwatch.sources.codex.calls import Spawns
+from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
+from agentwatch.sources.codex.plan import plan_in
+from agentwatch.sources.codex.texts import answer_in, last_answer_in, prompt_in, question_in
+from agentwatch.sources.sessions.fields import Fields, inner, mapping, moment, text, whole
+from agentwatch.sources.sessions.tail import Line, record
+
+ENCRYPTED: Final = "encrypted by Codex"
+KEPT_ROUNDS: Final = 100
+"""Returns before the last one that are kept of a session: people talk to one for days."""
+
+_OPENING: Final = re.compile(
+    rb'\{"timestamp":"(?P<at>[^"]{1,40})"(?:,"ordinal":(?P<ordinal>\d{1,15}))?,"type":"(?P<type>\w{1,60})"'
+    rb'(?:,"payload":\{"type":"(?P<kind>\w{1,60})")?'
+)
+_ITEM: Final = re.compile(rb'"item":\{"type":"(\w{1,60})"')
+_ITEMS: Final = frozenset({b"UserMessage", b"AgentMessage", b"CollabAgentToolCall", b"SubAgentActivity"})
+_WANTED: Final = frozenset(
+    {
+        b"session_meta",
+        b"turn_context",
+        b"token_usage_record",
+        b"task_started",
+        b"turn_started",
+        b"task_complete",
+        b"turn_complete",
+        b"turn_aborted",
+        b"error",
+        b"user_message",
+        b"agent_message",
+        b"token_count",
+        b"collab_agent_spawn_end",
+    }
+)
+
+Told = Callable[[str, float, int], Message]
+"""Makes a message of a text, the time it was said, and the offset of the line that has it."""
+
+
+class Rollout:
+    """The state of one rollout, after the lines that were fed so far. Its header is the first of them."""
+
+    def __init__(self, path: Path, header: Header, told: Told) -> None:
+        self.path = path
+        self.header = header
+        self.spawns = Spawns(told)
+        self.updated_at = header.began_at
+        self.state: RunState | None = None
+        """None as long as nothing was said of it."""
+        self.ended_at: float | None = None
+        self.reason = ""
+        self.prompt: Message | None = None
+        self.prompt_missing = ""
+        self.said: Message | None = None
+        self.rounds: list[Message] = []
+        self.model: str | None = None
+        self.tokens: int | None = None
+        self.todos: tuple[Todo, ...] | None = None
+        self.told = told
+        self._inherited = False
+        self._has_turns = False
+        self._answer: tuple[str, float, int] | None = None
+        self._failure: str | None = None
+        self._questions: dict[str, str] = {}
+
+    @property
+    def waiting(self) -> str:
+        """What it asked a human and has no answer to yet, "" where there is nothing."""
+        return next(reversed(self._questions.values()), "")
+
+    def feed(self, line: Line) -> None:
+        """Take the next line of the file; what is no record of a known kind is passed over."""
+        opening = _OPENING.match(line.data)
+        if opening is not None and self._is_no_news(opening, line.data):
+            return
+        fields = record(line.data)
+        if fields is None:
+            return
+        at = moment(fields.get("timestamp")) or self.updated_at
+        if self._is_inherited(fields):
+            return
+        self.updated_at = max(self.updated_at, at)
+        payload = mapping(fields.get("payload"))
+        match fields.get("type"):
+            case "event_msg":
+                self._event(text(payload, "type") or "", payload, at, line.offset)
+            case "response_item":
+                self._item(text(payload, "type") or "", payload, at, line.offset)
+            case "turn_context":
+                self.model = text(payload, "model") or self.model
+            case "token_usage_record":
+                self.tokens = whole(inner(payload, "thread_token_usage"), "total_tokens") or self.tokens
+
+    def _is_no_news(self, opening: re.Match[bytes], data: bytes) -> bool:
+        """Whether a line says nothing but that the session lives; most are long outputs of tools."""
+        kind = opening["kind"] or opening["type"]
+        if kind == b"item_completed":
+            item = _ITEM.search(data, 0, 1000)
+            wanted = item is None or item[1] in _ITEMS
+        elif kind in (b"function_call", b"function_call_output"):
+            wanted = self.spawns.concern(data) or self._asks(data)
+        else:
+            wanted = kind in _WANTED
+        if wanted:
+            return False
+        below = self.header.inherited_below
+        ordinal = opening["ordinal"]
+        if not self._inherited and (below is None or ordinal is None or int(ordinal) >= below):
+            self.updated_at = max(self.updated_at, moment(opening["at"].decode("latin-1")) or 0.0)
+        return True
+
+    def _asks(self, data: bytes) -> bool:
+        calls = (call.encode("utf-8", "surrogatepass") for call in self._questions)
+        return b"request_user_input" in data or any(call in data for call in calls)
+
+    def _is_inherited(self, fields: Fields) -> bool:
+        """Whether a record is part of a copy of the parent's history.
+
+        Newer versions say where it ends. In the others it begins with the parent's header, and ends with the first
+        turn that is younger than this session; ids of threads and turns begin with the time they were made.
+        """
+        below = self.header.inherited_below
+        ordinal = whole(fields, "ordinal")
+        if below is not None and ordinal is not None:
+            return ordinal < below
+        if fields.get("type") == "session_meta":
+            header = header_of(fields)
+            self._inherited = self._inherited or (header is not None and header.thread != self.header.thread)
+            return True
+        payload = mapping(fields.get("payload"))
+        if self._inherited and payload.get("type") in ("task_started", "turn_started"):
+            turn = text(payload, "turn_id") or ""
+            self._inherited = THREAD_ID.fullmatch(turn) is None or turn < self.header.thread
+        return self._inherited
+
+    def _event(self, kind: str, payload: Fields, at: float, offset: int) -> None:
+        match kind:
+            case "task_started" | "turn_started":
+                self._has_turns = True
+                self._begin(at)
+            case "task_complete" | "turn_complete":
+                self._complete(payload, at, offset)
+            case "turn_aborted":
+                self._abort(text(payload, "reason") or "", at)
+            case "error":
+                self._failure = text(payload, "message") or "an error of Codex"
+            case "user_message":
+                self._asked(payload, at, offset)
+            case "agent_message":
+                self._answered(payload, at, offset)
+            case "token_count":
+                total = inner(payload, "info", "total_token_usage")
+                self.tokens = whole(total, "total_tokens") or self.tokens
+            case "item_completed" | "collab_agent_spawn_end":
+                self._completed_item(payload, at, offset)
+
+    def _completed_item(self, payload: Fields, at: float, offset: int) -> None:
+        match inner(payload, "item").get("type"):
+            case "UserMessage":
+                self._asked(payload, at, offset)
+            case "AgentMessage":
+                self._answered(payload, at, offset)
+            case _:
+                self.spawns.event(payload, at)
+
+    def _item(self, kind: str, payload: Fields, at: float, offset: int) -> None:
+        match kind:
+            case "agent_message":
+                self._asked(payload, at, offset)
+            case "function_call":
+                self.todos = plan_in(payload) or self.todos
+                self.spawns.call(payload, at, offset)
+                question, call = question_in(payload), text(payload, "call_id")
+                if question is not None and call is not None:
+                    self._questions[call] = question
+            case "function_call_output":
+                self._questions.pop(text(payload, "call_id") or "", None)
+                self.spawns.output(payload, at)
+
+    def _begin(self, at: float) -> None:
+        if self.said is not None:
+            self.rounds.append(self.said)
+            del self.rounds[:-KEPT_ROUNDS]
+        self.said = None
+        self.state = RunState.WORKING
+        self.ended_at = None
+        self.reason = ""
+        self._answer = None
+        self._failure = None
+        self._questions.clear()
+        self.updated_at = max(self.updated_at, at)
+
+    def _complete(self, payload: Fields, at: float, offset: int) -> None:
+        self.ended_at = at
+        error = text(inner(payload, "error"), "message")
+        last = last_answer_in(payload)
+        if last is not None:
+            self._answer = last, at, offset
+        self._failure = error or (self._failure if last is None else None)
+        if self._failure is not None:
+            self.state, self.reason = RunState.FAILED, self._failure
+        else:
+            self.state, self.reason = RunState.ENDED, ""
+            self.said = self.told(*self._answer) if self._answer is not None else None
+        self._answer = None
+
+    def _abort(self, reason: str, at: float) -> None:
+        self.state = RunState.FAILED if reason == "budget_limited" else RunState.CANCELED
+        self.ended_at = at
+        self.reason = reason or "aborted"
+        self._answer = None
+
+    def _asked(self, payload: Fields, at: float, offset: int) -> None:
+        if payload.get("type") == "agent_message" and text(payload, "recipient") != self.header.task_name:
+            return
+        if not self._has_turns:
+            self._begin(at)
+        if self.prompt is not None or self.prompt_missing:
+            return
+        prompt = prompt_in(payload)
+        if prompt is not None:
+            self.prompt = self.told(prompt, at, offset)
+        elif payload.get("type") == "agent_message":
+            self.prompt_missing = ENCRYPTED
+
+    def _answered(self, payload: Fields, at: float, offset: int) -> None:
+        answer = answer_in(payload)
+        self._answer = (answer, at, offset) if answer is not None else self._answer
+        if not self._has_turns and answer is not None:
+            self._complete({}, at, offset)

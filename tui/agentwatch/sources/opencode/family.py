@@ -1,0 +1,223 @@
+"""The sessions of a workspace together: brought up to date from the tables, and judged, parents before children."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources.opencode.runs import Maker
+from agentwatch.sources.opencode.session import Session
+from agentwatch.sources.opencode.tables import SessionRow, Tables
+from agentwatch.sources.opencode.verdict import OVER, judge, judge_call, waits_for
+from agentwatch.sources.sessions.reader import Change
+
+
+class Family:
+    """Knows what was last given of each session, so that only what differs from it is given again.
+
+    Whatever raises sqlite3.Error may be called again, and goes on where it was.
+    """
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.rows: dict[tuple[object, ...], SessionRow] = {}
+        """As they were when they were last compared, by version."""
+        self.is_abandoned: bool | None = None
+        """Whether no process has the database open any more."""
+        self._children: dict[str, list[str]] = {}
+        self._given: dict[str, dict[str, Run]] = {}
+        """By session: its run, and those of its calls that have no session, by key."""
+        self._changes: dict[str, Change] = {}
+        self._touched: set[str] = set()
+        self._behind: set[str] = set()
+        """Sessions of which something is still to be read."""
+        self._unfinished: set[str] = set()
+        self._due: dict[str, float] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many sessions have records that are still to be read."""
+        return len(self._behind)
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether there are runs that need a process."""
+        return bool(self._unfinished)
+
+    def due(self, now: float) -> bool:
+        """Whether time alone changes a run by now."""
+        return any(now >= at for at in self._due.values())
+
+    def take(self) -> list[Change]:
+        """The last changes of runs since they were last taken."""
+        changes = list(self._changes.values())
+        self._changes.clear()
+        return changes
+
+    def forget(self) -> None:
+        """The database is another one: read everything again. What was given stays known."""
+        for known in (self.sessions, self.rows, self._touched, self._behind):
+            known.clear()
+
+    def compare(self, rows: Sequence[SessionRow]) -> None:
+        """Take in which sessions there are."""
+        before, self.rows = self.rows, {row.version: row for row in rows}
+        there = {row.id for row in rows}
+        for name in self._given.keys() - there:
+            self._drop(name)
+        for name in self.sessions.keys() - there:
+            self._touched.add(self.sessions.pop(name).row.parent_id or "")
+            self._behind.discard(name)
+        for row in rows:
+            if row.version in before and row.id in self.sessions:
+                continue
+            if row.id in self.sessions:
+                self.sessions[row.id].row = row
+            else:
+                self.sessions[row.id] = Session(row)
+            self._behind.add(row.id)
+        if self.rows.keys() != before.keys():
+            self._children = {}
+            for row in rows:
+                if row.parent_id is not None:
+                    self._children.setdefault(row.parent_id, []).append(row.id)
+
+    def load(self, tables: Tables) -> Iterator[None]:
+        """Read what is not known yet, the youngest families first and parents before their children."""
+        for name in self._in_order([self.sessions[name] for name in self._behind]):
+            session = self.sessions[name]
+            self._touched.add(name)
+            if session.version != session.row.version:
+                session = self._compare(tables, session)
+                yield
+            while session.waiting:
+                kind, record = session.waiting[-1]
+                session.put(kind, record, tables.record(kind, record))
+                session.waiting.pop()
+                yield
+            self._behind.discard(name)
+
+    def judge(self, maker: Maker, now: float) -> None:
+        """Make the runs of the sessions that were touched, and of those that depend on them."""
+        self._touched |= {name for name, at in self._due.items() if now >= at}
+        heap = [(self._depth(name), name) for name in self._touched if name in self.sessions]
+        heapq.heapify(heap)
+        queued = {name for _, name in heap}
+        self._touched &= queued
+        while heap:
+            depth, name = heapq.heappop(heap)
+            session = self.sessions[name]
+            parent = self.sessions.get(session.row.parent_id or "")
+            if not session.is_loaded or (parent is not None and not parent.is_loaded):
+                continue
+            self._give(name, self._runs(maker, session, parent, now))
+            for child in self._dependent(session):
+                if child not in queued and self._depth(child) > depth:
+                    queued.add(child)
+                    self._touched.add(child)
+                    heapq.heappush(heap, (self._depth(child), child))
+            self._touched.discard(name)
+
+    def abandon(self, is_abandoned: bool | None) -> None:
+        """Take in whether a process is left."""
+        self.is_abandoned = is_abandoned
+        for name in list(self._unfinished):
+            self._due[name] = 0.0  # what it waits for has to be asked for again
+            self._give(name, {key: self._with_process(run) for key, run in self._given[name].items()})
+
+    def _compare(self, tables: Tables, session: Session) -> Session:
+        """Find out which records of a session are to be read: all of them where the changes do not tell."""
+        row = session.row
+        checklist = tables.todos(row.id)
+        changes = None
+        if session.seq is not None and row.seq is not None:
+            changes = tables.changed(row.id, session.seq, row.seq)
+        elif session.version is not None and session.seq is None and row.seq is None:
+            listed = tables.listing(row.id)
+            names = session.listed.keys() | listed.keys()
+            changes = [name for name in names if session.listed.get(name) != listed.get(name)]
+            session.listed = listed
+        if changes is None:
+            session = self.sessions[row.id] = Session(row)
+            listed = tables.listing(row.id)
+            session.listed = listed if row.seq is None else {}
+            changes = list(listed)
+        session.seq, session.version = row.seq, row.version
+        session.checklist = checklist
+        # From its end it is taken in the order of the program's ids, which is that of time.
+        session.waiting = sorted({*session.waiting, *changes}, reverse=True)
+        return session
+
+    def _runs(self, maker: Maker, session: Session, parent: Session | None, now: float) -> dict[str, Run]:
+        name = session.row.id
+        parent_state = self._state(session.row.parent_id) if parent is not None else None
+        verdict = judge(session, parent, parent_state, maker.tables.calls_a_tool)
+        waiting, due = waits_for(session, now) if verdict.state not in OVER else ("", None)
+        self._due.pop(name, None)
+        if due is not None and not self.is_abandoned:
+            self._due[name] = due
+        runs = {name: self._with_process(maker.of_session(session, parent, verdict, waiting))}
+        for call in session.last_calls():
+            if call.child in self.sessions:
+                continue
+            told = judge_call(call, session, verdict.state)
+            if told is not None and (call.child is None or not maker.tables.has_session(call.child)):
+                runs[call.id] = self._with_process(maker.of_call(session, call, told))
+        return runs
+
+    def _with_process(self, run: Run) -> Run:
+        """The run, with what is known of its process: nobody asks any more where there is none."""
+        if run.state in OVER or self.is_abandoned is not True:
+            return replace(run, process_gone=None) if run.process_gone is not None else run
+        return replace(run, process_gone=True, waiting="")
+
+    def _dependent(self, session: Session) -> Iterable[str]:
+        """Children whose state may follow from what has changed in their parent."""
+        moved, session.moved = session.moved, set()
+        children = self._children.get(session.row.id, ())
+        return [child for child in children if child in moved or self._state(child) not in OVER]
+
+    def _give(self, name: str, runs: dict[str, Run]) -> None:
+        before = self._given.get(name, {})
+        self._given[name] = runs
+        self._unfinished.discard(name)
+        if any(run.state not in OVER for run in runs.values()):
+            self._unfinished.add(name)
+        for key in before.keys() - runs.keys():
+            self._changes[key] = Change(key, None)
+        for key, run in runs.items():
+            if before.get(key) != run:
+                self._changes[key] = Change(key, run)
+
+    def _drop(self, name: str) -> None:
+        self._give(name, {})
+        del self._given[name]
+        self._due.pop(name, None)
+
+    def _state(self, name: str | None) -> RunState | None:
+        run = self._given.get(name or "", {}).get(name or "")
+        return run.state if run is not None else None
+
+    def _depth(self, name: str) -> int:
+        return len(self._ancestors(name))
+
+    def _ancestors(self, name: str) -> list[str]:
+        """Parents, grandparents and so on; a circle ends where it closes."""
+        found: list[str] = []
+        session = self.sessions.get(name)
+        while session is not None and session.row.parent_id is not None and session.row.parent_id not in found:
+            found.append(session.row.parent_id)
+            session = self.sessions.get(session.row.parent_id)
+        return found
+
+    def _in_order(self, sessions: Sequence[Session]) -> list[str]:
+        youngest: dict[str, int] = {}
+        roots = {session.row.id: [session.row.id, *self._ancestors(session.row.id)][-1] for session in sessions}
+        for session in sessions:
+            root = roots[session.row.id]
+            youngest[root] = max(youngest.get(root, 0), session.row.updated)
+        rows = [(session.row, self._depth(session.row.id)) for session in sessions]
+        rows.sort(key=lambda one: (-youngest[roots[one[0].id]], roots[one[0].id], one[1], one[0].created, one[0].id))
+        return [row.id for row, _ in rows]

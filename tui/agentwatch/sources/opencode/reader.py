@@ -1,0 +1,186 @@
+"""The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs.
+
+The database is looked at when `stat` says that it was written, each time in a connection of its own. What has changed
+is told by the numbers of the program's events, or by the times of all records where it keeps none; it is then read
+from the tables, which hold what is now. So whatever was missed between two looks does not matter.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from agentwatch.sources.opencode.database import Database, Signature, is_passing
+from agentwatch.sources.opencode.family import Family
+from agentwatch.sources.opencode.runs import Maker
+from agentwatch.sources.opencode.tables import Columns, Tables, columns_of, later_sessions
+from agentwatch.sources.opencode.texts import Texts
+from agentwatch.sources.sessions.reader import Change, Found, Progress
+
+_RACY_SECONDS: Final = 2.0
+"""A file that is written twice within one tick of its file system's clock looks the same after both."""
+_LOOK_SECONDS: Final = 0.05
+"""The longest look while there is much to read: a program without a log cannot write meanwhile."""
+_BUSY_SECONDS: Final = 5.0
+"""For so long a database may be locked by its program before that is told."""
+
+
+class OpenCodeReader:
+    """Implements SessionReader. `name` tells databases apart; `clock` gives seconds since the epoch."""
+
+    def __init__(
+        self, workspace: Path, database: Path, name: str = "opencode", clock: Callable[[], float] = time.time
+    ) -> None:
+        self._name = name
+        self._path = database.absolute()
+        self._database = Database(self._path)
+        self._directories = _spellings(workspace)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._texts = Texts()
+        self._family = Family()
+        self._columns = Columns({})
+        self._identity: tuple[object, ...] = ()
+        """Of the file and its schema: other ones mean that nothing which is known holds any more."""
+        self._seen: Signature | None = None
+        self._is_calm = False
+        self._size = 0
+        self._refusal = ""
+        self._busy_since: float | None = None
+        self._has_later_sessions = False
+
+    @property
+    def name(self) -> str:
+        """As it was given."""
+        return self._name
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps sessions from being read."""
+        if self._refusal:
+            return f"{self._path.name} cannot be read: {self._refusal}."
+        if self._columns.tables and self._columns.lacking:
+            return f"{self._path.name} is of a version that is not known, {self._columns.lacking}."
+        if self._has_later_sessions:
+            return f"{self._path.name} also has sessions of OpenCode 2, which are not read."
+        unread = sum(len(session.unread) for session in self._family.sessions.values())
+        return f"{self._path.name} has {unread} records that cannot be read." if unread else None
+
+    @property
+    def progress(self) -> Progress:
+        """In bytes of the database, as if all sessions were equally large."""
+        sessions = len(self._family.sessions)
+        done = sessions - self._family.waiting
+        return Progress(self._size * done // sessions if sessions else self._size, self._size)
+
+    def read(self, seconds: float) -> Sequence[Change]:
+        """The runs that have changed. Something is read, however short the time."""
+        end = time.monotonic() + seconds
+        with self._lock:
+            while self._has_to_look():
+                self._look(min(end, time.monotonic() + _LOOK_SECONDS))
+                if self._refusal or self._busy_since is not None or not self._family.waiting or time.monotonic() >= end:
+                    break
+            self._look_around()
+            return self._family.take()
+
+    def places(self) -> Sequence[Path]:
+        """The directory of the database and its log."""
+        return [self._path.parent] if self._path.parent.is_dir() else []
+
+    def text(self, digest: str) -> str | None:
+        """Read again from its part, if that still holds it."""
+        if not self._texts.has(digest):
+            return None
+        with self._lock:
+            try:
+                with self._database.look() as connection:
+                    return self._texts.find(Tables(connection, columns_of(connection)), digest)
+            except (sqlite3.Error, OSError):
+                return None
+
+    def found(self) -> Sequence[Found]:
+        """The database, if it is there."""
+        if self._database.signature()[0] is None:
+            return ()
+        return [Found(self._name, str(self._path), len(self._family.sessions), self.trouble or "")]
+
+    def close(self) -> None:
+        """Remove a copy; between two calls no connection is open."""
+        with self._lock:
+            self._database.close()
+
+    def _look_around(self) -> None:
+        """Notice what changes without a write: that the program has ended."""
+        if self._family.has_unfinished:
+            users = self._database.has_users()
+            is_abandoned = None if users is None else not users
+            if is_abandoned != self._family.is_abandoned:
+                self._family.abandon(is_abandoned)
+
+    def _has_to_look(self) -> bool:
+        if self._seen is None or self._family.waiting or not self._is_calm or self._family.due(self._clock()):
+            return True
+        return self._database.signature() != self._seen
+
+    def _look(self, end: float) -> None:
+        signature = self._database.signature()
+        if signature[0] is None:
+            self._vanish(signature)
+            return
+        newest = max(attributes[3] for attributes in signature if attributes is not None) / 1e9
+        is_calm = time.time() - newest > _RACY_SECONDS  # the file system's clock, not that of the records
+        try:
+            with self._database.look() as connection:
+                self._read(connection, signature, end)
+        except (sqlite3.Error, OSError) as error:
+            self._refuse(error)
+            return
+        self._refusal, self._busy_since = "", None
+        self._seen, self._is_calm, self._size = signature, is_calm, signature[0][2]
+
+    def _read(self, connection: sqlite3.Connection, signature: Signature, end: float) -> None:
+        version = connection.execute("PRAGMA schema_version").fetchone()[0]
+        file = signature[0]
+        identity = (*file[:2], version) if file is not None else ()
+        if identity != self._identity:
+            self._columns = columns_of(connection)
+            self._has_later_sessions = later_sessions(connection)
+            self._family.forget()
+            self._texts.clear()
+            self._identity = identity
+        tables = Tables(connection, self._columns)
+        if signature != self._seen or not self._is_calm:
+            self._family.compare(tables.sessions(self._directories, self._family.rows))
+        for _ in self._family.load(tables):
+            if time.monotonic() >= end:
+                break
+        maker = Maker(self._name, str(self._path), tables, self._texts)
+        self._family.judge(maker, self._clock())
+
+    def _vanish(self, signature: Signature) -> None:
+        self._refusal, self._busy_since, self._columns = "", None, Columns({})
+        self._identity, self._seen, self._is_calm, self._size = (), signature, True, 0
+        self._family.forget()
+        self._family.compare(())
+
+    def _refuse(self, error: Exception) -> None:
+        """A database is busy now and then; only for how long is of interest."""
+        self._is_calm = False
+        now = time.monotonic()
+        if is_passing(error):
+            self._busy_since = self._busy_since if self._busy_since is not None else now
+            if now - self._busy_since < _BUSY_SECONDS:
+                return
+        self._refusal = str(error)
+
+
+def _spellings(workspace: Path) -> list[str]:
+    """How a workspace may stand in a database: resolved, as the programs do it, or as it is called."""
+    found = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
+    return [os.fsencode(one).decode("utf-8", "replace") for one in found]

@@ -1,0 +1,264 @@
+"""What a message and a part of a session say, as far as the delegation is concerned."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.sources.opencode.tables import LATEST, Record
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text, whole
+
+_TASK: Final = frozenset({"task"})
+_REFUSED: Final = "invalid"
+"""OpenCode notes a call of a tool that is not there under this name, and keeps only that tool's name of it."""
+_QUESTION: Final = frozenset({"question"})
+_TODOS: Final = frozenset({"todowrite"})
+_AT_ONCE: Final = frozenset(
+    {"bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list"}
+)
+"""Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
+
+_OPEN: Final = frozenset({"pending", "running"})
+_CONTINUED: Final = frozenset({"tool-calls", "unknown"})
+_ABORTED: Final = "MessageAbortedError"
+
+_FRAME: Final = re.compile(r'<task id="(?P<id>[^"\n]{1,200})" state="(?P<state>[a-z]{1,20})">\n')
+_OLDER_FRAME: Final = re.compile(r"task_id: (?P<id>\S{1,200})[^\n]*\n\s*<task_result>\n")
+_SUMMARY: Final = re.compile(r"<summary>[^\n]*</summary>\n")
+_BODY: Final = re.compile(r"<(task_result|task_error)>\n(?P<body>.*)\n</\1>", re.DOTALL)
+_LONGEST: Final = 2_000
+_MOST_TOKENS: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message. Times are in milliseconds, 0 where there is none.
+
+    `is_ended`: after it the program does not go on by itself. `error` is in the program's words, "" where there is
+    none. `is_summary`: it shortens the conversation and is no part of it; `asked_by` is the message it answers.
+    """
+
+    id: str
+    created: int
+    updated: int
+    is_user: bool
+    completed: int = 0
+    is_ended: bool = False
+    is_aborted: bool = False
+    error: str = ""
+    is_summary: bool = False
+    asked_by: str | None = None
+    agent: str | None = None
+    mode: str | None = None
+    model: str | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that matters: a task handed out, or any call while it is open.
+
+    `child` is the session of a task, None as long as there is none. `is_open`: neither completed nor failed.
+    `waits` says what an open call waits for if nothing comes of it: "an answer: …", "" where it may just be working.
+    """
+
+    id: str
+    message: str
+    call_id: str
+    updated: int
+    is_task: bool
+    is_open: bool
+    error: str = ""
+    child: str | None = None
+    title: str | None = None
+    agent: str | None = None
+    is_background: bool = False
+    is_answered_later: bool = False
+    started: int = 0
+    ended: int = 0
+    waits: str = ""
+    waits_surely: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the program itself tells a parent of a child in the background, once that is over."""
+
+    id: str
+    message: str
+    child: str
+    is_error: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text of a message. `is_synthetic`: the program wrote it, not a person or a model."""
+
+    id: str
+    message: str
+    updated: int
+    is_synthetic: bool
+
+
+def entry_of(record: Record) -> Entry:
+    """What a message says; of one that cannot be read, only that it is there."""
+    data = record.data or {}
+    is_user = data.get("role") == "user"
+    created = _when(data, "created") or record.created
+    if is_user:
+        return Entry(record.id, created, record.updated, True, agent=text(data, "agent"))
+    completed = _when(data, "completed")
+    finish, error = text(data, "finish"), _error_in(data)
+    provider, model = text(data, "providerID"), text(data, "modelID")
+    return Entry(
+        record.id,
+        created,
+        record.updated,
+        False,
+        completed,
+        bool(completed) and finish is not None and finish not in _CONTINUED and not error,
+        inner(data, "error").get("name") == _ABORTED,
+        error,
+        data.get("summary") is True,
+        text(data, "parentID"),
+        text(data, "agent"),
+        text(data, "mode"),
+        f"{provider}/{model}" if provider and model else model,
+        _tokens_in(inner(data, "tokens")),
+    )
+
+
+def words_of(record: Record) -> Words | None:
+    """A text that is not empty; None where the part is something else."""
+    data = record.data or {}
+    if data.get("type") != "text" or record.message_id is None or data.get("ignored") is True or not text(data, "text"):
+        return None
+    return Words(record.id, record.message_id, record.updated, data.get("synthetic") is True)
+
+
+def notice_of(record: Record) -> Notice | None:
+    """A notice about a child; None where the part is something else."""
+    data = record.data or {}
+    said = text(data, "text") if data.get("synthetic") is True else None
+    frame = _FRAME.match(said) if said is not None else None
+    if said is None or frame is None or record.message_id is None or frame["state"] not in {"completed", "error"}:
+        return None
+    return Notice(
+        record.id, record.message_id, frame["id"], frame["state"] == "error", (unframed(said) or "")[:_LONGEST]
+    )
+
+
+def call_of(record: Record) -> Call | None:
+    """A call that matters; None where the part is something else."""
+    data = record.data or {}
+    tool, state = text(data, "tool") or "", inner(data, "state")
+    status = text(state, "status") or ""
+    given, told = inner(state, "input"), inner(state, "metadata")
+    is_refused = tool == _REFUSED and text(given, "tool") in _TASK and status == "completed"
+    is_task = tool in _TASK or is_refused
+    if data.get("type") != "tool" or record.message_id is None or not (is_task or status in _OPEN):
+        return None
+    output = text(state, "output") or ""
+    frame = _FRAME.match(output) or _OLDER_FRAME.match(output)
+    is_answered_later = frame is not None and frame.groupdict().get("state") == "running"
+    return Call(
+        record.id,
+        record.message_id,
+        text(data, "callID") or record.id,
+        record.updated,
+        is_task,
+        status not in {"completed", "error"},
+        (text(given if is_refused else state, "error") or "it failed")[:_LONGEST]
+        if is_refused or status == "error"
+        else "",
+        (text(told, "sessionId") or text(told, "sessionID") or (frame["id"] if frame else None)) if is_task else None,
+        text(given, "description"),
+        text(given, "subagent_type"),
+        given.get("background") is True or told.get("background") is True,
+        is_answered_later,
+        _when(state, "start") or record.created,
+        _when(state, "end"),
+        _waits(tool, given, told) if status == "running" else "",
+        tool in _QUESTION,
+    )
+
+
+def todos_of(record: Record) -> list[tuple[str, str]] | None:
+    """(text, status) of the checklist that a call wrote; None where the part is something else."""
+    data = record.data or {}
+    if data.get("type") != "tool" or data.get("tool") not in _TODOS:
+        return None
+    rows = (mapping(row) for row in listed(inner(data, "state", "input"), "todos"))
+    return [(content, text(row, "status") or "") for row in rows if (content := text(row, "content"))]
+
+
+def text_in(record: Record) -> str | None:
+    """The text of a part."""
+    return text(record.data or {}, "text")
+
+
+def prompt_in(record: Record) -> str | None:
+    """What a task call handed over."""
+    return text(inner(record.data or {}, "state", "input"), "prompt")
+
+
+def output_in(record: Record) -> str | None:
+    """What a task call was answered, without the program's frame."""
+    output = text(inner(record.data or {}, "state"), "output")
+    return unframed(output) if output is not None else None
+
+
+def unframed(output: str) -> str | None:
+    """The text inside of `<task id=… state=…><task_result>…`, or of the older frame; bare outputs are given back."""
+    frame = _FRAME.match(output)
+    if frame is not None:
+        summary = _SUMMARY.match(output, frame.end())
+        start = summary.end() if summary else frame.end()
+    else:
+        older = _OLDER_FRAME.match(output)
+        if older is None:
+            return output or None
+        start = older.end() - len("<task_result>\n")
+    body = _BODY.match(output, start)
+    return body["body"] or None if body else None
+
+
+def _waits(tool: str, given: Fields, told: Fields) -> str:
+    if tool in _QUESTION:
+        questions = [mapping(question) for question in listed(given, "questions")]
+        asked = text(questions[0], "question") if questions else None
+        return f"an answer: {asked[:200]}" if asked else "an answer"
+    if tool in _TASK:
+        return "" if text(told, "sessionId") or "approval" in told else "a permission, it seems: task"
+    # Kilo writes the approval into the metadata, and the shell its output, as soon as either may begin.
+    if tool not in _AT_ONCE or told:
+        return ""
+    what = text(given, "command") or text(given, "filePath") or text(given, "path") or text(given, "pattern")
+    return f"a permission, it seems: {tool} {what[:200]}" if what else f"a permission, it seems: {tool}"
+
+
+def _when(fields: Fields, key: str) -> int:
+    """A time of the program in milliseconds; 0 where there is none in our centuries."""
+    at = whole(inner(fields, "time"), key) or 0
+    return at if 0 < at < LATEST else 0
+
+
+def _error_in(data: Fields) -> str:
+    error = data.get("error")
+    if error is None:
+        return ""
+    fields = mapping(error)
+    found = text(inner(fields, "data"), "message") or text(fields, "message") or text(fields, "name")
+    return (found or (error if isinstance(error, str) else "") or "it failed")[:_LONGEST]
+
+
+def _tokens_in(tokens: Fields) -> int | None:
+    """What was read anew and written; what came from the cache is not counted again with each message."""
+    if not tokens:
+        return None
+    parts = [whole(tokens, key) for key in ("input", "output", "reasoning")]
+    found = [part for part in (*parts, whole(inner(tokens, "cache"), "write")) if part is not None]
+    count = sum(found) if found else whole(tokens, "total")
+    return count if count is not None and 0 <= count < _MOST_TOKENS else None

@@ -1,0 +1,160 @@
+"""Runs made of sessions, and of task calls that never got a session."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.sources.opencode.records import Call, Entry
+from agentwatch.sources.opencode.session import Session
+from agentwatch.sources.opencode.tables import Tables
+from agentwatch.sources.opencode.texts import Texts
+from agentwatch.sources.opencode.verdict import WORDLESS, Verdict
+
+_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
+"""What the program puts behind the title of a child."""
+_STATUSES: Final = {
+    "pending": TodoStatus.PENDING,
+    "in_progress": TodoStatus.IN_PROGRESS,
+    "completed": TodoStatus.DONE,
+}
+_LONGEST_TODO: Final = 500
+_SHORTEST_CALL_ID: Final = 16
+"""Some models number the calls of each answer anew: such an id names no single call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes runs in one look at the database. `source` and `place` are those of the runs."""
+
+    source: str
+    place: str
+    tables: Tables
+    texts: Texts
+
+    def of_session(self, session: Session, parent: Session | None, verdict: Verdict, waiting: str) -> Run:
+        """The run of a session."""
+        row, entries = session.row, list(session.entries.values())
+        call = parent.call_for(row.id) if parent is not None else None
+        last = max((entry for entry in entries if not entry.is_user), key=_when, default=None)
+        first = min((entry for entry in entries if entry.is_user), key=_when, default=None)
+        said, earlier = self._said(session, verdict)
+        title = _SUFFIX.sub("", row.title) if row.title is not None and row.parent_id is not None else row.title
+        asked = first.agent if first is not None else None
+        tokens = [entry.tokens for entry in entries if entry.tokens is not None]
+        reason = verdict.reason
+        if verdict.state is RunState.ENDED and said is None:
+            reason = WORDLESS
+        return Run(
+            self.source,
+            row.id,
+            row.parent_id,
+            verdict.state,
+            self.place,
+            row.created / 1000,
+            self._last_sign(session) / 1000,
+            verdict.ended / 1000 if verdict.ended else None,
+            _link(row.parent_id, call),
+            reason,
+            title,
+            (last.agent if last is not None else None) or row.agent or asked,
+            last.mode if last is not None else None,
+            last.model if last is not None else None,
+            self._prompt(session, first, call),
+            "",
+            said,
+            earlier,
+            _todos(session),
+            sum(tokens) if tokens else None,
+            call is not None and call.is_background,
+            waiting=waiting,
+        )
+
+    def of_call(self, session: Session, call: Call, verdict: Verdict) -> Run:
+        """The run of a task call without a session: refused, or its session was deleted."""
+        ended = verdict.ended or call.updated
+        said = None
+        if verdict.state is RunState.ENDED and not call.is_answered_later:
+            said = self.texts.answered(self.tables, call.id, call.updated, ended)
+        reason = verdict.reason
+        if verdict.state is RunState.ENDED and said is None:
+            reason = WORDLESS
+        prompt = self.texts.given(self.tables, call.id, call.updated, call.started)
+        return Run(
+            self.source,
+            call.child or (call.call_id if len(call.call_id) >= _SHORTEST_CALL_ID else call.id),
+            session.row.id,
+            verdict.state,
+            self.place,
+            call.started / 1000,
+            max(call.started, ended) / 1000,
+            ended / 1000,
+            "the task call of the parent",
+            reason,
+            call.title,
+            call.agent,
+            prompt=prompt,
+            prompt_missing="" if prompt is not None else "the program did not keep it",
+            said=said,
+            background=call.is_background,
+        )
+
+    def _said(self, session: Session, verdict: Verdict) -> tuple[Message | None, tuple[Message, ...]]:
+        """What the last round came to, if it ended, and what those before it did."""
+        rounds = session.rounds()
+        said = None
+        earlier: list[Message] = []
+        for number, one in enumerate(rounds, 1):
+            answer = one.last
+            if answer is None:
+                continue
+            if number == len(rounds):
+                if verdict.state is RunState.ENDED:
+                    said = self._text_of(session, answer)
+            elif answer.is_ended:
+                text = self._text_of(session, answer)
+                earlier += [text] if text is not None else []
+        return said, tuple(earlier)
+
+    def _text_of(self, session: Session, answer: Entry) -> Message | None:
+        """The last text of a message: that is what the program hands to the parent."""
+        words = session.words_of(answer)[-1:]
+        return self.texts.said(self.tables, words, answer.completed or answer.created) if words else None
+
+    def _prompt(self, session: Session, first: Entry | None, call: Call | None) -> Message | None:
+        words = session.words_of(first) if first is not None else []
+        if first is not None and words:
+            return self.texts.said(self.tables, words, first.created)
+        return self.texts.given(self.tables, call.id, call.updated, call.started) if call is not None else None
+
+    def _last_sign(self, session: Session) -> int:
+        if session.was_shortened:
+            session.last_part = self.tables.last_change("part", session.row.id)
+            session.was_shortened = False
+        times = (max(entry.created, entry.updated) for entry in session.entries.values())
+        return max(session.row.created, session.last_part, max(times, default=0))
+
+
+def _when(entry: Entry) -> tuple[int, str]:
+    return entry.created, entry.id
+
+
+def _link(parent: str | None, call: Call | None) -> str:
+    if parent is None:
+        return ""
+    return "the session names its parent" + (", and a task call of the parent the session" if call is not None else "")
+
+
+def _todos(session: Session) -> tuple[Todo, ...] | None:
+    """What was cancelled does not have to be done, and was not: it is not counted at all."""
+    todos = session.todos()
+    if todos is None:
+        return None
+    return tuple(
+        Todo(text[:_LONGEST_TODO], _STATUSES.get(status, TodoStatus.PENDING), None, number)
+        for number, (text, status) in enumerate(todos, 1)
+        if status != "cancelled"
+    )

@@ -1,0 +1,275 @@
+"""The tables of OpenCode and Kilo Code, of any version: rows in one shape, with nothing where a column is missing.
+
+`session`, `message`, `part` and `todo` hold what is now, in `message` and `part` as JSON in `data`. `event` holds
+what has happened, numbered without gaps in each session by `seq`, and `event_sequence` the last number of each
+session; the first versions do not have these two.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agentwatch.sources.sessions.fields import Fields
+
+Kind = Literal["message", "part"]
+
+LATEST: Final = 1 << 43
+"""Milliseconds, in the year 2248. No program has written anything later."""
+LARGEST_RECORD: Final = 4 * 1024 * 1024
+"""Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
+
+_USED: Final = {
+    "session": ("id", "parent_id", "directory", "title", "agent", "time_created", "time_updated"),
+    "message": ("id", "session_id", "time_created", "time_updated", "data"),
+    "part": ("id", "session_id", "message_id", "time_created", "time_updated", "data"),
+    "todo": ("session_id", "content", "status", "position", "time_updated"),
+    "event": ("aggregate_id", "seq", "type", "data"),
+    "event_sequence": ("aggregate_id", "seq"),
+}
+_KEYS: Final = {
+    "session": frozenset({"id", "directory"}),
+    "message": frozenset({"id", "session_id", "data"}),
+    "part": frozenset({"id", "session_id", "data"}),
+}
+"""Without these columns nothing can be made of a table."""
+_KINDS: Final[tuple[Kind, ...]] = ("message", "part")
+
+_MOST_TODOS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns a database has, by table: only those that are used."""
+
+    tables: dict[str, frozenset[str]]
+
+    def has(self, table: str) -> bool:
+        """Whether there is enough of a table to make something of it."""
+        return _KEYS[table] <= self.tables[table]
+
+    @property
+    def lacking(self) -> str:
+        """What keeps something from being read, in a few words; "" where nothing does."""
+        tables = [table for table in _KEYS if not self.has(table)]
+        return "" if not tables else f"without the columns that are known in: {', '.join(tables)}"
+
+    @property
+    def has_events(self) -> bool:
+        """Whether changes can be told by their numbers."""
+        return all(len(self.tables.get(table, ())) == len(_USED[table]) for table in ("event", "event_sequence"))
+
+    def of(self, table: str) -> list[str]:
+        """The columns of a row that is selected, in one order, with NULL for those that are not there."""
+        there = self.tables.get(table, frozenset())
+        return [f"{table}.{column}" if column in there else "NULL" for column in _USED[table]]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session. Times are in milliseconds; `version` changes with whatever belongs to it, `seq` is its last event."""
+
+    id: str
+    parent_id: str | None
+    title: str | None
+    agent: str | None
+    created: int
+    updated: int
+    seq: int | None
+    version: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A message or a part. `data` is None where it is no JSON object. `is_cut`: it was too large to be read whole."""
+
+    id: str
+    message_id: str | None
+    updated: int
+    created: int
+    data: Fields | None
+    is_cut: bool = False
+
+
+def columns_of(connection: sqlite3.Connection) -> Columns:
+    """Look which tables and columns there are."""
+    tables = {}
+    for table, used in _USED.items():
+        there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        tables[table] = frozenset(column for column in used if column in there)
+    return Columns(tables)
+
+
+def later_sessions(connection: sqlite3.Connection) -> bool:
+    """Whether sessions are kept in the tables of OpenCode 2, too, which are not read."""
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", ("session_v2",)).fetchone()
+    return found is not None and connection.execute("SELECT 1 FROM session_v2 LIMIT 1").fetchone() is not None
+
+
+class Tables:
+    """Queries in one look. All of them raise sqlite3.Error."""
+
+    def __init__(self, connection: sqlite3.Connection, columns: Columns) -> None:
+        self._connection = connection
+        self._columns = columns
+
+    def sessions(
+        self, directories: Sequence[str], known: Mapping[tuple[object, ...], SessionRow]
+    ) -> Sequence[SessionRow]:
+        """The sessions of some directories and what is below them, and their children wherever those work.
+
+        `known` are those of an earlier look by their version: they are given back where nothing has changed.
+        """
+        if not self._columns.has("session"):
+            return ()
+        there = self._columns.tables
+        places = " OR ".join("directory = ? OR (directory >= ? AND directory < ?)" for _ in directories)
+        bounds = [bound for place in directories for bound in (place, f"{place.rstrip('/')}/", f"{place.rstrip('/')}0")]
+        ours = f"SELECT id FROM session WHERE {places}"  # noqa: S608
+        if "parent_id" in there["session"]:
+            ours += " UNION SELECT session.id FROM session JOIN ours ON session.parent_id = ours.id"
+        numbered = self._columns.has_events
+        last = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)" if numbered else "NULL"
+        marks = [_sum_of(kind, "time_updated" in there[kind]) for kind in _KINDS if self._columns.has(kind)]
+        alive = _ALIVE if "time_updated" in there["session"] else "TRUE"
+        marks = [last, *(f"CASE WHEN {last} IS NULL AND {alive} THEN {mark} END" for mark in marks)]
+        if "session_id" in there["todo"]:
+            marks.append(_sum_of("todo", "time_updated" in there["todo"]))
+        rows = self._connection.execute(
+            f"WITH RECURSIVE ours(id) AS ({ours}) "  # noqa: S608 (names of columns, all from here)
+            f"SELECT {', '.join([*self._columns.of('session'), *marks])} FROM session WHERE id IN ours",
+            bounds,
+        )
+        return [found for row in rows if (found := known.get(row) or _session(row)) is not None]
+
+    def has_session(self, session: str) -> bool:
+        """Whether there is such a session, of any directory."""
+        name = session.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return self._connection.execute("SELECT 1 FROM session WHERE id = ?", (name,)).fetchone() is not None
+
+    def listing(self, session: str) -> dict[tuple[Kind, str], object]:
+        """All messages and parts of a session with the time of their last change, messages first."""
+        found: dict[tuple[Kind, str], object] = {}
+        for kind in filter(self._columns.has, _KINDS):
+            updated = "time_updated" if "time_updated" in self._columns.tables[kind] else "NULL"
+            rows = self._connection.execute(f"SELECT id, {updated} FROM {kind} WHERE session_id = ?", (session,))  # noqa: S608
+            found |= {(kind, row[0]): row[1] for row in rows if isinstance(row[0], str)}
+        return found
+
+    def changed(self, session: str, after: int, last: int) -> list[tuple[Kind, str]] | None:
+        """What changed between two events, the second included; None where the events do not tell."""
+        rows = self._connection.execute(
+            "SELECT type, coalesce(json_extract(sound, '$.part.id'), json_extract(sound, '$.partID')), "
+            "coalesce(json_extract(sound, '$.info.id'), json_extract(sound, '$.messageID')) "
+            "FROM (SELECT seq, type, CASE WHEN json_valid(data) THEN data END AS sound FROM event "
+            "WHERE aggregate_id = ? AND seq > ? AND seq <= ?) ORDER BY seq",
+            (session, after, last),
+        ).fetchall()
+        if len(rows) != last - after:
+            return None
+        found: dict[tuple[Kind, str], None] = {}
+        for name, part, message in rows:
+            if isinstance(part, str):
+                found["part", part] = None
+            elif isinstance(name, str) and name.startswith("session."):
+                continue
+            elif isinstance(message, str):
+                found["message", message] = None
+            else:
+                return None
+        return [change for change in found if self._columns.has(change[0])]
+
+    def record(self, kind: Kind, name: str) -> Record | None:
+        """A message or a part as it is now, None where it is not there any more."""
+        *columns, data = self._columns.of(kind)
+        try:
+            row = self._connection.execute(
+                f"SELECT {', '.join(columns)}, {_CUT.format(data=data)}, length({data}) > {LARGEST_RECORD} "  # noqa: S608
+                f"FROM {kind} WHERE id = ?",
+                (name,),
+            ).fetchone()
+        except sqlite3.DataError:  # larger than SQLite was allowed to hold
+            return Record(name, None, 0, 0, None, is_cut=True)
+        if row is None:
+            return None
+        message = row[2] if kind == "part" else name
+        text, is_cut = row[-2:]
+        message_id = message if isinstance(message, str) else None
+        return Record(name, message_id, _time(row[-3]), _time(row[-4]), _object(text), bool(is_cut))
+
+    def last_change(self, kind: Kind, session: str) -> int:
+        """When a message or a part of a session was changed last, in milliseconds."""
+        if "time_updated" not in self._columns.tables[kind]:
+            return 0
+        query = f"SELECT max(time_updated) FROM {kind} WHERE session_id = ?"  # noqa: S608
+        return _time(self._connection.execute(query, (session,)).fetchone()[0])
+
+    def calls_a_tool(self, message: str) -> bool:
+        """Whether one of the parts of a message is a tool call."""
+        if "message_id" not in self._columns.tables["part"]:
+            return False
+        found = self._connection.execute(
+            "SELECT 1 FROM part WHERE message_id = ? AND json_valid(data) AND json_extract(data, '$.type') = 'tool'",
+            (message,),
+        )
+        return found.fetchone() is not None
+
+    def todos(self, session: str) -> list[tuple[str, str]]:
+        """(text, status) of the checklist of a session, in its order."""
+        there = self._columns.tables["todo"]
+        if not {"session_id", "content", "status"} <= there:
+            return []
+        order = "position" if "position" in there else "rowid"
+        rows = self._connection.execute(
+            f"SELECT content, status FROM todo WHERE session_id = ? ORDER BY {order} LIMIT {_MOST_TODOS}",  # noqa: S608
+            (session,),
+        )
+        return [(text, status) for text, status in rows if isinstance(text, str) and isinstance(status, str)]
+
+
+_CUT: Final = (
+    f"CASE WHEN length({{data}}) <= {LARGEST_RECORD} THEN {{data}} WHEN json_valid({{data}}) THEN "
+    "json_object('type', json_extract({data}, '$.type'), 'tool', json_extract({data}, '$.tool')) END"
+)
+
+
+_ALIVE: Final = "time_updated > (SELECT max(time_updated) FROM session) - 86400000"
+"""Sessions that were touched within a day of the last one: without events, only these are looked through."""
+
+
+def _sum_of(table: str, is_timed: bool) -> str:
+    """What differs after any change of the rows of a session, for all one can tell without reading them."""
+    times = "sum(time_updated % 1000000007)" if is_timed else "0"
+    return f"(SELECT count(*) || ' ' || {times} FROM {table} WHERE session_id = session.id)"  # noqa: S608
+
+
+def _session(row: tuple[object, ...]) -> SessionRow | None:
+    name, parent, _, title, agent, created, updated, seq = row[: len(_USED["session"]) + 1]
+    if not isinstance(name, str):
+        return None
+    return SessionRow(
+        name,
+        parent if isinstance(parent, str) and parent else None,
+        title if isinstance(title, str) and title else None,
+        agent if isinstance(agent, str) and agent else None,
+        _time(created),
+        _time(updated),
+        seq if isinstance(seq, int) else None,
+        row,
+    )
+
+
+def _time(value: object) -> int:
+    """Milliseconds; 0 where there are none. What is far from our days is none."""
+    return value if isinstance(value, int) and 0 <= value < LATEST else 0
+
+
+def _object(text: object) -> Fields | None:
+    try:
+        value = json.loads(text) if isinstance(text, (str, bytes)) else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

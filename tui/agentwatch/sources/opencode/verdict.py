@@ -1,0 +1,123 @@
+"""How a session stands: by its own last message, and where that does not tell, by what its parent was told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.delegation.run import RunState
+from agentwatch.sources.opencode.records import Call
+from agentwatch.sources.opencode.session import Session
+
+OVER: Final = frozenset({RunState.ENDED, RunState.FAILED, RunState.CANCELED})
+
+_UNFINISHED: Final = frozenset({RunState.SUBMITTED, RunState.WORKING})
+_CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
+"""What stands in a task call that a human aborted; Kilo says who did it behind it."""
+
+LEFT_BEHIND: Final = "left behind unfinished: its parent went on without it"
+WORDLESS: Final = "ended without a word"
+PATIENCE: Final = 3.0
+"""Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`reason` is in the program's words. `ended` is in milliseconds, 0 where it is not known."""
+
+    state: RunState
+    reason: str = ""
+    ended: int = 0
+
+
+def judge(
+    session: Session, parent: Session | None, parent_state: RunState | None, calls_a_tool: Callable[[str], bool]
+) -> Verdict:
+    """How a session stands.
+
+    `parent_state` is the parent's own, None where there is no parent or it is not known. `calls_a_tool`
+    tells it of a message: a model that says "stop" beside a call is asked again.
+    """
+    own = _own(session)
+    rounds = session.rounds()
+    call = parent.call_for(session.row.id) if parent is not None else None
+    if parent is None or call is None:
+        return own
+    begun = rounds[-1].asked.created if rounds and rounds[-1].asked is not None else 0
+    told = _told(call, begun)
+    if told is None and call.is_answered_later:
+        told = _noticed(session, parent, begun)
+    last = rounds[-1].last if rounds else None
+    if own.state is RunState.ENDED and told is None and last is not None and calls_a_tool(last.id):
+        own = Verdict(RunState.WORKING)
+    if own.state in _UNFINISHED:
+        if told is not None:
+            return told
+        return Verdict(RunState.FAILED, LEFT_BEHIND) if is_left_behind(call, parent, parent_state) else own
+    if own.state is RunState.ENDED and told is not None and told.state is RunState.FAILED:
+        return told
+    return own
+
+
+def judge_call(call: Call, parent: Session, parent_state: RunState | None) -> Verdict | None:
+    """How a task stands that has no session; None as long as it may still get one."""
+    if not call.is_open:
+        return _told(call, 0) or Verdict(RunState.WORKING)
+    return Verdict(RunState.FAILED, LEFT_BEHIND) if is_left_behind(call, parent, parent_state) else None
+
+
+def is_left_behind(call: Call, parent: Session, parent_state: RunState | None) -> bool:
+    """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
+    return call.is_open and (parent_state in OVER or parent.goes_on_after(call.message))
+
+
+def waits_for(session: Session, now: float) -> tuple[str, float | None]:
+    """What a working session waits for from a human, and when to ask again, in seconds since the epoch."""
+    due: float | None = None
+    for call in sorted(session.calls.values(), key=lambda call: call.id):
+        if not call.waits or session.goes_on_after(call.message):
+            continue
+        at = call.started / 1000 + PATIENCE
+        if call.waits_surely or now >= at:
+            return call.waits, None
+        due = at if due is None else min(due, at)
+    return "", due
+
+
+def _own(session: Session) -> Verdict:
+    """By the session's own messages."""
+    rounds = session.rounds()
+    last = rounds[-1].last if rounds else None
+    if last is None:
+        has_answered = any(one.answers for one in rounds)
+        return Verdict(RunState.WORKING if has_answered else RunState.SUBMITTED)
+    if last.is_aborted:
+        return Verdict(RunState.CANCELED, last.error, last.completed)
+    if last.error:
+        return Verdict(RunState.FAILED, last.error, last.completed)
+    if last.is_ended:
+        return Verdict(RunState.ENDED, "", last.completed)
+    return Verdict(RunState.WORKING)
+
+
+def _told(call: Call, begun: int) -> Verdict | None:
+    """By the call that waited for the session, unless that was for an earlier round."""
+    if call.is_open or call.is_answered_later or call.ended < begun:
+        return None
+    if call.error.startswith(_CANCELED):
+        return Verdict(RunState.CANCELED, call.error, call.ended)
+    if call.error:
+        return Verdict(RunState.FAILED, call.error, call.ended)
+    return Verdict(RunState.ENDED, "", call.ended)
+
+
+def _noticed(session: Session, parent: Session, begun: int) -> Verdict | None:
+    """By what the parent was told of a session in the background."""
+    found = parent.notice_about(session.row.id)
+    if found is None or found[1] < begun:
+        return None
+    notice, at = found
+    return (
+        Verdict(RunState.FAILED, notice.text or "it failed", at) if notice.is_error else Verdict(RunState.ENDED, "", at)
+    )

@@ -1,0 +1,238 @@
+"""A recording played again: a source that emits its observations at their times, with pause, step and speed.
+
+Distances in time are those that were recorded; where nothing happened for long, the wait is shortened. Going back is as
+quick as going on: the tree is a function of what each file has held, so only the files concerned are told anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Final
+
+from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.sources.files.documents import KnownFile
+from agentwatch.sources.health import Batch, Health
+
+IDLE_SECONDS: Final = 2.0
+"""The longest wait for the next observation, at speed 1."""
+
+SLOWEST: Final = 1 / 8
+FASTEST: Final = 1024.0
+
+REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
+
+_JOIN_SECONDS: Final = 1.0
+
+Recorded = Seen | Gone
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a playback is: after the observation `number` of `count`, at a recorded time in seconds since the epoch."""
+
+    number: int
+    count: int
+    at: float
+    speed: float
+    playing: bool
+
+
+class Schedule:
+    """When the observations of a recording are due, in seconds from the first one at speed 1. There is at least one."""
+
+    def __init__(self, observations: Sequence[Recorded]) -> None:
+        if not observations:
+            raise ValueError("a recording without an observation cannot be played")
+        # A file may be found that was written long before the one found last: time stands still meanwhile.
+        self._times = list(accumulate((one.at for one in observations), max))
+        waits = [min(later - earlier, IDLE_SECONDS) for earlier, later in pairwise(self._times)]
+        self._due = list(accumulate(waits, initial=0.0))
+
+    @property
+    def length(self) -> float:
+        """Seconds that it takes at speed 1."""
+        return self._due[-1]
+
+    def due(self, number: int) -> float:
+        """When the observation `number`, counted from 1, is due."""
+        return self._due[number - 1]
+
+    def number_at(self, played: float) -> int:
+        """How many observations were due by then."""
+        return bisect_right(self._due, played)
+
+    def time_at(self, number: int, played: float) -> float:
+        """The recorded time when `number` observations were made and `played` seconds have been played."""
+        before = self._times[number - 1]
+        if number == len(self._times):
+            return before
+        began, ends = self._due[number - 1], self._due[number]
+        share = (played - began) / (ends - began) if ends > began else 0.0
+        return before + min(max(share, 0.0), 1.0) * (self._times[number] - before)
+
+
+class Playback:
+    """Plays observations in their order; it begins to play when it is started. Any thread may call it.
+
+    `text_of` gives the text of a digest, None where it is not kept. A speed of 2.0 plays twice as fast. `monotonic` is
+    the clock that playing goes by. Raises ValueError where there is nothing to play.
+    """
+
+    def __init__(
+        self,
+        observations: Iterable[Observation],
+        text_of: Callable[[str], str | None],
+        speed: float = 1.0,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._observations = tuple(one for one in observations if isinstance(one, Seen | Gone))
+        self._text_of = text_of
+        self._monotonic = monotonic
+        self._schedule = Schedule(self._observations)
+        self._changed = threading.Condition()
+        self._speed = speed
+        self._playing = True
+        self._stopped = False
+        self._number = 1
+        self._played = 0.0
+        self._since = monotonic()
+        self._thread: threading.Thread | None = None
+
+    # The source
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        """Begin to play; `emit` is called in the thread of the playback."""
+        with self._changed:
+            self._since = self._monotonic()
+        self._thread = threading.Thread(target=self._run, args=(emit,), name="agentwatch-playback", daemon=True)
+        self._thread.start()
+
+    def scan(self) -> Batch:
+        """The whole recording."""
+        return Batch(self._observations, REPLAY)
+
+    def stop(self) -> None:
+        """End, within a second."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    def remember(self, files: Mapping[str, KnownFile]) -> None:
+        """No file is looked at, so there is nothing to remember."""
+
+    def known(self) -> Mapping[str, KnownFile]:
+        """No file is looked at."""
+        return {}
+
+    def content(self, digest: str) -> str | None:
+        """The text of a document of the recording, None where it is not kept."""
+        return self._text_of(digest)
+
+    # The operator
+
+    def clock(self) -> float:
+        """The recorded time, in seconds since the epoch: it goes on while the recording plays, as fast as it plays."""
+        return self.position.at
+
+    @property
+    def position(self) -> Position:
+        """Where the playback is now."""
+        with self._changed:
+            self._advance()
+            at = self._schedule.time_at(self._number, self._played)
+            return Position(self._number, len(self._observations), at, self._speed, self._playing)
+
+    def play(self) -> None:
+        """Play or pause; at the end, start over."""
+        with self._changed:
+            self._advance()
+            if not self._playing and self._number == len(self._observations):
+                self._go(1)
+            self._playing = not self._playing
+            self._changed.notify()
+
+    def step(self, by: int) -> None:
+        """Pause, and go on (`by` is positive) or back by so many observations."""
+        with self._changed:
+            self._advance()
+            self._playing = False
+            self._go(self._number + by)
+
+    def rewind(self) -> None:
+        """Go to the first observation."""
+        self._jump(1)
+
+    def wind(self) -> None:
+        """Go to the last observation."""
+        self._jump(len(self._observations))
+
+    def change_speed(self, factor: float) -> None:
+        """Play faster or slower from now on, within bounds."""
+        with self._changed:
+            self._advance()
+            self._speed = min(max(self._speed * factor, SLOWEST), FASTEST)
+            self._changed.notify()
+
+    # With the lock held
+
+    def _jump(self, number: int) -> None:
+        with self._changed:
+            self._advance()
+            self._go(number)
+
+    def _advance(self) -> None:
+        """Bring the position up to now."""
+        now = self._monotonic()
+        passed, self._since = now - self._since, now
+        if self._playing:
+            self._played = min(self._played + passed * self._speed, self._schedule.length)
+            self._number = max(self._number, self._schedule.number_at(self._played))
+            self._playing = self._number < len(self._observations)
+
+    def _go(self, number: int) -> None:
+        self._number = min(max(number, 1), len(self._observations))
+        self._played = self._schedule.due(self._number)
+        self._changed.notify()
+
+    def _wait(self) -> float | None:
+        """Seconds until the next observation is due, None while nothing plays."""
+        if not self._playing:
+            return None
+        return max(self._schedule.due(self._number + 1) - self._played, 0.0) / self._speed
+
+    # The thread
+
+    def _run(self, emit: Callable[[Batch], None]) -> None:
+        shown = 0
+        while True:
+            with self._changed:
+                self._advance()
+                while self._number == shown and not self._stopped:
+                    self._changed.wait(self._wait())
+                    self._advance()
+                if self._stopped:
+                    return
+                number = self._number
+            try:
+                emit(Batch(tuple(self._way(shown, number)), REPLAY))
+            except RuntimeError:
+                # The receiver's event loop is closed: nobody listens any more.
+                return
+            shown = number
+
+    def _way(self, shown: int, number: int) -> Iterator[Observation]:
+        """What leads from the tree after `shown` observations to the one after `number`."""
+        yield from self._observations[shown:number]
+        undone = {one.path: one for one in self._observations[number:shown]}
+        for path, one in undone.items():
+            yield Gone(one.seq, one.at, path)
+        if undone:
+            yield from (one for one in self._observations[:number] if one.path in undone)

@@ -1,0 +1,65 @@
+"""Typed access to what other programs wrote: a field of the wrong type is a field that is not there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+Fields = Mapping[str, object]
+
+_NOTHING: Final[Fields] = {}
+
+
+def text(fields: Fields, key: str) -> str | None:
+    """A string that is not empty."""
+    value = fields.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def number(fields: Fields, key: str) -> float | None:
+    """A finite number; True and False are none."""
+    value = fields.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def whole(fields: Fields, key: str) -> int | None:
+    """A number without its fraction."""
+    value = number(fields, key)
+    return None if value is None else int(value)
+
+
+def mapping(value: object) -> Fields:
+    """An object, an empty one where there is none."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def inner(fields: Fields, *keys: str) -> Fields:
+    """The object at the end of a path of keys, an empty one where the path ends before."""
+    for key in keys:
+        fields = mapping(fields.get(key))
+    return fields
+
+
+def listed(fields: Fields, key: str) -> Sequence[object]:
+    """A list, an empty one where there is none."""
+    value = fields.get(key)
+    return value if isinstance(value, list) else ()
+
+
+def moment(value: object) -> float | None:
+    """Seconds since the epoch of an ISO 8601 time; without an offset it is taken as UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,173 @@
+"""The source of all session stores of one workspace: a thread that asks their readers what has changed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from agentwatch.delegation.observation import Observation, Ran
+from agentwatch.sources.files.documents import KnownFile
+from agentwatch.sources.health import Batch, Health, Mode
+from agentwatch.sources.sessions.reader import Found, SessionReader
+from agentwatch.sources.sessions.selection import Selection
+
+_SLICE_SECONDS: Final = 0.05
+"""What a reader may work at a stretch, so that what another one has found is not kept waiting."""
+
+_PAUSE_SECONDS: Final = (0.2, 2.0)
+"""Between two looks at the stores, least and most. Transcripts become readable 0.1 s after their time, so looking more
+often than that shows little sooner."""
+
+_SHARE: Final = 0.02
+"""The part of one core that looking may take while nothing happens: the pause grows with what a look costs."""
+
+_SEARCH_SECONDS: Final = 5.0
+"""Between two searches for stores that were not there before."""
+
+_JOIN_SECONDS: Final = 1.0
+_FUTURE_SECONDS: Final = 60.0
+
+Broken = Callable[[str, Exception], None]
+OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
+
+
+class SessionsSource:
+    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has."""
+
+    def __init__(
+        self,
+        open_readers: OpenReaders,
+        selection: Selection | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._open_readers = open_readers
+        self._selection = selection or Selection()
+        self._clock = clock
+        self._readers: tuple[SessionReader, ...] = ()
+        self._search_at = 0.0
+        self._broken: dict[str, str] = {}
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._seq = 0
+        self._told: Health | None = None
+
+    def remember(self, files: Mapping[str, KnownFile]) -> None:
+        """Nothing: the stores keep themselves."""
+
+    def known(self) -> Mapping[str, KnownFile]:
+        """Nothing."""
+        return {}
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        """Begin. Once `emit` raises RuntimeError, as a closed event loop does, nobody listens and the source ends."""
+        self._thread = threading.Thread(target=self._run, args=(emit,), name="agentwatch-sessions", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, within a second."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    def scan(self) -> Batch:
+        """What the stores hold now."""
+        self._search()
+        observations: list[Observation] = []
+        for reader in self._readers:
+            while True:
+                observations += self._read(reader, 1.0)
+                if not self._is_busy(reader):
+                    break
+        return Batch(tuple(observations), self._health())
+
+    def content(self, digest: str) -> str | None:
+        """A text handed over or back. Any thread may call it."""
+        return next((text for reader in self._readers if (text := reader.text(digest)) is not None), None)
+
+    @property
+    def trouble(self) -> list[str]:
+        """What is not read, and why: a sentence for each reader that says so."""
+        troubles = [f"{reader.name}: {reader.trouble}" for reader in self._readers if reader.trouble is not None]
+        return [*self._broken.values(), *troubles]
+
+    def found(self) -> list[Found]:
+        """What the last look found, reader by reader."""
+        return [found for reader in self._readers for found in reader.found()]
+
+    def _run(self, emit: Callable[[Batch], None]) -> None:
+        try:
+            while not self._stopping.is_set():
+                if time.monotonic() >= self._search_at:
+                    self._search()
+                busy, began = False, time.perf_counter()
+                for reader in self._readers:
+                    observations = self._read(reader, _SLICE_SECONDS)
+                    busy = busy or self._is_busy(reader)
+                    if not self._tell(observations, emit):
+                        return
+                if not self._tell([], emit):
+                    return
+                if not busy:
+                    least, most = _PAUSE_SECONDS
+                    self._stopping.wait(min(max((time.perf_counter() - began) / _SHARE, least), most))
+        finally:
+            self.close()
+
+    def _tell(self, observations: list[Observation], emit: Callable[[Batch], None]) -> bool:
+        """False once nobody listens any more, as after the receiver's event loop was closed."""
+        health = self._health()
+        if not observations and health == self._told:
+            return True
+        self._told = health
+        try:
+            emit(Batch(tuple(observations), health))
+        except RuntimeError:
+            return False
+        return True
+
+    def _read(self, reader: SessionReader, seconds: float) -> list[Observation]:
+        observations: list[Observation] = []
+        if reader.name in self._broken:
+            return observations
+        try:
+            changes = reader.read(seconds)
+        except Exception as error:  # noqa: BLE001  what one program wrote must not hide the sessions of the others
+            self._note_broken(reader.name, error)
+            return observations
+        for change in changes:
+            self._seq += 1
+            run, now = change.run, self._clock()
+            if run is not None and run.updated_at > now + _FUTURE_SECONDS:
+                # A time that is still to come would keep a dead run from going stale.
+                run = replace(run, updated_at=now)
+            at = run.updated_at if run is not None else now
+            observations += self._selection.take(Ran(self._seq, at, f"{reader.name}:{change.key}", run))
+        return observations
+
+    def _is_busy(self, reader: SessionReader) -> bool:
+        return reader.name not in self._broken and reader.progress.done < reader.progress.total
+
+    def _search(self) -> None:
+        self._search_at = time.monotonic() + _SEARCH_SECONDS
+        known = {reader.name for reader in self._readers}
+        self._readers = (*self._readers, *self._open_readers(known, self._note_broken))
+
+    def _note_broken(self, name: str, error: Exception) -> None:
+        self._broken[name] = f"{name}: cannot be used ({type(error).__name__}: {error})"
+
+    def _health(self) -> Health:
+        done = sum(reader.progress.done for reader in self._readers)
+        total = sum(reader.progress.total for reader in self._readers)
+        mode: Mode = "live"
+        detail = "Sessions are read as they are written" if self._readers else "No agent's sessions are found"
+        if done < total:
+            mode, detail = "starting", f"Reading the agents' sessions, {100 * done // total} %"
+        return Health(mode, "; ".join([detail, *self.trouble]))
+
+    def close(self) -> None:
+        """Give the stores back, after a `scan`."""
+        for reader in self._readers:
+            reader.close()

@@ -1,0 +1,195 @@
+"""Reads what a growing file of JSON lines got since the last look: by byte offset, whole lines only, bounded."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+LINE_LIMIT: Final = 32 * 1024 * 1024
+"""A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
+
+_CHUNK: Final = 256 * 1024
+_WITNESS: Final = 64
+# O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
+_OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+
+_Identity = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line. `offset` is the place of its first byte in the file; `data` has no line end."""
+
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What one look gave. `restarted`: the file is another one now, all that was read of it before is void."""
+
+    lines: Sequence[Line] = ()
+    restarted: bool = False
+
+
+class Tail:
+    """The lines of one file, in order and each once. A last line without its end waits for the rest.
+
+    The file may grow between two looks, be cut short, or be replaced: then it is read from its beginning again.
+    What is passed over because it is too long is counted in `passed_over`.
+    """
+
+    def __init__(self, path: Path, *, line_limit: int = LINE_LIMIT) -> None:
+        self.path = path
+        self.size = _size_of(path)
+        """Bytes the file had at the last look."""
+        self.passed_over = 0
+        self._name = os.fspath(path)
+        self._line_limit = line_limit
+        self._seen: _Identity | None = None
+        self._position = 0
+        self._witness = b""
+        self._partial: list[bytes] = []
+        self._partial_bytes = 0
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far."""
+        return self._position
+
+    @property
+    def behind(self) -> bool:
+        """Whether the last look left something unread, because its budget was used up."""
+        return self._position < self.size
+
+    def read(self, budget: int) -> Lines:
+        """The next lines, out of at most about `budget` bytes.
+
+        Raises OSError where the file is not there, not readable or no regular file. A file that has not changed costs
+        one call of the system.
+        """
+        status = os.stat(self._name, follow_symlinks=False)  # noqa: PTH116  asked of hundreds of files at a time
+        if _identity(status) == self._seen and not self.behind:
+            return Lines()
+        descriptor = open_regular(self.path)
+        try:
+            status = os.fstat(descriptor)
+            restarted = self._is_another(descriptor, status)
+            if restarted:
+                self._restart()
+            self.size = status.st_size
+            lines = self._take(descriptor, budget)
+        finally:
+            os.close(descriptor)
+        self._seen = _identity(status)
+        return Lines(lines, restarted)
+
+    def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
+        if self._seen is None:
+            return False
+        if self._seen[:2] != (status.st_dev, status.st_ino) or status.st_size < self._position:
+            return True
+        # Cut short and grown past the old length between two looks: the bytes before the position are others.
+        return os.pread(descriptor, len(self._witness), self._position - len(self._witness)) != self._witness
+
+    def _restart(self) -> None:
+        self._position = 0
+        self._witness = b""
+        self._drop_partial()
+
+    def _take(self, descriptor: int, budget: int) -> list[Line]:
+        lines: list[Line] = []
+        end = self._position + max(budget, 1)
+        while self._position < end:
+            data = os.pread(descriptor, min(_CHUNK, end - self._position), self._position)
+            if not data:
+                # Cut short since it was looked at: the next look sees it.
+                self.size = self._position
+                break
+            self._split(data, lines)
+            self._position += len(data)
+            self._witness = (self._witness + data)[-_WITNESS:]
+        self.size = max(self.size, self._position)
+        return lines
+
+    def _split(self, data: bytes, lines: list[Line]) -> None:
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            offset = self._position + start - self._partial_bytes
+            if self._partial_bytes + end - start > self._line_limit:
+                self.passed_over += 1
+            else:
+                line = b"".join([*self._partial, data[start:end]])
+                if line.strip():
+                    lines.append(Line(offset, line.removesuffix(b"\r")))
+            self._drop_partial()
+            start = end + 1
+        if start < len(data):
+            self._partial_bytes += len(data) - start
+            if self._partial_bytes > self._line_limit:
+                self._partial.clear()
+            else:
+                self._partial.append(data[start:])
+
+    def _drop_partial(self) -> None:
+        self._partial.clear()
+        self._partial_bytes = 0
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor to read a regular file with; raises OSError for anything else, symbolic links included."""
+    descriptor = os.open(path, _OPEN)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "no regular file")
+
+
+def line_at(path: Path, offset: int, limit: int = LINE_LIMIT) -> bytes | None:
+    """The line that begins at a byte offset, without its end; None where there is none to be had any more."""
+    try:
+        descriptor = open_regular(path)
+    except OSError:
+        return None
+    chunks: list[bytes] = []
+    taken = 0
+    try:
+        while taken <= limit:
+            data = os.pread(descriptor, _CHUNK, offset + taken)
+            end = data.find(b"\n")
+            if end >= 0 or not data:
+                chunks.append(data[: max(end, 0)])
+                return b"".join(chunks) or None
+            chunks.append(data)
+            taken += len(data)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def record(data: bytes) -> Mapping[str, object] | None:
+    """A line as the JSON object it holds, None where it holds none. Bytes that are not UTF-8 become U+FFFD."""
+    try:
+        value = json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0
+
+
+def _identity(status: os.stat_result) -> _Identity:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,0 +1,107 @@
+"""What the Markdown files of a role say: who it is, who asked for it, whom it asked, and when it was last alive."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.contracts.findings import Judgement
+from agentwatch.contracts.markdown_source import lines_of
+from agentwatch.contracts.shapes import Todo
+from agentwatch.contracts.todos import read_checklist
+from agentwatch.sources.sessions.fields import moment
+
+_ID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_BULLET: Final = r"(?im)^[ \t]*[-*][ \t]+\**"
+_ARCHETYPE: Final = re.compile(_BULLET + r"Archetype\**:\**[ \t]*(\S.{0,100})$")
+_CURRENT_PARENT: Final = re.compile(
+    r"(?im)^##[^\n]*Current Parent[^\n]*\n(?:[^#\n][^\n]*\n|\n){0,5}?[^\n]*?(" + _ID + ")"
+)
+_ORIGINAL_PARENT: Final = re.compile(_BULLET + r"Original parent(?: conversation ID)?\**:\**[^\n]*?(" + _ID + ")")
+_OWN_TIMER: Final = re.compile(f"({_ID})/task-\\d")
+_CHILD: Final = re.compile(_BULLET + r"Orchestrator\**:\**[ \t]*(" + _ID + ")")
+_ROSTER: Final = re.compile(r"(?im)^##[^\n]*Team Roster[^\n]*\n((?:[ \t]*\n|[ \t]*\|[^\n]*(?:\n|\Z))+)")
+_VISITED: Final = re.compile(r"(?i)Last visited\**:\**[ \t]*(\d{4}-\d\d-\d\d[T ][^\s|)]{4,20})")
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)")
+_MOST_ROWS: Final = 1000
+_MOST_LINES: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A row of an orchestrator's `## Team Roster`. Texts are foreign."""
+
+    agent: str
+    status: str
+    conversation: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What BRIEFING.md says. Conversations are ids of the program that runs the agents, in small letters.
+
+    `parents` are the conversations that asked for this role, the current one first; `own` are its own, as far as it
+    says so by naming its timers; `orchestrator` is one that it started without a roster.
+    """
+
+    archetype: str | None = None
+    parents: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    orchestrator: str | None = None
+    roster: tuple[Member, ...] = ()
+
+
+def read_briefing(text: str) -> Briefing:
+    """Find what is known of it; the rest of the file is free text."""
+    archetype = _ARCHETYPE.search(text)
+    parents = [found[1].lower() for found in (_CURRENT_PARENT.search(text), _ORIGINAL_PARENT.search(text)) if found]
+    orchestrator = _CHILD.search(text)
+    return Briefing(
+        archetype[1].strip() if archetype else None,
+        tuple(dict.fromkeys(parents)),
+        tuple(dict.fromkeys(found.lower() for found in _OWN_TIMER.findall(text))),
+        orchestrator[1].lower() if orchestrator else None,
+        _roster(text),
+    )
+
+
+def last_visited(text: str) -> float | None:
+    """The heartbeat in progress.md, in seconds since the epoch."""
+    times = [moment(found) for found in _VISITED.findall(text)]
+    return max((time for time in times if time is not None), default=None)
+
+
+def first_time(text: str) -> float | None:
+    """The first time that is written in a text: a request begins with the one when it was made."""
+    found = _TIME.search(text, 0, 2000)
+    return moment(found[1]) if found else None
+
+
+def checklist(text: str) -> tuple[Todo, ...] | None:
+    """The checkboxes of progress.md, None where there are none. What else stands there is no fault."""
+    return read_checklist(lines_of(text)[:_MOST_LINES], Judgement(), alone=True) or None
+
+
+def _roster(text: str) -> tuple[Member, ...]:
+    section = _ROSTER.search(text)
+    if section is None:
+        return ()
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")] for line in section[1].splitlines() if "|" in line
+    ]
+    if len(rows) < 2:
+        return ()
+    columns = {name.lower(): number for number, name in reversed(list(enumerate(rows[0])))}
+    members = []
+    for row in rows[1 : _MOST_ROWS + 1]:
+        agent = _cell(row, columns.get("agent"))
+        if agent and not set(agent) <= set("-: "):
+            conversation = re.search(_ID, _cell(row, columns.get("conv id")))
+            status = _cell(row, columns.get("status")).lower()
+            members.append(Member(agent, status, conversation[0].lower() if conversation else None))
+    return tuple(members)
+
+
+def _cell(row: list[str], column: int | None) -> str:
+    return row[column] if column is not None and column < len(row) else ""

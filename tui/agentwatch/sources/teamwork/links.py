@@ -1,0 +1,83 @@
+"""Who asked for whom: the conversation that a role names as its parent, found among the roles.
+
+A role does not write down its own conversation. It shows in the names of its timers, in the roster of the role that
+started it, and in what those say that it started in its turn. Teams replace an orchestrator by a new one in the same
+directory, so a directory may have several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentwatch.sources.teamwork.briefing import Member
+from agentwatch.sources.teamwork.roles import Role
+
+_PREFIX: Final = re.compile(r"^teamwork_preview_")
+
+_Members = Mapping[str, Mapping[str, Member]]
+"""For each role with a roster: the rows that go by the name of another role's directory, by that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The role that asked for another one, by what that is known, and the row of its roster, if it has one."""
+
+    parent: str
+    basis: str
+    member: Member | None = None
+
+
+def links_of(roles: Mapping[str, Role]) -> dict[str, Link]:
+    """The link of each role that has a parent."""
+    plain = {_plain(name): name for name in roles}
+    members = {name: _members(role, plain) for name, role in roles.items() if role.briefing.roster}
+    owners = _owners(roles, members)
+    listed = {name: owner for owner, rows in members.items() for name in rows}
+    found: dict[str, Link] = {}
+    for name, role in roles.items():
+        named = next((owners[parent] for parent in role.briefing.parents if parent in owners), None)
+        if named is not None and named != name:
+            parent, basis = named, "the parent that its BRIEFING.md names"
+        elif name in listed:
+            parent, basis = listed[name], "the team roster of its parent"
+        elif role.briefing.parents and len(members) == 1 and name not in members and not role.briefing.orchestrator:
+            parent, basis = next(iter(members)), "the only team roster there is"
+        else:
+            continue
+        found[name] = Link(parent, basis, members.get(parent, {}).get(name))
+    return found
+
+
+def _owners(roles: Mapping[str, Role], members: _Members) -> dict[str, str]:
+    """The role that each conversation is one of, as far as it can be told."""
+    owners: dict[str, str] = {}
+    for name, role in roles.items():
+        for conversation in role.briefing.own:
+            owners.setdefault(conversation, name)
+    for rows in members.values():
+        for child, member in rows.items():
+            if member.conversation is not None:
+                owners.setdefault(member.conversation, child)
+    # Whoever started a role is the parent that this role names: that conversation is one of its own.
+    for name, role in roles.items():
+        started = owners.get(role.briefing.orchestrator or "")
+        for child in (*members.get(name, {}), *([started] if started is not None else [])):
+            for parent in roles[child].briefing.parents[:1] if child != name else ():
+                owners.setdefault(parent, name)
+    return owners
+
+
+def _members(owner: Role, plain: Mapping[str, str]) -> dict[str, Member]:
+    found: dict[str, Member] = {}
+    for member in owner.briefing.roster:
+        name = plain.get(_plain(member.agent))
+        if name is not None and name != owner.name:
+            found.setdefault(name, member)
+    return found
+
+
+def _plain(name: str) -> str:
+    return _PREFIX.sub("", re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_"))

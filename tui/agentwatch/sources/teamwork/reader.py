@@ -1,0 +1,132 @@
+"""The reader of teamwork: one run for each role of a workspace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.sources.files.read import FileRefusedError, read_file
+from agentwatch.sources.sessions.reader import Change, Found, Progress, message
+from agentwatch.sources.teamwork.links import Link, links_of
+from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, Role, read_role
+
+NAME: Final = "teamwork"
+_MOST_ROLES: Final = 1_000
+_FAILED: Final = ("failed", "crashed", "error", "dead")
+
+
+class TeamworkReader:
+    """Implements SessionReader. A role's directory is its session; it is looked at anew on every call."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace.resolve()
+        self._roles: dict[str, Role] = {}
+        self._given: dict[str, Run] = {}
+        # Only the thread that reads writes it; the others look up one key.
+        self._texts: dict[str, str] = {}
+        self._trouble: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`teamwork`."""
+        return NAME
+
+    @property
+    def trouble(self) -> str | None:
+        """The first file that is not read."""
+        return self._trouble or next((role.trouble for role in self._roles.values() if role.trouble is not None), None)
+
+    @property
+    def progress(self) -> Progress:
+        """All is read on each call: the files are small."""
+        return Progress(0, 0)
+
+    def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002  a few milliseconds for a hundred roles
+        """The roles that have changed, and those whose parent has."""
+        roles = {name: role for name in self._names() if (role := self._read(name)) is not None}
+        if roles.keys() == self._roles.keys() and all(role is self._roles[name] for name, role in roles.items()):
+            return ()
+        self._roles = roles
+        links = links_of(roles)
+        runs = {name: self._run(role, links.get(name)) for name, role in roles.items()}
+        changes = [Change(name, None) for name in self._given.keys() - runs.keys()]
+        changes += [Change(name, run) for name, run in runs.items() if self._given.get(name) != run]
+        self._given = runs
+        return changes
+
+    def places(self) -> Sequence[Path]:
+        """The directories of the roles, and the one above them."""
+        above = self._workspace / ".agents"
+        return [above, *(above / name for name in self._roles)] if self._roles else [above] if above.is_dir() else []
+
+    def text(self, digest: str) -> str | None:
+        """Read again from its file, if it is still the same."""
+        path = self._texts.get(digest)
+        try:
+            text = read_file(self._workspace, path).text if path is not None else None
+        except (FileRefusedError, FileNotFoundError):
+            return None
+        same = text is not None and sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == digest
+        return text if same else None
+
+    def found(self) -> Sequence[Found]:
+        """The directory of the roles, if there are any."""
+        place = str(self._workspace / ".agents")
+        return [Found(NAME, place, len(self._roles), self.trouble or "")] if self._roles else []
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _names(self) -> list[str]:
+        self._trouble = None
+        try:
+            with os.scandir(self._workspace / ".agents") as entries:
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self._trouble = f".agents cannot be read: {os.strerror(error.errno or 0)}."
+            return []
+        return names[:_MOST_ROLES]
+
+    def _read(self, name: str) -> Role | None:
+        return read_role(self._workspace, name, self._roles.get(name), self._told)
+
+    def _told(self, text: str, at: float, path: str) -> Message:
+        told = message(text, at, key=path)
+        self._texts[told.digest] = path
+        return told
+
+    def _run(self, role: Role, link: Link | None) -> Run:
+        status = link.member.status if link is not None and link.member is not None else ""
+        state, reason = _state(role), ""
+        if state is not RunState.ENDED and status.startswith(_FAILED):
+            state, reason = RunState.FAILED, f"The team roster of its parent says: {status}"
+        return Run(
+            source=NAME,
+            session_id=role.name,
+            parent_session=link.parent if link is not None else None,
+            state=state,
+            place=str(self._workspace / ".agents" / role.name),
+            started_at=role.started_at,
+            updated_at=role.updated_at,
+            ended_at=role.ended_at if state is RunState.ENDED else None,
+            link=link.basis if link is not None else "",
+            reason=reason,
+            title=role.name,
+            agent=role.briefing.archetype,
+            prompt=role.prompt,
+            said=role.said,
+            todos=role.todos,
+        )
+
+
+def _state(role: Role) -> RunState:
+    if HANDOFF in role.files:
+        return RunState.ENDED
+    # A briefing is written by the role itself, and so is its progress: either shows that it has begun.
+    return RunState.WORKING if role.files.keys() & {PROGRESS, BRIEFING} else RunState.SUBMITTED

@@ -1,0 +1,102 @@
+"""One role's directory, read again when one of its files has changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agentwatch.contracts.shapes import Todo
+from agentwatch.delegation.run import Message
+from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
+from agentwatch.sources.files.scan import fingerprint
+from agentwatch.sources.teamwork.briefing import Briefing, checklist, first_time, last_visited, read_briefing
+
+BRIEFING: Final = "BRIEFING.md"
+PROGRESS: Final = "progress.md"
+HANDOFF: Final = "handoff.md"
+REQUESTS: Final = ("ORIGINAL_REQUEST.md", "DISPATCH.md", BRIEFING)
+"""Where the task stands, the best first: newer teams dispatch, and a few roles have nothing but a briefing."""
+NAMES: Final = (*REQUESTS, PROGRESS, HANDOFF)
+
+_A_DAY: Final = 86_400.0
+_EARLIEST: Final = 946_684_800.0
+"""The year 2000: no agent worked before."""
+
+
+@dataclass(slots=True)
+class Role:
+    """What the files of `.agents/<name>/` say. Times are seconds since the epoch, texts are foreign."""
+
+    name: str
+    files: dict[str, int] = field(default_factory=dict)
+    """The files that are there, and a fingerprint of each as it was read."""
+    briefing: Briefing = field(default_factory=Briefing)
+    prompt: Message | None = None
+    said: Message | None = None
+    todos: tuple[Todo, ...] | None = None
+    started_at: float = 0.0
+    updated_at: float = 0.0
+    ended_at: float | None = None
+    trouble: str | None = None
+
+
+def read_role(root: Path, name: str, known: Role | None, told: Callable[[str, float, str], Message]) -> Role | None:
+    """The role in a directory; `known` itself where nothing has changed, None where it has none of the files.
+
+    `told` makes a message of a text, its time, and the path of its file below `root`.
+    """
+    stamps: dict[str, int] = {}
+    for file in NAMES:
+        try:
+            status = (root / ".agents" / name / file).stat(follow_symlinks=False)
+        except OSError:
+            continue
+        stamps[file] = fingerprint(status)
+    if not stamps:
+        return None
+    if known is not None and known.files == stamps:
+        return known
+    role = Role(name, stamps)
+    texts: dict[str, FileText] = {}
+    for file in stamps:
+        try:
+            texts[file] = read_file(root, f".agents/{name}/{file}")
+        except FileRefusedError as error:
+            role.trouble = f"{os.path.join('.agents', name, file)}: {error.reason}"  # noqa: PTH118  it is a sentence
+        except FileNotFoundError:
+            continue
+    if not texts:
+        return None
+    _fill(role, texts, told)
+    return role
+
+
+def _fill(role: Role, texts: dict[str, FileText], told: Callable[[str, float, str], Message]) -> None:
+    written = {file: text.mtime_ns / 1e9 for file, text in texts.items()}
+    if BRIEFING in texts:
+        role.briefing = read_briefing(texts[BRIEFING].text)
+    request = next((file for file in REQUESTS if file in texts), None)
+    if PROGRESS in texts:
+        role.todos = checklist(texts[PROGRESS].text)
+    said = [last_visited(text.text) if file == PROGRESS else first_time(text.text) for file, text in texts.items()]
+    role.updated_at = _believed([time for time in said if time is not None], max(written.values()))
+    asked = first_time(texts[request].text) if request is not None else None
+    oldest = min(written.values())
+    role.started_at = min(asked, oldest) if asked is not None and asked > _EARLIEST else min(oldest, role.updated_at)
+    if request is not None:
+        role.prompt = told(texts[request].text, role.started_at, f".agents/{role.name}/{request}")
+    if HANDOFF in texts:
+        role.ended_at = max(min(written[HANDOFF], role.updated_at), role.started_at)
+        role.said = told(texts[HANDOFF].text, role.ended_at, f".agents/{role.name}/{HANDOFF}")
+
+
+def _believed(said: list[float], written: float) -> float:
+    """The last sign of life, by the times that an agent says and by that of its files.
+
+    Agents guess the time, so that of the files counts; unless it is a day later: then they were copied or checked out.
+    """
+    last = max(said, default=written)
+    return last if _EARLIEST < last < written - _A_DAY else written
