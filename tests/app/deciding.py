@@ -148,12 +148,12 @@ async def office(
         (workspace / name).write_text(text, "utf-8")
     settings = settings or Settings()
     desk = desk_of(root, read_only=settings.read_only)
-    monitor = Monitor(workspace, settings, FilesSource(workspace), time.time, desk=desk)
+    monitor = Monitor(workspace, settings, FilesSource(workspace), time.time, open_desk=lambda: desk)
     clock = [0.0]
     app = AgentwatchApp(monitor, steady=lambda: clock[0])
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Office(app, pilot, ToldSource(), Scene(), root, desk, clock)
         await stage.until(lambda: stage.main.details)
-        await stage.until(lambda: stage.tree.row_count)
+        await stage.until(lambda: stage.tree.row_count and monitor.clerk is not None)
         await pilot.pause()
         yield stage

@@ -11,7 +11,8 @@ from tests.app.stage import Stage, stage
 from textual.binding import Binding
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.commands import COMMANDS, Home, Place, bindings, footer_commands
+from agentwatch.app.commands import COMMANDS, Group, Home, Place, bindings, footer_commands
+from agentwatch.app.screens.decide.frame import DecisionScreen
 from agentwatch.app.screens.help import HelpScreen, help_text
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.main import MainScreen
@@ -403,8 +404,10 @@ async def _(s: Stage, key: str) -> None:
     assert s.app._exit
 
 
-HERE = [command for command in COMMANDS if Home.REPLAY not in command.homes]
-"""Those of the replay have their cases in `test_replay`."""
+ELSEWHERE = (Group.REPLAY, Group.DECIDE, Group.DIALOG)
+"""Those of the replay have their cases in `test_replay`, those that decide in `test_decide_keys`."""
+
+HERE = [command for command in COMMANDS if command.group not in ELSEWHERE]
 
 
 def test_every_command_has_a_case() -> None:
@@ -425,16 +428,13 @@ def test_no_key_means_two_things_in_one_place() -> None:
         (Home.APP, Home.MAIN, Home.PANE),
         (Home.APP, Home.PAGE, Home.PANE),
         (Home.APP, Home.TIMELINE, Home.CHART),
+        (Home.DECIDE,),
     )
     for homes in places:
         keys = Counter(
             key for command in COMMANDS if set(command.homes) & set(homes) for key in command.keys.split(" ")
         )
         assert [key for key, count in keys.items() if count > 1] == []
-
-
-def test_the_keys_of_the_decisions_are_kept_free() -> None:
-    assert not {"r", "e", "x", "a", "y"} & {key for command in COMMANDS for key in command.keys.split(" ")}
 
 
 def test_the_bindings_are_those_of_the_definitions() -> None:
@@ -447,6 +447,7 @@ def test_the_bindings_are_those_of_the_definitions() -> None:
         FilterInput: Home.FILTER,
         TimelineScreen: Home.TIMELINE,
         TimelineChart: Home.CHART,
+        DecisionScreen: Home.DECIDE,
     }
     for owner, home in pairs.items():
         assert bindings(home) == owner.BINDINGS, owner

@@ -12,34 +12,31 @@ from textual.widgets import Input
 from agentwatch.app.screens.decide.document import Document
 from agentwatch.config import Settings
 from agentwatch.decisions.amend import report_problems
-from agentwatch.decisions.record import Action, Answer
+from agentwatch.decisions.record import Answer
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State
 
 LINE_FAULT = returned(more="error_code: E_LINE_FAULT\nretry_recommended: no\n")
 
 
 def blocked(*blockers: str) -> str:
-    document: dict[str, Any] = {
+    """A report that the child is blocked."""
+    metadata: dict[str, Any] = {
+        "agent_name": "auditor",
+        "task_id": "shop.api",
         "status": "blocked",
-        "summary": "Two things are open.",
-        "artifacts": [],
-        "blockers": list(blockers),
-        "metadata": {
-            "session_id": "sess_1700000000_aa11",
-            "duration_seconds": 3,
-            "agent_type": "auditor",
-            "delegation_depth": 1,
-            "delegation_path": ["orchestrator", "auditor"],
-        },
+        "verbosity_level": "summary",
+        "confidence_level": 0.8,
     }
-    return json.dumps(document)
+    report = {"report_metadata": metadata, "findings": {"context_map": [["Sandy.", None]]}, "blockers": blockers}
+    return json.dumps({**report, "recommendations": [], "identified_gaps": []})
 
 
 async def test_a_task_is_escalated_to_a_mode_that_was_seen_or_configured(tmp_path: Path) -> None:
     files = {**FAILED, "ui.handoff.json": handoff("shop.ui", mode="architect")}
     async with office(tmp_path, files, settings=Settings(modes=("debug",))) as s:
         await s.open("e")
-        assert "● debug  ○ architect" in s.line("mode ")
+        assert "● debug  ○ architect" in s.line("║ mode ")
         assert "error-propagation retries first" in s.line("beware")
         await s.press("shift+tab", "shift+tab", "right")
         await s.until(lambda: '"mode": "architect"' in s.dialog.query_one(Document).text)
@@ -67,7 +64,7 @@ async def test_any_other_mode_can_be_written_but_not_its_own(tmp_path: Path) -> 
 async def test_a_line_fault_goes_to_the_fitter_with_a_packet_of_its_own(tmp_path: Path) -> None:
     async with office(tmp_path, {**FAILED, "api.return.md": LINE_FAULT}) as s:
         await s.open("e")
-        assert "● fitter" in s.line("mode ")
+        assert "● fitter" in s.line("║ mode ")
         await s.record()
         (entry,) = s.entries()
         packet = json.loads(entry.record.params.handoff or "")
@@ -100,7 +97,7 @@ async def test_an_abort_is_confirmed_and_says_what_it_ends(tmp_path: Path) -> No
 
 
 async def test_each_blocker_gets_its_answer(tmp_path: Path) -> None:
-    files = {"auth/api.handoff.json": handoff(), "auth/api.return.json": blocked("Which flow?", "Which\nregion?")}
+    files = {"api.handoff.json": handoff(), "api.return.json": blocked("Which flow?", "Which\nregion?")}
     async with office(tmp_path, files) as s:
         await s.until(lambda: s.app.monitor.tree.tasks["shop.api"].own_state is State.BLOCKED)
         await s.open("a")

@@ -15,7 +15,8 @@ from textual.widgets import TextArea
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.decide.document import Document
-from agentwatch.decisions.record import Action, Mitigation
+from agentwatch.decisions.record import Mitigation
+from agentwatch.delegation.decision import Action
 
 
 def document(s: Office) -> Document:
@@ -125,7 +126,7 @@ async def test_the_changes_in_the_last_handoff_are_shown(tmp_path: Path) -> None
         await s.until(lambda: "+4 −1" in s.text())
         await s.press("ctrl+t")
         await s.until(lambda: '│   "attempt": 2,' in s.text())
-        assert s.line('"attempt": 2,').startswith("          │ + ")
+        assert s.line('"attempt": 2,').startswith("│ + ")
         await s.press("ctrl+t")
         await s.until(lambda: '│   "attempt": 2,' not in s.text())
 

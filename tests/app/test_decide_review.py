@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.app.deciding import Office, handoff, office, returned
 from tests.app.stage import stage
 
-from agentwatch.decisions.record import Action
+from agentwatch.delegation.decision import Action
 
 THREE = {
     f"{name}.{kind}": text

@@ -11,7 +11,8 @@ from tests.app.deciding import FAILED, Office, handoff, office, returned
 
 from agentwatch.app.screens.decide.frame import ARMING_SECONDS
 from agentwatch.config import Settings
-from agentwatch.decisions.record import Action, Params
+from agentwatch.decisions.record import Params
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State
 
 
@@ -104,7 +105,12 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) 
         await s.ready()
         subject = s.dialog.case.subject
         s.another_desk().decide(
-            subject, Action.ABORT, Params(), returned=lambda: subject.return_sha256, operator="kim", now=datetime.now(UTC)
+            subject,
+            Action.ABORT,
+            Params(),
+            returned=lambda: subject.return_sha256,
+            operator="kim",
+            now=datetime.now(UTC),
         )
         await s.press("ctrl+s")
         await s.until(lambda: "already decided" in s.text() or "It was decided meanwhile: abort." in s.text())
@@ -227,7 +233,21 @@ def check_frame(s: Office) -> None:
     edge = lines[0].index("╔")
     bottom = next(number for number, line in enumerate(lines) if line[edge : edge + 1] == "╚")
     ours = [line[edge + 1 : -1].strip() for line in lines[1:bottom]]
-    labels = ("task", "return", "retries", "writes", "beware", "mitigated", "hint", "handoff", "note", "◌", "◆", "○", "✗")
+    labels = (
+        "task",
+        "return",
+        "retries",
+        "writes",
+        "beware",
+        "mitigated",
+        "hint",
+        "handoff",
+        "note",
+        "◌",
+        "◆",
+        "○",
+        "✗",
+    )
     assert lines[0][edge:].startswith("╔═ ◆ ↻ Retry ═")
     assert all(line.startswith(labels) for line in ours), ours
     assert len([line for line in ours if line.startswith("retries")]) == 1

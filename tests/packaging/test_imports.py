@@ -45,6 +45,12 @@ def test_the_commands_about_decisions_load_no_screen() -> None:
     assert loaded(statements, "textual", "rich") == set()
 
 
+def test_only_the_server_loads_the_sdk_and_nothing_for_agents_loads_a_screen() -> None:
+    names = ["commands", "hook.command", "setup.command", "server.waiting", "server.submitting", "server.contracts"]
+    statements = "import " + ", ".join(f"agentwatch.agents.{name}" for name in names)
+    assert loaded(statements, "textual", "rich", "mcp", "mcp_types") == set()
+
+
 def test_the_help_of_a_command_about_decisions_loads_no_library() -> None:
     run = (
         "sys.argv = ['agentwatch', 'decide', '--help']\n"

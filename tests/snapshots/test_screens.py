@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from time import monotonic
 
 import pytest
-from tests.app.scenes import LIVE, NOW, Scene, monitor_of, shop, two_days
+from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop, two_days
 from textual.pilot import Pilot
 
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.screens.decide.document import Document
+from agentwatch.app.screens.decide.frame import DecisionScreen
 from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
+from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.observation import Observation
+from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Health
 
 Compare = Callable[..., bool]
@@ -148,6 +156,54 @@ def test_an_inspected_file(snap_compare: Compare, tmp_path: Path) -> None:
     (workspace / "src" / "api.py").write_text("\n".join([*lines, '    return sum(cart.values())  # "int"', ""]))
     keys = pressing("4", "tab", "j", "j", "j", "enter")
     assert snap_compare(retried(workspace), terminal_size=(100, 20), run_before=keys)
+
+
+def deciding(theme: str | None = None) -> AgentwatchApp:
+    """The sketch's session with a desk, on which nothing was decided yet. Its arming clock is always far ahead."""
+    scene = shop()
+    source = ToldSource(scene.take())
+    packet = {"task_id": "checkout.implement.api", "objective": "Build the checkout API against schema v3"}
+    evidence = [{"path": "docs/api.md", "purpose": "the design", "required": True}]
+    rest = {"evidence": evidence, "success_criteria": ["The tests pass"], "risks": [], "notes": ["Prices are in cents"]}
+    source.texts[scene.digests["handoffs/checkout.implement.api.handoff.md"]] = json.dumps(packet | rest, indent=2)
+    workspace, home = Path("/home/kim/shop"), Path("/home/kim")
+    desk = Desk(workspace, state=home / "state", configuration=home / "configuration", read_only=True)
+    monitor = Monitor(workspace, Settings(theme=theme), source, lambda: NOW, open_desk=lambda: desk)
+    return AgentwatchApp(monitor, clock=lambda: NOW, steady=count().__next__)
+
+
+async def until_checked(pilot: Pilot[None]) -> None:
+    """Wait until nothing is being read or checked any more."""
+    end = monotonic() + 10
+    screen = pilot.app.screen
+    while screen.query_one(Document).problems is None or not screen.query_one("#words Page", Page).lines:
+        assert monotonic() < end
+        await pilot.pause(0.01)
+    await pilot.pause(0.1)
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)], ids=["140x40", "80x24"])
+@pytest.mark.parametrize(
+    "keys", [("r", *"schema v3 is in db/", "ctrl+t"), ("x", "right", "tab", *"out of scope")], ids=["retry", "abort"]
+)
+def test_a_decision(snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+    async def press(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, AgentwatchApp)
+        await pressing()(pilot)
+        app.screen.query_one(TaskTree).select("checkout.implement.api")
+        end = monotonic() + 10
+        while app.monitor.clerk is None:
+            assert monotonic() < end
+            await pilot.pause(0.01)
+        await pilot.press(keys[0])
+        while not isinstance(app.screen, DecisionScreen):
+            assert monotonic() < end
+            await pilot.pause(0.01)
+        await pilot.press(*keys[1:])
+        await until_checked(pilot)
+
+    assert snap_compare(deciding(), terminal_size=size, run_before=press)
 
 
 def test_a_filter(snap_compare: Compare) -> None:

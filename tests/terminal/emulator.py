@@ -15,7 +15,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -87,6 +87,17 @@ class Terminal:
             assert time.monotonic() < end, f"never saw {pattern!r} on:\n{self.text()}"
             self._read(0.05)
         return self.text()
+
+    def wait_until_written(self, pattern: bytes) -> None:
+        """Read until the bytes written so far hold a match of a regular expression. Fails at the deadline."""
+        self.wait_until(lambda: re.search(pattern, self.written), f"never wrote {pattern!r}")
+
+    def wait_until(self, holds: Callable[[], object], otherwise: str = "did not come true") -> None:
+        """Read until a condition holds. Fails at the deadline."""
+        end = time.monotonic() + DEADLINE
+        while not holds():
+            assert time.monotonic() < end, f"{otherwise}; the screen:\n{self.text()}"
+            self._read(0.05)
 
     def wait_until_exit(self) -> int:
         """Read until the command has ended; its exit code, negative for a signal."""

@@ -117,15 +117,19 @@ def test_foreign_sequences_never_reach_the_terminal(workspace: Path) -> None:
             terminal.press(tab)
         for key in "jjjkk":
             terminal.press(key)
+        # A notification names a task, which is named by a file here.
+        terminal.press("\x1b[O")
+        (workspace / "\x1b]0;a;b\x07.return.md").write_text(FAILED.replace("task_id: shop.api\n", ""), "utf-8")
+        terminal.wait_until_written("\x1b]777;notify;agentwatch shop;␛]0,a,b␇ needs you".encode())
         terminal.press("q")
         assert terminal.wait_until_exit() == 0
-        assert b"\x1b]52" not in terminal.written
-        assert b"\x1b]0;owned" not in terminal.written
-        assert b"\x1b]0;name" not in terminal.written
         assert "\u202e".encode() not in terminal.written
         assert b"\xc2\x9b" not in terminal.written
-        # What the program itself uses: colours, cursor, modes. Never a clipboard, title or link sequence.
-        assert not re.search(rb"\x1b\](?:52|8|0|2);", bytes(terminal.written))
+        # What the program itself uses besides colours, cursor and modes: its title, notifications, the pointer's shape.
+        ours = rb"(?:0;|0;(?:\(\d+\) )?agentwatch: shop|777;notify;agentwatch shop;[^;\x00-\x1f]*|22;[a-z-]*)"
+        commands = re.findall(rb"\x1b[\]PX^_](.*?)(?:\x07|\x1b\\)", terminal.written, re.DOTALL)
+        assert commands
+        assert [command for command in commands if not re.fullmatch(ours, command)] == []
 
 
 @pytest.mark.parametrize("arguments", [[], ["demo"]])

@@ -32,6 +32,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     sessions = false
     require_contract = true
     read_only = true
+    modes = ["debug", "architect"]
     theme = "agentwatch-light"
     editor = "vi"
     """
@@ -46,8 +47,33 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         sessions=False,
         require_contract=True,
         read_only=True,
+        modes=("debug", "architect"),
         theme="agentwatch-light",
         editor="vi",
+    )
+
+
+def test_what_is_for_agents_stands_in_tables_of_its_own(tmp_path: Path) -> None:
+    text = '[mcp]\nwait = 20\n[hook]\nwait = 5.5\nwhen = "always"\nundecided = "hold"\ncorrects = false\n'
+    expected = Settings(mcp_wait=20, hook_wait=5.5, hook_when="always", hook_undecided="hold", hook_corrects=False)
+    assert load(written(tmp_path, text)) == expected
+
+
+def test_notifications_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
+    text = """
+    [notify]
+    bell = false
+    title = false
+    terminal = true
+    desktop = false
+    command = ["ring", "--loud"]
+    """
+    assert load(written(tmp_path, text)) == Settings(
+        notify_bell=False,
+        notify_title=False,
+        notify_terminal=True,
+        notify_desktop=False,
+        notify_command=("ring", "--loud"),
     )
 
 
@@ -63,6 +89,12 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("pruned = [1]", "pruned: must be a list of directory names"),
         ("poll = 1", "poll: must be true or false, not 1"),
         ('theme = ""', "theme: must be a text"),
+        ('[hook]\nwhen = "now"', "hook.when: must be one of watched, always, never"),
+        ("[mcp]\nwaits = 1", "unknown key 'mcp.waits'"),
+        ("hook = 1", "unknown key 'hook'"),
+        ("[notify]\nbell = 1", "notify.bell: must be true or false"),
+        ('[notify]\ncommand = "ring"', "notify.command: must be a list of words, the command and its arguments"),
+        ("[notify]\ncommand = []", "notify.command: must be a list of words"),
     ],
 )
 def test_a_wrong_file_is_said_with_its_name_and_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:

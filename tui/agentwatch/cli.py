@@ -1,4 +1,4 @@
-"""Arguments and composition: what each command is made of. A face is imported only when it runs.
+"""Arguments: what each command takes, and which face it starts. A face is imported only when it runs.
 
 Whatever `--help` does not need is imported where it is used: that answer should cost little more than an interpreter.
 """
@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.observation import Observation
     from agentwatch.monitor import Monitor
-    from agentwatch.sources.files.settings import FilesSettings
-    from agentwatch.sources.sessions.reader import SessionReader
     from agentwatch.sources.sessions.selection import Selection
-    from agentwatch.sources.sessions.source import SessionsSource
-    from agentwatch.sources.source import Source
 
 _DESCRIPTION: Final = """\
 Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
@@ -111,10 +107,14 @@ def _watch(arguments: Sequence[str]) -> int:
 
     settings = _settings(options)
     settings = replace(settings, read_only=options.read_only or settings.read_only)
-    from agentwatch.decisions.desk import Desk  # noqa: PLC0415
 
-    desk = Desk(workspace, read_only=settings.read_only)
-    return _show(workspace, settings, _selection(options), remembers=True, desk=desk)
+    def open_desk() -> Desk:
+        # In a thread, behind the first frame.
+        from agentwatch.decisions.desk import Desk  # noqa: PLC0415
+
+        return Desk(workspace, read_only=settings.read_only)
+
+    return _show(workspace, settings, _selection(options), remembers=True, open_desk=open_desk)
 
 
 def _demo(arguments: Sequence[str]) -> int:
@@ -131,7 +131,9 @@ def _demo(arguments: Sequence[str]) -> int:
 
     session = DemoSession(options.speed, options.once)
     with session as workspace:
-        return _show(workspace, replace(settings, stale_after=session.stale_after))
+        # The window's title counts; nobody is to be called because of a play.
+        silent = replace(settings, notify_bell=False, notify_terminal=False, notify_desktop=False)
+        return _show(workspace, replace(silent, stale_after=session.stale_after))
 
 
 def _tree(arguments: Sequence[str]) -> int:
@@ -142,11 +144,11 @@ def _tree(arguments: Sequence[str]) -> int:
     _add_session_options(parser)
     options = parser.parse_args(arguments)
     workspace = workspace_at(options.path)
+    from agentwatch.composition import known_desk, scanned  # noqa: PLC0415
     from agentwatch.config import load  # noqa: PLC0415
     from agentwatch.headless import print_tree  # noqa: PLC0415
 
-    monitor = _monitor(workspace, load(), _selection(options), remembers=True, desk=_known_desk(workspace))
-    monitor.scan()
+    monitor = scanned(workspace, load(), _selection(options), desk=known_desk(workspace))
     return print_tree(monitor, as_json=options.json, fail=options.fail)
 
 
@@ -159,13 +161,17 @@ def _log(arguments: Sequence[str]) -> int:
     ways.add_argument("--export", metavar="FILE", help="write what was observed into a new FILE, for `replay FILE`")
     options = parser.parse_args(arguments)
     workspace = workspace_at(options.path)
+    from dataclasses import replace  # noqa: PLC0415
+
+    from agentwatch.composition import source_of  # noqa: PLC0415
     from agentwatch.config import load  # noqa: PLC0415
     from agentwatch.headless import export_log, print_log  # noqa: PLC0415
 
     if options.export is not None:
         return export_log(workspace, options.export)
     settings = load()
-    source = _source(workspace, settings) if options.follow else None
+    # The agents' sessions are in no history: all of them would be told as new each time.
+    source = source_of(workspace, replace(settings, sessions=False)) if options.follow else None
     return print_log(workspace, settings, as_json=options.json, source=source)
 
 
@@ -234,9 +240,10 @@ def _list_sources(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     workspace = workspace_at(options.path)
+    from agentwatch.composition import sessions_of  # noqa: PLC0415
     from agentwatch.headless import print_sources  # noqa: PLC0415
 
-    return print_sources(_sessions(workspace), as_json=options.json)
+    return print_sources(sessions_of(workspace), as_json=options.json)
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -268,11 +275,11 @@ def _report(arguments: Sequence[str]) -> int:
     _add_session_options(parser)
     options = parser.parse_args(arguments)
     workspace = workspace_at(options.path)
+    from agentwatch.composition import known_desk, scanned  # noqa: PLC0415
     from agentwatch.config import load  # noqa: PLC0415
     from agentwatch.report.face import write_report  # noqa: PLC0415
 
-    monitor = _monitor(workspace, load(), _selection(options), remembers=True, desk=_known_desk(workspace))
-    monitor.scan()
+    monitor = scanned(workspace, load(), _selection(options), desk=known_desk(workspace))
     return write_report(monitor, options.format, options.output, now=time.time())
 
 
@@ -286,6 +293,13 @@ def _for_agents(name: str, arguments: Sequence[str]) -> int:
     from agentwatch.agents.commands import COMMANDS  # noqa: PLC0415
 
     return COMMANDS[name](arguments, _scanned)
+
+
+def _scanned(workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True) -> Monitor:
+    # Not before a command has understood its arguments.
+    from agentwatch.composition import scanned  # noqa: PLC0415
+
+    return scanned(workspace, settings, desk=desk, inspects=inspects)
 
 
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
@@ -334,70 +348,16 @@ def _show(
     selection: Selection | None = None,
     *,
     remembers: bool = False,
-    desk: Desk | None = None,
+    open_desk: Callable[[], Desk] | None = None,
 ) -> int:
     from agentwatch.app.run import run as run_app  # noqa: PLC0415
+    from agentwatch.composition import monitor_of  # noqa: PLC0415
     from agentwatch.place import state_directory  # noqa: PLC0415
     from agentwatch.presence import shown  # noqa: PLC0415
 
     # Hooks wait for a decision only where somebody can see what it is about.
     with shown(state_directory(workspace)) if remembers else nullcontext():
-        return run_app(_monitor(workspace, settings, selection, remembers=remembers, desk=desk))
-
-
-def _known_desk(workspace: Path) -> Desk | None:
-    """The decisions of a workspace where there are any: reading signatures takes a while to load."""
-    from agentwatch.place import state_directory  # noqa: PLC0415
-
-    if not (state_directory(workspace) / "decisions").is_dir():
-        return None
-    from agentwatch.decisions.desk import Desk  # noqa: PLC0415
-
-    return Desk(workspace, read_only=True)
-
-
-def _scanned(workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True) -> Monitor:
-    monitor = _monitor(workspace, settings, remembers=True, inspects=inspects, desk=desk)
-    monitor.scan()
-    return monitor
-
-
-def _monitor(
-    workspace: Path,
-    settings: Settings,
-    selection: Selection | None = None,
-    *,
-    remembers: bool = False,
-    inspects: bool = True,
-    desk: Desk | None = None,
-) -> Monitor:
-    from agentwatch.monitor import Monitor  # noqa: PLC0415
-
-    source = _source(workspace, settings, selection)
-    return Monitor(workspace, settings, source, time.time, inspects=inspects, remembers=remembers, desk=desk)
-
-
-def _source(workspace: Path, settings: Settings, selection: Selection | None = None) -> Source:
-    from agentwatch.sources.files.source import FilesSource  # noqa: PLC0415
-
-    files = FilesSource(workspace, _files_settings(settings))
-    if not settings.sessions:
-        return files
-    from agentwatch.sources.combined import CombinedSource  # noqa: PLC0415
-
-    return CombinedSource([files, _sessions(workspace, selection)])
-
-
-def _sessions(workspace: Path, selection: Selection | None = None) -> SessionsSource:
-    from agentwatch.sources.sessions.source import SessionsSource  # noqa: PLC0415
-
-    def open_readers(known: Collection[str], broken: Callable[[str, Exception], None]) -> Iterable[SessionReader]:
-        # In the source's thread: the readers take as long to load as a screen to appear.
-        from agentwatch.sources.sessions import registry  # noqa: PLC0415
-
-        return registry.open_readers(workspace, known, broken)
-
-    return SessionsSource(open_readers, selection)
+        return run_app(monitor_of(workspace, settings, selection, remembers=remembers, open_desk=open_desk))
 
 
 def _selection(options: argparse.Namespace) -> Selection | None:
@@ -420,13 +380,3 @@ def _seconds(text: str) -> float:
         return float(text[:-1]) * units[text[-1:]]
     except (KeyError, ValueError):
         raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d") from None
-
-
-def _files_settings(settings: Settings) -> FilesSettings:
-    from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings  # noqa: PLC0415
-
-    return FilesSettings(
-        pruned=DEFAULT_PRUNED if settings.pruned is None else settings.pruned,
-        max_bytes=settings.max_bytes,
-        force_polling=settings.poll,
-    )

@@ -52,6 +52,16 @@ class Settings:
     """`[hook] undecided`: what becomes of a failed child that nobody has decided about: `let-go` or `hold`."""
     hook_corrects: bool = True
     """`[hook] corrects`: a child whose return breaks its contract is sent back once, with the findings."""
+    notify_bell: bool = True
+    """`[notify] bell`: the terminal's bell, when a task begins to need the operator who looks elsewhere."""
+    notify_title: bool = True
+    """`[notify] title`: the window's title says how many tasks need the operator."""
+    notify_terminal: bool | None = None
+    """`[notify] terminal`: a notification by the terminal itself; None: where the desktop shows none."""
+    notify_desktop: bool | None = None
+    """`[notify] desktop`: a notification by a command; None: where one is set, or `notify-send` and a display are there."""
+    notify_command: tuple[str, ...] = ()
+    """`[notify] command`: the words of a command in the place of `notify-send`; the text is its last argument."""
 
     @property
     def strict(self) -> bool:
@@ -152,6 +162,12 @@ def _modes(value: object) -> object:
     return tuple(value)
 
 
+def _command(value: object) -> object:
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
+        raise TypeError(f"must be a list of words, the command and its arguments, not {value!r}")
+    return tuple(value)
+
+
 def _text(value: object) -> object:
     if not isinstance(value, str) or not value:
         raise TypeError(f"must be a text, not {value!r}")
@@ -177,4 +193,9 @@ _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "hook.when": _one_of("watched", "always", "never"),
     "hook.undecided": _one_of("let-go", "hold"),
     "hook.corrects": _flag,
+    "notify.bell": _flag,
+    "notify.title": _flag,
+    "notify.terminal": _flag,
+    "notify.desktop": _flag,
+    "notify.command": _command,
 }

@@ -23,7 +23,9 @@ from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.sources.files.scan import scan_candidates
 from agentwatch.text import clean, complain, say
 
-RULES: Final[dict[str, Rule]] = {**CONTRACT_RULES, **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
+_OTHERS: Final = (*FILE_RULES, *LINK_RULES, *DECISION_RULES)
+
+RULES: Final[dict[str, Rule]] = {**CONTRACT_RULES, **{rule.id: rule for rule in _OTHERS}}
 """Every rule, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
 
 _EXCERPT: Final = 100

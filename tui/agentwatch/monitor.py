@@ -7,22 +7,25 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentwatch.config import Settings
-from agentwatch.decisions.clerk import Clerk
-from agentwatch.decisions.desk import Decided, Desk, return_digest
-from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.record import Action, Params, Subject
 from agentwatch.delegation.observation import Checked, Observation, Tick
 from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Checks, Inspector, Target
-from agentwatch.history.keeper import Keeper, recall
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
+
+if TYPE_CHECKING:
+    # Both take a while to load, and the first frame needs neither.
+    from agentwatch.decisions.clerk import Clerk
+    from agentwatch.decisions.desk import Decided, Desk
+    from agentwatch.decisions.record import Params, Subject
+    from agentwatch.delegation.decision import Action
+    from agentwatch.history.keeper import Keeper
 
 T = TypeVar("T")
 
@@ -45,7 +48,7 @@ class Monitor:
 
     With `inspects`, the claims of the returns are held against the disk and git. With `remembers`, the history of the
     workspace, which lies in the user's state directory, comes first: `updates` records in it, `scan` only reads it.
-    With a `desk`, the tree knows the operator's decisions, and `decide` makes one.
+    With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class Monitor:
         *,
         inspects: bool = False,
         remembers: bool = False,
-        desk: Desk | None = None,
+        open_desk: Callable[[], Desk] | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
@@ -70,12 +73,16 @@ class Monitor:
             demands=settings.require_contract,
         )
         self.health = Health("starting", "reading the workspace")
+        self.complaints: list[str] = []
+        """What a face has to say of itself, a sentence each; they are among the notices."""
         self._source = source
         self._clock = clock
         self._inspector = Inspector(workspace, self.content) if inspects else None
         self._remembers = remembers
         self._keeper: Keeper | None = None
-        self.clerk = Clerk(desk, clock) if desk is not None else None
+        self._open_desk = open_desk
+        self.clerk: Clerk | None = None
+        """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self._inspected: dict[str, tuple[str, str | None]] = {}
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
@@ -84,7 +91,7 @@ class Monitor:
     def notices(self) -> list[str]:
         """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
         parts = (self._keeper, self.clerk)
-        return [part.notice for part in parts if part is not None and part.notice]
+        return [part.notice for part in parts if part is not None and part.notice] + self.complaints
 
     def absolute(self, relative: str) -> Path:
         """Where a file of the workspace is on disk; a path of an observation spells names that are no text."""
@@ -103,6 +110,9 @@ class Monitor:
 
         Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.
         """
+        from agentwatch.decisions.desk import return_digest  # noqa: PLC0415
+        from agentwatch.decisions.errors import DecisionError  # noqa: PLC0415
+
         if self.clerk is None:
             raise DecisionError("nothing can be decided here: this workspace is not being watched")
         task = self.tree.tasks.get(subject.task_id)
@@ -144,13 +154,14 @@ class Monitor:
             return hand_over
 
         if self._remembers:
-            self._keeper = Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
+            self._keeper = await asyncio.to_thread(self._make_keeper)
             recalled = await asyncio.wrap_future(self._keeper.start())
             self._source.remember(recalled.files)
             queue(recalled.observations)
         self._source.start(on_loop(take))
         if self._inspector is not None:
             self._inspector.start(on_loop(lambda checks: queue(self._checked(checks))))
+        self.clerk = await asyncio.to_thread(self._make_clerk)
         if self.clerk is not None:
             self.clerk.start(on_loop(queue))
         try:
@@ -182,7 +193,10 @@ class Monitor:
 
     def scan(self) -> None:
         """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
+        self.clerk = self._make_clerk()
         if self._remembers:
+            from agentwatch.history.keeper import recall  # noqa: PLC0415
+
             recalled = recall(self.workspace)
             self._source.remember(recalled.files)
             for observation in recalled.observations:
@@ -199,6 +213,18 @@ class Monitor:
             for checked in self._checked(self._inspector.check(self._targets(self.tree.tasks))):
                 self.tree.apply(checked)
         self.tree.apply(Tick(len(batch.observations), self._clock()))
+
+    def _make_keeper(self) -> Keeper:
+        from agentwatch.history.keeper import Keeper  # noqa: PLC0415
+
+        return Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
+
+    def _make_clerk(self) -> Clerk | None:
+        if self._open_desk is None:
+            return None
+        from agentwatch.decisions.clerk import Clerk  # noqa: PLC0415
+
+        return Clerk(self._open_desk(), self._clock)
 
     def _apply_slice(self) -> Update:
         structure = self.tree.structure

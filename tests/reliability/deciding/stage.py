@@ -18,7 +18,8 @@ from unittest.mock import patch
 from agentwatch.cli import run
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.record import Action, Subject
+from agentwatch.decisions.record import Subject
+from agentwatch.delegation.decision import Action
 from agentwatch.place import state_directory
 from agentwatch.sources.files.read import read_file
 

@@ -18,7 +18,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agentwatch.decisions.envelope import SigningKey, seal
-from agentwatch.decisions.record import Action
+from agentwatch.delegation.decision import Action
 from tests.reliability.deciding.stage import TASK, Stage, finished, returned
 from tests.unit.decisions.made import record
 

@@ -12,7 +12,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from agentwatch.decisions.errors import AlreadyDecidedError
-from agentwatch.decisions.record import Action
+from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import Operator
 
 OPERATORS = 4

@@ -22,7 +22,8 @@ from agentwatch.decisions.errors import (
 )
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Recorded
-from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, Stage
+from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook
+from agentwatch.delegation.decision import Stage
 from agentwatch.disk import Disk
 from tests.reliability.decisions.disks import Failing
 from tests.unit.decisions.made import QUICK, Operator

@@ -19,7 +19,8 @@ from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.envelope import SigningKey, seal
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.reader import Forged, Pending, Question, Reader, Verified
-from agentwatch.decisions.record import Action, Record, written
+from agentwatch.decisions.record import Record, written
+from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, record
 
 ATTACKER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"a" * 32))

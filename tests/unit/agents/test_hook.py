@@ -19,7 +19,8 @@ from agentwatch.agents.hook.told import told
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
-from agentwatch.decisions.record import Action, Answer, Params, Subject
+from agentwatch.decisions.record import Answer, Params, Subject
+from agentwatch.delegation.decision import Action
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import is_shown, shown
@@ -38,7 +39,8 @@ NOW = Settings(hook_wait=0.0)
 
 
 def load(workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True) -> Monitor:
-    monitor = Monitor(workspace, settings, FilesSource(workspace), lambda: 2e9, desk=desk)
+    open_desk = None if desk is None else lambda: desk
+    monitor = Monitor(workspace, settings, FilesSource(workspace), lambda: 2e9, open_desk=open_desk)
     monitor.scan()
     return monitor
 

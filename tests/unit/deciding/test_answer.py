@@ -9,7 +9,8 @@ import pytest
 from agentwatch.decisions.answer import answer, do_now
 from agentwatch.decisions.chain import Problem, ProblemKind
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, Verified
-from agentwatch.decisions.record import Action, Answer, Params
+from agentwatch.decisions.record import Answer, Params
+from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import record
 
 LATER = "2030-01-02T12:00:00Z"

@@ -10,7 +10,8 @@ import pytest
 from agentwatch.deciding.proposal import Wish, params_of, plain_params
 from agentwatch.decisions.amend import AmendError, report_problems
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.record import Action, Answer, Mitigation, Params, Subject
+from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
 from tests.unit.decisions.test_policy import Told, blocked, failed, returned

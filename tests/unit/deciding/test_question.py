@@ -7,7 +7,8 @@ from pathlib import Path
 from agentwatch.deciding.proposal import Wish, params_of
 from agentwatch.deciding.question import lines
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.record import Action, Mitigation
+from agentwatch.decisions.record import Mitigation
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task
 from tests.unit.decisions.test_policy import Told, failed, returned
 from tests.unit.history.recorded import packet

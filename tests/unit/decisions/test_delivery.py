@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentwatch.decisions.delivery import Known, Mirror, deliver, mirror_missing
-from agentwatch.decisions.record import Action, Answer, Mitigation, Params
+from agentwatch.decisions.record import Answer, Mitigation, Params
+from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import NOON, QUICK, Operator, Quick
 from tests.unit.decisions.test_ledger import failing

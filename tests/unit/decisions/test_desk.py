@@ -15,8 +15,8 @@ from agentwatch.decisions.desk import LIFETIME, Decided, Desk, operator_name, re
 from agentwatch.decisions.errors import AlreadyDecidedError, KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import PRIVATE
 from agentwatch.decisions.reader import Question, Reader, Verified
-from agentwatch.decisions.receipts import Stage
-from agentwatch.decisions.record import Action, Subject, written
+from agentwatch.decisions.record import Subject, written
+from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.observation import Seen
 from agentwatch.delegation.tree import DelegationTree
 from tests.unit.decisions.made import HANDOFF, NOON, RETURN

@@ -27,8 +27,9 @@ from agentwatch.decisions.errors import (
     UncertainError,
 )
 from agentwatch.decisions.ledger import Ledger
-from agentwatch.decisions.record import Action, Mitigation, Params
+from agentwatch.decisions.record import Mitigation, Params
 from agentwatch.decisions.trust import Trust
+from agentwatch.delegation.decision import Action
 from agentwatch.disk import Directory, Disk
 from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from agentwatch.decisions.policy import failed_alike, is_line_fault, mode_of, options, refusal, suggested
-from agentwatch.decisions.record import Action, Answer, Mitigation, Params
+from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Checked, Observation, Tick
 from agentwatch.delegation.retry import mitigated
 from agentwatch.delegation.task import State, Task

@@ -16,7 +16,7 @@ from agentwatch.decisions.chain import ProblemKind
 from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.reader import Expired, Forged, Pending, Place, Question, Reader, Verified
-from agentwatch.decisions.record import Action
+from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick
 

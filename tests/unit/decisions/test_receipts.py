@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, ReceiptError, Stage
+from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, ReceiptError
+from agentwatch.delegation.decision import Stage
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import NOON, QUICK, record
 from tests.unit.decisions.test_ledger import failing

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.record import (
     LARGEST,
-    Action,
     Answer,
     Mitigation,
     Params,
@@ -25,6 +24,7 @@ from agentwatch.decisions.record import (
     time_of,
     written,
 )
+from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import HANDOFF, RETURN, record
 
 KEYS = [

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, tree_of
 
-from agentwatch.contracts.shapes import Finding
+from agentwatch.contracts.shapes import Finding, Reading
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.export import tree_document
-from agentwatch.delegation.observation import Decided, Observation, Tick
+from agentwatch.delegation.observation import Decided, Observation, Ran, Tick
+from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import State
 
 
@@ -84,3 +85,19 @@ def test_a_decision_that_nobody_read_in_time_binds_nobody() -> None:
     read = replace(unread, receipts=(*unread.receipts, Receipt(Stage.READ, 1_500.0)))
     tree = tree_of([*observations, decided(read), Tick(60, 3_000.0)])
     assert tree.tasks["a"].state is State.RETRYING
+
+
+def test_a_child_that_answers_again_in_its_session_has_acted_on_the_decision_about_its_first_answer() -> None:
+    first = Message(1.0, "1" * 64, "words", Reading(returned("failed")))
+    second = Message(2.0, "2" * 64, "words", Reading(returned("partial")))
+    root = Run("agents", "root", None, RunState.WORKING, "/store", 0.0, 3.0)
+    held = replace(root, session_id="s1", parent_session="root", state=RunState.ENDED, said=first)
+    again = replace(held, said=second, earlier=(first,))
+    decision = Decision("d1", "s1", 1, None, first.digest, Action.RETRY, 1.5, (Receipt(Stage.RECORDED, 1.5),))
+    tree = tree_of([Ran(1, 1.0, "a:root", root), Ran(2, 1.0, "a:s1", held), decided(decision)])
+    assert tree.tasks["s1"].state is State.RETRYING
+    tree.apply(Ran(3, 2.0, "a:s1", again))
+    (attempt,) = tree.tasks["s1"].attempts
+    assert attempt.decision is not None
+    assert (attempt.decision.receipt.stage, attempt.binding) == (Stage.ACTED, None)
+    assert tree.tasks["s1"].state is State.PARTIAL

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import on
+from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
@@ -21,6 +21,7 @@ from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
+from agentwatch.app.announcing import Announcer
 from agentwatch.app.commands import COMMANDS, Command, Home, bindings
 from agentwatch.app.editor import hand_over
 from agentwatch.app.guard import TerminalGuard
@@ -28,7 +29,7 @@ from agentwatch.app.messages import Inspect, TreeUpdated
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import config_directory
-from agentwatch.decisions.record import Action
+from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class AgentwatchApp(App[None]):
         self._first_update_at: float | None = None
         self._settled = False
         self._theme_failures: list[str] = []
+        self.announcer = Announcer(monitor, self._write, self.bell, clock=clock, steady=steady)
         self._load_themes()
 
     @property
@@ -125,6 +127,7 @@ class AgentwatchApp(App[None]):
             loop.add_signal_handler(number, self.exit)
         if self._theme_failures:
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
+        self.set_interval(1.0, self.announcer.tell)
         # After the first frame: the sources' first look takes what processor there is.
         self.call_after_refresh(self.run_worker, self._watch(), name="watch", exit_on_error=False)
 
@@ -152,8 +155,30 @@ class AgentwatchApp(App[None]):
         self._refreshed_at = time.monotonic()
         changed = frozenset(self._changed)
         self._changed.clear()
+        self.announce(changed)
         for screen in self.screen_stack:
             screen.post_message(TreeUpdated(changed, settled=self._settled))
+
+    def announce(self, changed: frozenset[str]) -> None:
+        """Tell an operator who looks elsewhere which of these tasks need him."""
+        self.announcer.see(changed)
+
+    def _write(self, sequence: str) -> None:
+        """Send the terminal a sequence of ours, in order with what is drawn; the way in which `bell` does it."""
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
+
+    def on_app_focus(self) -> None:
+        self.announcer.focus(here=True)
+
+    def on_app_blur(self) -> None:
+        self.announcer.focus(here=False)
+
+    async def on_event(self, event: events.Event) -> None:
+        # One that was forwarded comes back up later than it was pressed.
+        if isinstance(event, events.Key | events.MouseDown) and not event.is_forwarded:
+            self.announcer.act()
+        await super().on_event(event)
 
     def _wait_for_settling(self) -> None:
         if self._settled or self.monitor.health.mode == "starting":
@@ -256,7 +281,7 @@ class AgentwatchApp(App[None]):
 
             await decide(self, desk, task_ids, action)
 
-        self.run_worker(decide_each(), group="decide", exclusive=True)
+        self.run_worker(decide_each, group="decide", exclusive=True)
 
     def action_edit(self) -> None:
         """Open the selected task's file in the operator's editor; the screen waits."""

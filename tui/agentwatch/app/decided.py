@@ -8,10 +8,7 @@ from textual.content import Content
 
 from agentwatch.app import present
 from agentwatch.app.widgets.cells import shown
-from agentwatch.decisions import policy
-from agentwatch.decisions.record import Action, Mitigation
-from agentwatch.delegation.decision import Action as Decided
-from agentwatch.delegation.decision import Decision, Receipt, Stage
+from agentwatch.delegation.decision import Action, Decision, Stage
 from agentwatch.delegation.task import Task
 
 UNREAD_SECONDS: Final = 180.0
@@ -23,20 +20,23 @@ ACTIONS: Final = {f"decide.{action}": action for action in Action}
 """The commands that decide."""
 
 _WORDS: Final = {
-    Decided.RETRY: "retry",
-    Decided.ESCALATE: "escalate",
-    Decided.ABORT: "abort",
-    Decided.RESPOND: "your answer",
-    Decided.ACCEPT: "accept it as it is",
+    Action.RETRY: "retry",
+    Action.ESCALATE: "escalate",
+    Action.ABORT: "abort",
+    Action.RESPOND: "your answer",
+    Action.ACCEPT: "accept it as it is",
 }
 
 
 def why_not(task: Task, action: Action, now: float) -> str | None:
     """Why a task cannot be decided in this way, whatever comes along; one sentence in small letters, None if it can."""
-    if task.decision is not None:
-        ago = present.ago(task.decision.at, now)
-        return f"already decided: you said {task.decision.action} {ago}; the next attempt can be decided anew"
-    if policy.options(task, mitigation=Mitigation.CHANGED_INPUTS)[action].allowed:
+    if (decision := task.binding) is not None:
+        ago = present.ago(decision.at, now)
+        return f"already decided: you said {decision.action} {ago}; the next attempt can be decided anew"
+    # Not for the first frame, in which nothing can be decided yet.
+    from agentwatch.decisions import policy, record  # noqa: PLC0415
+
+    if policy.options(task, mitigation=record.Mitigation.CHANGED_INPUTS)[action].allowed:
         return None
     return policy.options(task)[action].why_not
 
@@ -66,7 +66,7 @@ def is_unread(decision: Decision, now: float) -> bool:
 
 def is_on_its_way(decision: Decision) -> bool:
     """Whether an agent has still to do something: read it, and begin the next attempt where there is to be one."""
-    ends = decision.action in (Decided.ABORT, Decided.ACCEPT)
+    ends = decision.action in (Action.ABORT, Action.ACCEPT)
     return decision.receipt.stage.rank < (Stage.READ if ends else Stage.ACTED).rank
 
 
@@ -82,10 +82,15 @@ def short(decision: Decision, now: float) -> str:
 
 
 def receipt_line(decision: Decision, now: float) -> Content:
-    """What was decided and how far it has got, with the age of each step."""
+    """What was decided and how far it has got, with the age of each step; one as old as the step before says none."""
     mode = f" to {shown(decision.mode, 40)}" if decision.mode else ""
     words = [Content.styled(f"{_WORDS[decision.action]}{mode}", "bold")]
-    words += [Content(_step(receipt, now)) for receipt in decision.receipts]
+    age = ""
+    for receipt in decision.receipts:
+        by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
+        before, age = age, present.ago(receipt.at, now)
+        claimed = " (it says so)" if receipt.claimed else ""
+        words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
     if decision.receipt.stage is Stage.READ and is_on_its_way(decision):
         words.append(Content(f"attempt {decision.attempt + 1} not seen yet"))
     return Content(" · ").join(words)
@@ -102,9 +107,3 @@ def warning(decision: Decision, now: float) -> str | None:
             " It can also be told to read .agentwatch/decisions/"
         )
     return None
-
-
-def _step(receipt: Receipt, now: float) -> str:
-    by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
-    claimed = " (it says so)" if receipt.claimed else ""
-    return f"{receipt.stage}{by} {present.ago(receipt.at, now)}{claimed}"

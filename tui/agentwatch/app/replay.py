@@ -47,6 +47,9 @@ class ReplayApp(AgentwatchApp):
         if not isinstance(screen, ModalScreen) and not screen.query(ReplayBar):
             screen.mount(ReplayBar(self.playback), before=0)
 
+    def announce(self, changed: frozenset[str]) -> None:
+        """Nothing in a recording needs anybody."""
+
     # Commands
 
     def offers(self, command: Command) -> bool:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
+from agentwatch.app.announcing import GIVE_TITLE_BACK, KEEP_TITLE
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.monitor import Monitor
 
@@ -16,7 +20,8 @@ def run(monitor: Monitor) -> int:
     """Show the monitor until the operator leaves; the exit code. The caller has seen to it that there is a terminal."""
     # What the first scan has made stays: without this, the collector looks at all of it again and again, at 10,000
     # tasks for a tenth of a second in which no key is answered.
-    return _run(AgentwatchApp(monitor, when_settled=gc.freeze))
+    with _own_title() if monitor.settings.notify_title else nullcontext():
+        return _run(AgentwatchApp(monitor, when_settled=gc.freeze))
 
 
 def replay(monitor: Monitor, playback: Playback) -> int:
@@ -29,3 +34,21 @@ def replay(monitor: Monitor, playback: Playback) -> int:
 def _run(app: AgentwatchApp) -> int:
     app.run()
     return app.return_code or 0
+
+
+@contextmanager
+def _own_title() -> Iterator[None]:
+    """Whatever becomes of the app, the window has its title again afterwards."""
+    _write(KEEP_TITLE)
+    try:
+        yield
+    finally:
+        _write(GIVE_TITLE_BACK)
+
+
+def _write(sequence: str) -> None:
+    """Where the screen library draws, while it does not. The terminal may be gone."""
+    if sys.__stderr__ is not None:
+        with suppress(OSError):
+            sys.__stderr__.write(sequence)
+            sys.__stderr__.flush()

@@ -87,7 +87,8 @@ def _decide(arguments: Sequence[str], load: Load) -> int:
     workspace = workspace_at(options.path)
     from agentwatch.deciding.decide import decide  # noqa: PLC0415
     from agentwatch.deciding.proposal import Wish  # noqa: PLC0415
-    from agentwatch.decisions.record import Action, Mitigation  # noqa: PLC0415
+    from agentwatch.decisions.record import Mitigation  # noqa: PLC0415
+    from agentwatch.delegation.decision import Action  # noqa: PLC0415
 
     given = {
         Action.RETRY: options.retry,

@@ -13,8 +13,7 @@ from agentwatch.deciding.shell import command_line
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
-from agentwatch.decisions.record import Action
-from agentwatch.delegation.decision import Decision, Stage
+from agentwatch.delegation.decision import Action, Decision, Stage
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor

@@ -8,7 +8,8 @@ from typing import Final
 
 from agentwatch.decisions.amend import AmendError, amended, final_report, fitter_packet, handoff_problems
 from agentwatch.decisions.policy import FITTER, is_line_fault
-from agentwatch.decisions.record import Action, Answer, Mitigation, Params, Subject
+from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task, Version
 from agentwatch.errors import UsageError
 

@@ -13,7 +13,8 @@ from typing import Final
 
 from agentwatch.deciding.proposal import Wish, goes_to_fitter
 from agentwatch.decisions.policy import FITTER
-from agentwatch.decisions.record import Action, Params, Subject
+from agentwatch.decisions.record import Params, Subject
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import mitigated
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, clean_lines, say

@@ -13,8 +13,9 @@ from agentwatch.deciding import codes
 from agentwatch.decisions.answer import answer
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Forged, Found, Place, Question, Reader, Verified
-from agentwatch.decisions.receipts import ReceiptBook, ReceiptError, Stage
+from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.dot_directory import ignore_ourselves, open_dot_directory
 from agentwatch.place import state_directory

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agentwatch.decisions.reader import Expired, Forged, Found, Verified
-from agentwatch.decisions.record import Action, Record
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
 
 _CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a refusal"

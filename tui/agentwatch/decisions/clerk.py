@@ -13,15 +13,17 @@ from agentwatch.decisions.desk import Decided as Pressed
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.receipts import Receipts
-from agentwatch.decisions.record import Action, Params, Record, Subject, time_of
+from agentwatch.decisions.record import Params, Record, Subject, time_of
 from agentwatch.decisions.rules import FORGED
 from agentwatch.delegation import decision as told
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Decided, Observation, Unreadable
 from agentwatch.delegation.task import Task
 
 _PAUSE_SECONDS: Final = 0.5
-_MIRROR_SECONDS: Final = 5.0
-"""Between two looks at the mirror: whether something waits to be delivered, was edited, or is forged."""
+_MIRROR_SECONDS: Final = 10.0
+"""Between two looks at everything: whether something waits to be delivered, was edited, or is forged. In between, only
+what the directories tell by their times is looked at."""
 
 _JOIN_SECONDS: Final = 1.0
 
@@ -120,6 +122,7 @@ class Clerk:
     def _run(self, emit: Emit) -> None:
         mirror_at = 0.0
         written: set[str] = set()
+        looked: tuple[int | None, ...] = ()
         while True:
             for decision_id in self._acted - written:
                 written.add(decision_id)
@@ -132,12 +135,15 @@ class Clerk:
             self._hurry = False
             if mirror:
                 mirror_at = now + _MIRROR_SECONDS
-            observations = self.look(mirror=mirror)
-            try:
-                if observations:
-                    emit(observations)
-            except RuntimeError:
-                return
+            places = self.desk.changes()
+            if mirror or places != looked:
+                looked = places
+                observations = self.look(mirror=mirror)
+                try:
+                    if observations:
+                        emit(observations)
+                except RuntimeError:
+                    return
             with self._news:
                 if not self._stopped and not self._hurry:
                     self._news.wait(_PAUSE_SECONDS)
@@ -151,7 +157,7 @@ def decision_of(record: Record, receipts: Receipts, waits: str = "") -> told.Dec
         told.Stage.RECORDED: told.Receipt(told.Stage.RECORDED, time_of(record.created_at).timestamp(), record.operator)
     }
     for receipt in receipts.all:
-        stage = told.Stage(receipt.stage.value)
+        stage = receipt.stage
         known = reached.get(stage)
         if known is None or (known.claimed and not receipt.claimed):
             reached[stage] = told.Receipt(stage, _time(receipt.at, record), receipt.by, receipt.claimed)
@@ -162,7 +168,7 @@ def decision_of(record: Record, receipts: Receipts, waits: str = "") -> told.Dec
         record.attempt,
         record.handoff_sha256,
         record.return_sha256,
-        told.Action(record.action.value),
+        record.action,
         time_of(record.created_at).timestamp(),
         tuple(reached[stage] for stage in told.Stage if stage in reached),
         None if record.expires_at is None else time_of(record.expires_at).timestamp(),

@@ -11,15 +11,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from agentwatch import dot_directory
+from agentwatch.decisions import delivery, receipts
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.delivery import Known, Mirror, deliver, mirror_missing
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import KeyMissingError, ReturnChangedError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Draft, Ledger
-from agentwatch.decisions.receipts import Receipt, ReceiptBook, ReceiptError, Receipts, Stage
-from agentwatch.decisions.record import Action, Params, Record, Subject
+from agentwatch.decisions.receipts import Receipt, ReceiptBook, ReceiptError, Receipts
+from agentwatch.decisions.record import Params, Record, Subject
 from agentwatch.decisions.trust import Trust
+from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, Disk
 from agentwatch.place import state_directory, workspace_id
@@ -75,6 +78,13 @@ class Desk:
         self._passphrase = passphrase
         self._read_only = read_only
         self._disk = disk
+        own = workspace / dot_directory.NAME
+        self._directories = (
+            self.ledger.directory,
+            state / receipts.NAME,
+            own / delivery.NAME,
+            own / receipts.NAME,
+        )
         self._signing: SigningKey | None = None
         self._mirrored: Known = {}
         self._marked: set[str] = set()
@@ -153,6 +163,10 @@ class Desk:
         """How far decisions have got, by their ids."""
         return self._book.read(records)
 
+    def changes(self) -> tuple[int | None, ...]:
+        """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
+        return tuple(_changed_at(directory) for directory in self._directories)
+
     def acted(self, decision_id: str, by: str) -> Receipt:
         """Tell that a decision was carried out: a new attempt, or a handoff that carries its id, was seen.
 
@@ -193,6 +207,13 @@ class Desk:
             if decision_id not in self._marked:
                 self._book.mark(decision_id, Stage.DELIVERED, _OURSELVES)
                 self._marked.add(decision_id)
+
+
+def _changed_at(directory: Path) -> int | None:
+    try:
+        return directory.lstat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:

@@ -36,8 +36,9 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
-from agentwatch.decisions.record import VERSION, Action, Params, Record, Subject, written
+from agentwatch.decisions.record import VERSION, Params, Record, Subject, written
 from agentwatch.decisions.trust import Trust
+from agentwatch.delegation.decision import Action
 from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
 from agentwatch.text import quoted
 

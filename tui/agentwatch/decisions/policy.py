@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.decisions.record import Action, Mitigation, Params, Record
+from agentwatch.decisions.record import Mitigation, Params, Record
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import mitigated
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import clean, quoted

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentwatch.decisions.record import Action, Record
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Action
 from agentwatch.text import clean, clean_lines
 
 _FENCE: Final = re.compile("`{3,}")

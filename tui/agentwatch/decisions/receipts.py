@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.decisions.errors import DecisionError, reason, remedy
 from agentwatch.decisions.record import Record, time_of, written
+from agentwatch.delegation.decision import Stage
 from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
 from agentwatch.dot_directory import ignore_ourselves, open_dot_directory
 
@@ -34,15 +34,6 @@ _MOST: Final = 200
 _FILE: Final = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
 _CLAIM: Final = "claim"
-
-
-class Stage(StrEnum):
-    """How far a decision has got, in this order."""
-
-    RECORDED = "recorded"
-    DELIVERED = "delivered"
-    READ = "read"
-    ACTED = "acted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from agentwatch.decisions.errors import RecordError
+from agentwatch.delegation.decision import Action
 
 VERSION: Final = 1
 LARGEST: Final = 2 * 1024 * 1024
@@ -28,16 +29,6 @@ _DECISION_ID: Final = re.compile(r"[0-9a-f]{32}\Z")
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 Word = TypeVar("Word", bound=StrEnum)
-
-
-class Action(StrEnum):
-    """What an operator can decide. The values are those of the record."""
-
-    RETRY = "retry"
-    ESCALATE = "escalate"
-    ABORT = "abort"
-    RESPOND = "respond"
-    ACCEPT = "accept"
 
 
 class Mitigation(StrEnum):

@@ -38,7 +38,7 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     result = task.result
     if task.run is not None and task.run.waiting and task.own_state is State.BLOCKED:
         return f"it waits in its own session: {task.run.waiting}"
-    if task.inferred or task.is_session or task.decision is not None:
+    if task.inferred or task.is_session or task.binding is not None:
         return None
     if result is None:
         return _ask_of_run(task)
@@ -95,8 +95,7 @@ def _why(task: Task) -> str:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
     attempt = task.latest
     result = task.result
-    if attempt is not None and attempt.decision is not None:
-        decision = attempt.decision
+    if attempt is not None and (decision := attempt.binding) is not None:
         return f"{_DECIDED[decision.action]}; the decision is {decision.receipt.stage}"
     if (
         attempt is not None

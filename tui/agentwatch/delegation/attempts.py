@@ -187,13 +187,16 @@ def _bind(history: History, decision: Decision) -> None:
     attempt = next((one for one in history.attempts if one.number == decision.attempt), None)
     if attempt is None:
         return
-    is_last = attempt is history.attempts[-1]
-    if is_last and (attempt.returned.digest if attempt.returned else None) != decision.return_sha256:
+    next_attempt = next((one for one in history.attempts if one.number > attempt.number), None)
+    is_now = (attempt.returned.digest if attempt.returned else None) == decision.return_sha256
+    earlier = attempt.run.earlier if attempt.run is not None else ()
+    is_before = any(message.digest == decision.return_sha256 for message in earlier)
+    if next_attempt is None and not is_now and not is_before:
         return
     attempt.decision = decision
-    if not is_last and decision.receipt.stage is not Stage.ACTED:
-        begun = history.attempts[history.attempts.index(attempt) + 1].started_at
-        acted = Receipt(Stage.ACTED, decision.receipt.at if begun is None else begun, "the next attempt")
+    if (next_attempt is not None or not is_now) and decision.receipt.stage is not Stage.ACTED:
+        begun = next_attempt.started_at if next_attempt is not None else None
+        acted = Receipt(Stage.ACTED, decision.receipt.at if begun is None else begun, "what came after")
         attempt.decision = replace(decision, receipts=(*decision.receipts, acted))
 
 

@@ -19,7 +19,7 @@ _DECIDED: Final = {
 
 def state_of(attempt: Attempt) -> State:
     """The state of a task by its latest attempt: what was decided about it stands above what it says itself."""
-    decision = attempt.decision
+    decision = attempt.binding
     if decision is None:
         return attempt.state
     if decision.action is not Action.ACCEPT:

@@ -107,7 +107,13 @@ class Attempt:
     run: Run | None = None
     """The execution as a session store shows it, None where only files speak of it."""
     decision: Decision | None = None
-    """What the operator decided about this very return."""
+    """What the operator decided about this attempt, or about an answer that it gave before in the same session."""
+
+    @property
+    def binding(self) -> Decision | None:
+        """The decision, as long as it is about the very return that is there now."""
+        digest = self.returned.digest if self.returned else None
+        return self.decision if self.decision is not None and self.decision.return_sha256 == digest else None
 
     @property
     def packet(self) -> Handoff | None:
@@ -237,6 +243,11 @@ class Task:
     def decision(self) -> Decision | None:
         """What was decided about the latest attempt."""
         return self.attempts[-1].decision if self.attempts else None
+
+    @property
+    def binding(self) -> Decision | None:
+        """What was decided about the very return that is there now."""
+        return self.attempts[-1].binding if self.attempts else None
 
     @property
     def is_session(self) -> bool:

@@ -163,11 +163,11 @@ class Inspector:
 
     def _changed(self) -> list[Target]:
         """The targets of which a named file looks different from when it was checked."""
-        changed = []
-        for known in self._known.values():
-            if known.look is None or self._look(known.watched) != known.look:
-                changed.append(known.target)
-        return changed
+        return [
+            known.target
+            for known in self._known.values()
+            if known.look is None or self._look(known.watched) != known.look
+        ]
 
     def _look_before(self, target: Target) -> _Look | None:
         known = self._known.get(target.returned.path)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff, Outcome, Reading, Return
 from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import Task
@@ -18,7 +19,10 @@ from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.sessions.fields import text
 from agentwatch.sources.sessions.reader import message
-from agentwatch.sources.sessions.tail import Tail
+from agentwatch.sources.sessions.tail import Line, Tail
+
+if TYPE_CHECKING:
+    from agentwatch.deciding.loading import Load
 
 _TRANSCRIPT_SECONDS: Final = 1.0
 """A transcript becomes readable up to half a second after its agent has begun."""
@@ -97,6 +101,11 @@ def child_that_returned(call: HookCall) -> Child | None:
     return _child(call, agent_id, given, (said, said.removesuffix("\n")))
 
 
+def task_of_files(child: Child, workspace: Path, settings: Settings, load: Load) -> Task | None:
+    """The task of a child as the files of the workspace have it; session stores, which may be large, are not read."""
+    return load(workspace, replace(settings, sessions=False), inspects=False).tree.tasks.get(child.task_id)
+
+
 def _child(call: HookCall, agent_id: str, prompt: Message | None, spellings: tuple[str, ...]) -> Child:
     """`spellings` are those that the last message may have in the transcript; the first is the one at hand."""
     document = prompt.reading.document if prompt is not None and prompt.reading is not None else None
@@ -114,8 +123,8 @@ def _beginning(path: str | None) -> tuple[Message | None, float | None]:
     end = time.monotonic() + _TRANSCRIPT_SECONDS
     while path is not None:
         transcript = Transcript(lambda said, at, _offset: message(said, at, key=NAME), is_agent=True)
-        for line, offset in _lines(path):
-            transcript.fold(line, offset)
+        for line in _lines(path):
+            transcript.fold(line)
             if transcript.main.prompt is not None:
                 return transcript.main.prompt, transcript.main.started_at
         if time.monotonic() >= end:
@@ -124,10 +133,9 @@ def _beginning(path: str | None) -> tuple[Message | None, float | None]:
     return None, None
 
 
-def _lines(path: str) -> Iterator[tuple[bytes, int]]:
+def _lines(path: str) -> Iterator[Line]:
     try:
-        for line in Tail(Path(path)).read(_HEAD).lines:
-            yield line.data, line.offset
+        yield from Tail(Path(path)).read(_HEAD).lines
     except (OSError, ValueError):
         return
 

@@ -6,18 +6,20 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.agents.hook.stop import stopped
 from agentwatch.agents.hook.told import told
 from agentwatch.agents.hook.words import Answer
 from agentwatch.arguments import workspace_at
 from agentwatch.config import load as load_settings
-from agentwatch.deciding.loading import Load
 from agentwatch.errors import AgentwatchError
 from agentwatch.sources.claude_code.calls import DELEGATING
 from agentwatch.sources.claude_code.hooks import HookCall, read_hook_call
 from agentwatch.text import clean, complain, say
+
+if TYPE_CHECKING:
+    from agentwatch.deciding.loading import Load
 
 FAILED: Final = 1
 """2 would block the agent, with our complaint as the reason."""

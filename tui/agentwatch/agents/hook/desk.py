@@ -12,8 +12,9 @@ from agentwatch.agents.hook.child import Child
 from agentwatch.config import Settings
 from agentwatch.deciding.waiting import hand_out
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Question, Reader, Verified
-from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError, Stage
+from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Stage
 from agentwatch.place import state_directory
 from agentwatch.presence import is_shown
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.agents.hook import words
-from agentwatch.agents.hook.child import Child, child_that_stops
+from agentwatch.agents.hook.child import Child, child_that_stops, task_of_files
 from agentwatch.agents.hook.desk import READER, Desk
 from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, Entry, Journal
 from agentwatch.config import Settings
-from agentwatch.deciding.loading import Load
 from agentwatch.decisions.reader import Expired, Forged, Found, Verified
-from agentwatch.decisions.receipts import Stage
-from agentwatch.decisions.record import Action, Record
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Action, Stage
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.text import quoted
+
+if TYPE_CHECKING:
+    from agentwatch.deciding.loading import Load
 
 MOST: Final = 8
 """The program lets a child go that was sent back so often in a row, whatever a hook says."""
@@ -62,8 +64,7 @@ def stopped(call: HookCall, workspace: Path, settings: Settings, load: Load) -> 
     child = child_that_stops(call)
     if child.returned is None and child.packet is not None:
         # It may have handed back in a file, with a few words at the end.
-        tree = load(workspace, settings, inspects=False).tree
-        child = child.with_file(tree.tasks.get(child.task_id))
+        child = child.with_file(task_of_files(child, workspace, settings, load))
     row = journal.row(child.session_id, child.agent_id) if call.stop_hook_active else []
     _note_acted(desk, row)
     case = _Case(call, child, row, desk, journal)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentwatch.agents.hook import words
-from agentwatch.agents.hook.child import child_that_returned
+from agentwatch.agents.hook.child import child_that_returned, task_of_files
 from agentwatch.agents.hook.desk import READER, Desk
 from agentwatch.agents.hook.journal import TOLD, Entry, Journal
 from agentwatch.config import Settings
-from agentwatch.deciding.loading import Load
 from agentwatch.decisions.reader import Verified
-from agentwatch.decisions.receipts import Stage
+from agentwatch.delegation.decision import Stage
 from agentwatch.sources.claude_code.hooks import HookCall
+
+if TYPE_CHECKING:
+    from agentwatch.deciding.loading import Load
 
 
 def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> words.Answer:
@@ -21,7 +24,7 @@ def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> wor
     if child is None:
         return {}
     if child.returned is None and child.packet is not None:
-        child = child.with_file(load(workspace, settings, inspects=False).tree.tasks.get(child.task_id))
+        child = child.with_file(task_of_files(child, workspace, settings, load))
     broken = child.breaks_its_contract(strict=settings.strict, demands=settings.require_contract)
     if not broken and not child.reports_failure:
         return {}

@@ -11,7 +11,8 @@ from agentwatch.agents.examples import EXAMPLES
 from agentwatch.agents.hook.child import Child
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.answer import do_now
-from agentwatch.decisions.record import Action, Record
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Action
 from agentwatch.text import clean, clean_lines, quoted
 
 Answer = dict[str, Any]

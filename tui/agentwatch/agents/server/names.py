@@ -19,7 +19,7 @@ def stem_of(task_id: str) -> str:
     the id is empty.
 
     >>> stem_of("shop.api"), stem_of("../etc"), stem_of("a/b")
-    ('shop.api', '%2E./etc'.replace('/', '%2F'), 'a%2Fb')
+    ('shop.api', '%2E.%2Fetc', 'a%2Fb')
     """
     if not task_id:
         raise ValueError("the task id is empty")

@@ -18,7 +18,8 @@ from agentwatch.deciding.loading import Load
 from agentwatch.deciding.waiting import hand_out, question_about
 from agentwatch.decisions.answer import answer
 from agentwatch.decisions.reader import Expired, Found, Question, Reader, Verified
-from agentwatch.decisions.receipts import ReceiptBook, ReceiptError, Stage
+from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
+from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.task import State, Task
 from agentwatch.place import state_directory
 from agentwatch.text import quoted

@@ -87,14 +87,15 @@ def _removed(text: str, wish: Wish) -> str:
             return text
         trail.append((node, mine[0]))
     # What holds nothing but ours, not even a comment, was made for it.
-    while len(trail) > 1 and _is_alone(text, trail[-1][0]):
+    while len(trail) > 1 and _is_alone(text, trail[-1][0], trail[-2][0].begin(trail[-2][1])):
         trail.pop()
     return _cut(text, *trail[-1])
 
 
-def _is_alone(text: str, node: Node) -> bool:
-    """Whether nothing stands in the node beside one child."""
-    if len(node.children) != 1:
+def _is_alone(text: str, node: Node, key: int) -> bool:
+    """Whether nothing stands in the node beside one child, and nothing between its key and itself. No key of ours has
+    a slash, so that one there is that of a comment."""
+    if len(node.children) != 1 or "/" in text[key : node.start]:
         return False
     around = text[node.start + 1 : node.begin(0)] + text[node.children[0].end : node.end - 1]
     return around.strip() in ("", ",")
@@ -104,14 +105,17 @@ def _cut(text: str, node: Node, index: int) -> str:
     """Without one member or entry, the comma that it needed, and its lines."""
     start, end = node.begin(index), node.children[index].end
     if index + 1 < len(node.children):
-        return text[:start] + text[blank(text, end) + 1 :].lstrip()
-    before = node.children[index - 1].end if index else node.start + 1
-    if node.comma is not None and index:
-        # A trailing comma was there before, too.
-        return text[: blank(text, before) + 1] + text[node.comma + 1 :]
-    comma = blank(text, before) if index else before
-    kept = text[before:comma] + text[comma + (1 if index else 0) : start]
-    behind = text[end if node.comma is None else node.comma + 1 :]
+        comma = blank(text, end)
+        return text[:start] + (text[end:comma] + text[comma + 1 :]).lstrip()
+    if index:
+        before = node.children[index - 1].end
+        comma = blank(text, before)
+        # Where a trailing comma was used before, it is one again.
+        kept = text[before:comma] + ("," if node.comma is not None else "") + text[comma + 1 : start]
+    else:
+        before = node.start + 1
+        kept = text[before:start]
+    behind = text[end:] if node.comma is None else text[end : node.comma] + text[node.comma + 1 :]
     kept = kept.rstrip()
     if "//" in kept.rpartition("\n")[2] and not _BREAK.match(behind):
         # A comment goes to the end of its line, and that was behind what is cut.

@@ -121,6 +121,7 @@ class MainScreen(Screen[None]):
         self.header.redraw()
         self.task_tree.tick()
         self.needs_you.redraw()
+        self.footer.redraw()
         self._show_emptiness()
         self._tell_notices()
 

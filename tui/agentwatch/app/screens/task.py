@@ -58,8 +58,13 @@ class TaskScreen(Screen[str]):
         self.details.activate(TABS[self._tab][0])
         self.details.focus()
         self._show()
-        self.set_interval(1.0, self.header.redraw)
+        self.set_interval(1.0, self.tick)
         self.set_interval(_PERIOD, self._show)
+
+    def tick(self) -> None:
+        """A second has passed."""
+        self.header.redraw()
+        self.footer.redraw()
 
     def _show(self) -> None:
         task = self._monitor.tree.tasks.get(self.task_id)

@@ -21,6 +21,7 @@ _ENDS: Final = ("end_turn", "stop_sequence")
 
 _NOTHING: Final = frozenset({"", "(no content)"})
 _SYNTHETIC: Final = "<synthetic>"
+_COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 class Conversation:
@@ -91,17 +92,12 @@ class Conversation:
 
     def answered(self, record: Mapping[str, object], at: float, offset: int) -> None:
         """One record of a message of the model: as a rule one block of it."""
-        self.touch(at)
-        self._before_prompt = None
         message = inner(record, "message")
         blocks = [mapping(block) for block in listed(message, "content")]
-        self._same_message(text(message, "id") or text(record, "uuid"), at)
-        model = text(message, "model")
-        if model is not None and model != _SYNTHETIC:
-            self.model = model
-        self._count(inner(message, "usage"))
-        if any(block.get("type") == "tool_use" for block in blocks):
-            self._goes_on()
+        message_id = text(message, "id") or text(record, "uuid")
+        tokens = sum((whole(inner(message, "usage"), key) or 0) for key in _COUNTED)
+        uses_tools = any(block.get("type") == "tool_use" for block in blocks)
+        self.stepped(message_id, text(message, "model"), tokens, at, uses_tools=uses_tools)
         said = "\n".join(texts(message.get("content")))
         if said.strip() not in _NOTHING:
             self._text = said, at, offset
@@ -114,6 +110,17 @@ class Conversation:
             self._stop(RunState.FAILED, "the model refused to answer", at)
         elif reason in _ENDS and not _only_thinks(blocks):
             self.turn_ended(at)
+
+    def stepped(self, message_id: str | None, model: str | None, tokens: int, at: float, *, uses_tools: bool) -> None:
+        """The model works on a message, of which so many tokens are known by now."""
+        self.touch(at)
+        self._before_prompt = None
+        self._same_message(message_id, at)
+        if model is not None and model != _SYNTHETIC:
+            self.model = model
+        self._usage = max(self._usage, tokens)
+        if uses_tools:
+            self._goes_on()
 
     def turn_ended(self, at: float) -> None:
         """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
@@ -169,10 +176,6 @@ class Conversation:
         self.state = state
         self.reason = reason
         self.ended_at = at
-
-    def _count(self, usage: Mapping[str, object]) -> None:
-        keys = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
-        self._usage = max(self._usage, sum((whole(usage, key) or 0) for key in keys))
 
 
 def _only_thinks(blocks: list[Mapping[str, object]]) -> bool:

@@ -158,7 +158,7 @@ class Group:
             file.transcript = self._new(file.entry)
             self._place(file)
         for line in lines.lines:
-            file.transcript.fold(line.data, line.offset)
+            file.transcript.fold(line)
         self._changed |= lines.restarted or bool(lines.lines)
         if self.session.cwd is not None:
             self.belongs = holds(self._workspace, self.session.cwd)

@@ -11,7 +11,6 @@ from typing import Final
 from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation, Keep
 from agentwatch.sources.claude_code.frames import (
-    NOTIFICATION,
     asked,
     handed_back,
     named_agent,
@@ -19,37 +18,33 @@ from agentwatch.sources.claude_code.frames import (
     typed,
     unwrapped_error,
 )
+from agentwatch.sources.claude_code.glance import (
+    TOLD_ELSEWHERE,
+    Step,
+    is_own,
+    is_routine,
+    kind_of,
+    step_of,
+    time_of,
+    uses_in,
+)
 from agentwatch.sources.claude_code.todos import TOOLS
 from agentwatch.sources.claude_code.wording import first_line, texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text
+from agentwatch.sources.sessions.tail import Line
 
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
 """Tools that may begin an agent; a use of the latter two is a delegation only if an agent names it."""
 
-_ASKING: Final = ("AskUserQuestion", "ExitPlanMode")
+_ASKING: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
+_TELLING: Final = _SPAWNING | _ASKING | TOOLS
+"""Tools whose use says more than that there is one."""
+
+_MODEL: Final = (b"message", b"assistant")
+"""The type that stands first in a record of the model: that of its message, or the record's own."""
+
 _FEEDBACK: Final = "Stop hook feedback"
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
-
-# An unescaped quote stands only around keys and values of the JSON itself, never inside a text.
-_FIRST_TYPE: Final = re.compile(rb'"type":\s*"([^"\\]{1,60})"')
-_TOOL_USE: Final = re.compile(rb'"(?:tool_use_id|parentToolUseID)":\s*"([^"\\]{1,200})"')
-_TIMES: Final = re.compile(rb'"timestamp":\s*"([^"\\]{1,40})"')
-
-_TOLD_ELSEWHERE: Final = frozenset(
-    {
-        b"api-request",
-        b"api-request-blob",
-        b"api-request-shape",
-        b"atis-latch",
-        b"cost-state",
-        b"file-history-snapshot",
-        b"last-prompt",
-        b"tools-used",
-    }
-)
-"""Records that say nothing which the others do not say; together they are most of a transcript's bytes."""
-
-_ATTACHMENT: Final = b'"attachment":{'
 
 
 @dataclass(slots=True)
@@ -80,38 +75,36 @@ class Transcript:
     def __post_init__(self) -> None:
         self.main = Conversation(self.keep)
 
-    def fold(self, line: bytes, offset: int) -> None:
-        """Take in one line that begins at `offset`. Never raises for what stands in it."""
-        if not line.strip():
+    def fold(self, line: Line) -> None:
+        """Take in one line. Never raises for what stands in it."""
+        kind, start, end = kind_of(line)
+        if kind in TOLD_ELSEWHERE:
             return
-        found = _FIRST_TYPE.search(line)
-        kind = found[1] if found is not None else b""
-        if kind in _TOLD_ELSEWHERE:
-            return
-        if self.cwd is not None and found is not None and self._is_routine(line, kind, found.start()):
-            self.main.touch(_last_time(line))
-            return
-        record = self._decoded(line)
+        if self.cwd is not None and (self.is_agent or is_own(line)):
+            if kind in _MODEL:
+                step = step_of(line)
+                if step is not None and step.tool not in _TELLING:
+                    self._step(step)
+                    return
+            elif is_routine(line, kind, start, end) and not self._tells(line, kind):
+                at = time_of(line)
+                if at is not None:
+                    self.main.touch(at)
+                    return
+        record = self._decoded(line.data)
         if record is not None:
-            self._record(record, offset)
+            self._record(record, line.offset)
 
-    def _is_routine(self, line: bytes, kind: bytes, at: int) -> bool:
-        """Whether the line is a sign of life and nothing else: results of ordinary tools, progress, surroundings."""
-        if line.endswith(_ATTACHMENT, 0, at):
-            return kind != b"queued_command"
-        if kind == b"user":
-            if b'"tool_result"' not in line or INTERRUPTED.encode() in line or NOTIFICATION.encode() in line:
-                return False
-        elif kind != b"progress":
-            return False
-        if not self.is_agent and b'"isSidechain":true' in line:
+    def _tells(self, line: Line, kind: bytes) -> bool:
+        """Whether the line is about a use of a tool that matters here."""
+        if not self.calls and not self._awaited:
             return False
         known = self.calls.keys() if kind == b"user" else self.calls.keys() - self.progress.values()
-        for tool_use_id in _TOOL_USE.findall(line):
-            name = tool_use_id.decode("utf-8", "replace")
-            if name in known or name in self._awaited:
-                return False
-        return True
+        return any(name in known or name in self._awaited for name in uses_in(line))
+
+    def _step(self, step: Step) -> None:
+        if self._is_new(step.uuid):
+            self.main.stepped(step.message_id, step.model, step.tokens, step.at, uses_tools=step.tool is not None)
 
     def _decoded(self, line: bytes) -> Mapping[str, object] | None:
         try:
@@ -151,7 +144,7 @@ class Transcript:
         elif kind == "progress":
             self._progress(record)
             self.main.touch(at)
-        elif kind in ("user", "assistant") and self._is_new(record):
+        elif kind in ("user", "assistant") and self._is_new(text(record, "uuid")):
             by, conversation = self._conversation(record)
             at = at if at is not None else conversation.updated_at
             if kind == "user":
@@ -163,9 +156,8 @@ class Transcript:
             if record.get("subtype") in ("turn_duration", "stop_hook_summary"):
                 self.main.turn_ended(at if at is not None else self.main.updated_at)
 
-    def _is_new(self, record: Mapping[str, object]) -> bool:
+    def _is_new(self, uuid: str | None) -> bool:
         """Some records are written twice, when a session is gone on with."""
-        uuid = text(record, "uuid")
         if uuid is None:
             return True
         before = len(self._uuids)
@@ -289,9 +281,3 @@ class Transcript:
 def _launched_agent(said: str) -> str | None:
     found = re.search(r"^agentId: ([\w@.-]{1,128})", said, re.MULTILINE)
     return found[1] if found is not None else None
-
-
-def _last_time(line: bytes) -> float | None:
-    start = line.rfind(b'"timestamp":')
-    found = _TIMES.match(line, start) if start >= 0 else None
-    return moment(found[1].decode("ascii", "replace")) if found is not None else None

@@ -8,7 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
 
-from agentwatch.contracts.reading import read_document
 from agentwatch.delegation.run import Message, Run
 
 _OPENING: Final = 200
@@ -83,6 +82,9 @@ class SessionReader(Protocol):
 
 def message(text: str, at: float, *, key: str) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
+    # In the source's thread: the models of the contracts take as long to load as a screen to appear.
+    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+
     opening = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_OPENING]
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Message(at, digest, opening, read_document(text, key, embedded=True))

@@ -21,8 +21,11 @@ _PAUSE_SECONDS: Final = (0.2, 2.0)
 """Between two looks at the stores, least and most. Transcripts become readable 0.1 s after their time, so looking more
 often than that shows little sooner."""
 
-_SHARE: Final = 0.02
+_SHARE: Final = 0.002
 """The part of one core that looking may take while nothing happens: the pause grows with what a look costs."""
+
+_LIVELY_SECONDS: Final = 10.0
+"""For so long after something has changed, the next change is looked for without a longer pause."""
 
 _SEARCH_SECONDS: Final = 5.0
 """Between two searches for stores that were not there before."""
@@ -48,6 +51,7 @@ class SessionsSource:
         self._clock = clock
         self._readers: tuple[SessionReader, ...] = ()
         self._search_at = 0.0
+        self._changed_at = 0.0
         self._broken: dict[str, str] = {}
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -112,7 +116,9 @@ class SessionsSource:
                     return
                 if not busy:
                     least, most = _PAUSE_SECONDS
-                    self._stopping.wait(min(max((time.perf_counter() - began) / _SHARE, least), most))
+                    cost = time.perf_counter() - began
+                    is_lively = time.monotonic() - self._changed_at < _LIVELY_SECONDS
+                    self._stopping.wait(least if is_lively else min(max(cost / _SHARE, least), most))
         finally:
             self.close()
 
@@ -138,6 +144,7 @@ class SessionsSource:
             self._note_broken(reader.name, error)
             return observations
         for change in changes:
+            self._changed_at = time.monotonic()
             self._seq += 1
             run, now = change.run, self._clock()
             if run is not None and run.updated_at > now + _FUTURE_SECONDS:

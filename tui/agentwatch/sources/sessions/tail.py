@@ -9,25 +9,32 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 LINE_LIMIT: Final = 32 * 1024 * 1024
 """A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
 
 _CHUNK: Final = 256 * 1024
 _WITNESS: Final = 64
+_BLANK: Final = b" \t\r\v\f"
+_RETURN: Final = ord(b"\r")
 # O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 _Identity = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line. `offset` is the place of its first byte in the file; `data` has no line end."""
+class Line(NamedTuple):
+    """One line, without its end: `buffer[start:end]`, uncopied. `offset` is the place of its first byte in the file."""
 
     offset: int
-    data: bytes
+    buffer: bytes
+    start: int
+    end: int
+
+    @property
+    def data(self) -> bytes:
+        return self.buffer[self.start : self.end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +121,25 @@ class Tail:
                 break
             self._split(data, lines)
             self._position += len(data)
-            self._witness = (self._witness + data)[-_WITNESS:]
+            self._witness = (self._witness + data[-_WITNESS:])[-_WITNESS:]
         self.size = max(self.size, self._position)
         return lines
 
     def _split(self, data: bytes, lines: list[Line]) -> None:
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
-            offset = self._position + start - self._partial_bytes
-            if self._partial_bytes + end - start > self._line_limit:
-                self.passed_over += 1
+            if self._partial_bytes:
+                whole = b"".join([*self._partial, data[:end]])
+                length = self._partial_bytes + end
+                line = Line(self._position - self._partial_bytes, whole, 0, len(whole))
+                self._drop_partial()
             else:
-                line = b"".join([*self._partial, data[start:end]])
-                if line.strip():
-                    lines.append(Line(offset, line.removesuffix(b"\r")))
-            self._drop_partial()
+                length = end - start
+                line = Line(self._position + start, data, start, end)
+            if length > self._line_limit:
+                self.passed_over += 1
+            elif length and (line.buffer[line.start] not in _BLANK or line.data.strip()):
+                lines.append(line if line.buffer[line.end - 1] != _RETURN else line._replace(end=line.end - 1))
             start = end + 1
         if start < len(data):
             self._partial_bytes += len(data) - start

@@ -13,7 +13,8 @@ from textual.content import Content
 
 from agentwatch.app import present
 from agentwatch.app.widgets.cells import shown
-from agentwatch.decisions.record import Action, Subject
+from agentwatch.decisions.record import Subject
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import mitigated
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, quoted
@@ -79,8 +80,8 @@ class Case:
             return "The return has changed since you opened this."
         if now.handoff_sha256 != self.subject.handoff_sha256:
             return "The handoff has changed since you opened this."
-        if task.decision is not None:
-            return f"It was decided meanwhile: {task.decision.action}."
+        if (decision := task.binding) is not None:
+            return f"It was decided meanwhile: {decision.action}."
         return None
 
 

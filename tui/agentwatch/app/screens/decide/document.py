@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -29,7 +29,9 @@ class Document(Vertical):
     DEFAULT_CSS = """
     Document { height: 2fr; min-height: 5; border: round $line; border-title-color: $text-muted; }
     Document:focus-within { border: round $text-muted; }
-    Document > TextArea { border: none; padding: 0; height: 1fr; background: $background; }
+    Document > TextArea {
+        border: none; padding: 0; height: 1fr; background: $background; scrollbar-size-vertical: 1;
+    }
     Document > TextArea:focus { border: none; }
     Document > Page { display: none; }
     Document.-changes > Page { display: block; }
@@ -42,7 +44,7 @@ class Document(Vertical):
     def __init__(self, title: str) -> None:
         super().__init__()
         self.border_title = title
-        self._area = TextArea(soft_wrap=True, show_line_numbers=True, compact=True, highlight_cursor_line=False)
+        self._area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
         self._page = Page()
         self._proposal: Proposal | None = None
         self._text = ""
@@ -112,6 +114,12 @@ class Document(Vertical):
             self.post_message(self.Checked())
         return problems
 
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def _show_cursor(self) -> None:
+        # Textual draws the cursor of an editor that nobody is in.
+        self._area.show_cursor = self._area.has_focus
+
     @on(TextArea.Changed)
     def _take_text(self, event: TextArea.Changed) -> None:
         event.stop()
@@ -128,7 +136,7 @@ class Document(Vertical):
         self._timer = self.set_timer(_PAUSE, self._check)
 
     def _check(self) -> None:
-        self.run_worker(self.check(), group="check", exclusive=True)
+        self.run_worker(self.check, group="check", exclusive=True)
 
     def _show_changes(self) -> None:
         if self.shows_changes:

@@ -33,13 +33,17 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Decided
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.record import Action, Params
+from agentwatch.decisions.record import Params
+from agentwatch.delegation import decision as told
+from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
 
 ARMING_SECONDS: Final = 0.6
 """How long a dialog is open before its key decides: keys that were meant for the screen below decide nothing."""
 
 _PERIOD: Final = 1.0
+_WIDE: Final = 110
+"""Cells from which the child's words stand beside the document."""
 _OF_DOCUMENTS: Final = frozenset({"dialog.edit", "dialog.changes"})
 
 
@@ -66,9 +70,11 @@ class DecisionScreen(ModalScreen["End | Action"]):
     DecisionScreen { align: center middle; background: $background; }
     DecisionScreen > .details--faint { color: $text-muted; }
     DecisionScreen:ansi > .details--faint { text-style: dim; }
-    DecisionScreen > #decision {
-        width: 100%; max-width: 120; height: 1fr; overflow-y: auto; scrollbar-size-vertical: 1;
-    }
+    DecisionScreen > #decision { width: 1fr; height: 1fr; overflow-y: auto; scrollbar-size-vertical: 1; }
+    DecisionScreen #below { height: 1fr; min-height: 8; layout: vertical; }
+    DecisionScreen.-wide #below { layout: horizontal; }
+    DecisionScreen.-wide Document { height: 1fr; width: 3fr; }
+    DecisionScreen.-wide #words { height: 1fr; width: 2fr; }
     DecisionScreen #ours {
         height: auto; border: double $accent; padding: 0 1;
         border-title-color: $text-accent; border-title-style: bold; border-subtitle-color: $text-accent;
@@ -153,16 +159,17 @@ class DecisionScreen(ModalScreen["End | Action"]):
                 yield Row(self.note_label, self._note)
                 yield Row("unlock", self._passphrase, id="locked")
                 yield self._standing
-            yield from self.below()
-            with Vertical(id="words") as words:
-                words.border_title = "the child's words"
-                yield self._words
+            with Vertical(id="below"):
+                yield from self.below()
+                with Vertical(id="words") as words:
+                    words.border_title = "the child's words"
+                    yield self._words
         yield self._footer
 
     def on_mount(self) -> None:
         self._arm()
         self.set_interval(_PERIOD, self.look)
-        self.run_worker(self._read_return(), exit_on_error=False)
+        self.run_worker(self._read_return, exit_on_error=False)
         self.call_after_refresh(self.look)
 
     async def _read_return(self) -> None:
@@ -178,7 +185,8 @@ class DecisionScreen(ModalScreen["End | Action"]):
             blocks: list[Block] = list(said(task, self._returned))
             self._words.show(lambda: blocks, keep=False)
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width >= _WIDE, "-wide")
         self.call_after_refresh(self.look)
 
     @on(TreeUpdated)
@@ -266,7 +274,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
         self._trouble = ""
         if self.case.change() is None and self.why_not() is None:
             self._recording = True
-            self.run_worker(self._record(), exit_on_error=False)
+            self.run_worker(self._record, exit_on_error=False)
         self.look()
 
     async def _record(self) -> None:
@@ -327,7 +335,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
         action, task = list(Action)[number], self.case.task
         if action is self.case.action or self._recording or task is None:
             return
-        reason = why_not(task, action, self._clock())
+        reason = why_not(task, told.Action(action), self._clock())
         if reason is None:
             self.dismiss(action)
         else:

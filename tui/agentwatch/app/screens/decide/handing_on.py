@@ -59,7 +59,7 @@ class HandingOnScreen(DecisionScreen):
         yield self.document
 
     def on_mount(self) -> None:
-        self.run_worker(self._propose(), group="propose", exclusive=True)
+        self.run_worker(self._propose, group="propose", exclusive=True)
 
     def changed(self) -> None:
         if not self.document.is_edited:
@@ -69,7 +69,7 @@ class HandingOnScreen(DecisionScreen):
             self._proposing = self.set_timer(_PAUSE, self._propose_later)
 
     def _propose_later(self) -> None:
-        self.run_worker(self._propose(), group="propose", exclusive=True)
+        self.run_worker(self._propose, group="propose", exclusive=True)
 
     async def _propose(self) -> None:
         self._is_stale = False

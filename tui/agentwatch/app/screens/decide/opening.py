@@ -14,7 +14,8 @@ from agentwatch.app.screens.decide.frame import DecisionScreen, End
 from agentwatch.app.screens.decide.respond import RespondScreen
 from agentwatch.app.screens.decide.retry import RetryScreen
 from agentwatch.decisions import policy
-from agentwatch.decisions.record import Action
+from agentwatch.delegation import decision as told
+from agentwatch.delegation.decision import Action
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _SCREENS: Final[dict[Action, type[DecisionScreen]]] = {
 _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
 
-async def decide(app: AgentwatchApp, desk: Desk, task_ids: Sequence[str], action: Action | None = None) -> None:
+async def decide(app: AgentwatchApp, desk: Desk, task_ids: Sequence[str], action: told.Action | None = None) -> None:
     """Open a dialog for each of these tasks, the next when the one before is decided or skipped. Run it in a worker.
 
     Without an `action`, each dialog is for what the contracts suggest for its task; the operator can take another. A
@@ -40,7 +41,7 @@ async def decide(app: AgentwatchApp, desk: Desk, task_ids: Sequence[str], action
     """
     for number, task_id in enumerate(task_ids, start=1):
         queue = (number, len(task_ids)) if len(task_ids) > 1 else None
-        end = await _decide(app, desk, task_id, action, queue)
+        end = await _decide(app, desk, task_id, Action(action) if action is not None else None, queue)
         if end is End.LEFT:
             return
 
@@ -52,7 +53,7 @@ async def _decide(
     asked = action
     while (task := app.monitor.tree.tasks.get(task_id)) is not None:
         wanted = asked or _likely(task, app.clock())
-        reason = why_not(task, wanted, app.clock()) if wanted is not None else "nothing can be decided about it now"
+        reason = why_not(task, told.Action(wanted or Action.ACCEPT), app.clock())
         if wanted is None or reason is not None:
             what = WORDS[wanted] if wanted is not None else "Review"
             app.notify(f"{what} {quoted(task_id, 60)}: {reason}.", severity="warning", markup=False, timeout=6)
@@ -71,4 +72,4 @@ def _likely(task: Task, now: float) -> Action | None:
     """What the contracts suggest, else the first action that is possible."""
     suggested = policy.suggested(task)
     wanted = (suggested, *_LIKELY) if suggested is not None else _LIKELY
-    return next((action for action in wanted if why_not(task, action, now) is None), None)
+    return next((action for action in wanted if why_not(task, told.Action(action), now) is None), None)

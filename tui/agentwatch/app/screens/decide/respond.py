@@ -28,6 +28,7 @@ class RespondScreen(DecisionScreen):
 
     DEFAULT_CSS = """
     RespondScreen #answers { height: 2fr; min-height: 4; border: round $line; border-title-color: $text-muted; }
+    RespondScreen.-wide #answers { height: 1fr; width: 3fr; }
     RespondScreen #answers:focus-within { border: round $text-muted; }
     RespondScreen #answers Static { height: auto; max-height: 6; }
     RespondScreen #answers Input {

@@ -1,0 +1,364 @@
+"""What an operator who looks elsewhere is told: once, together, in harmless words; and by which route."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from unicodedata import category
+
+import pytest
+from tests.app.scenes import NOW, Scene, monitor_of
+from tests.app.stage import Stage
+from textual import events
+
+from agentwatch.app.announcing import Announcer, desktop_command, notification_sequence
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.notifying import PAUSE, STANDS, START, Untold, heading, window_title, words
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Outcome
+from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.monitor import Monitor
+from agentwatch.sources.health import Batch
+
+EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
+
+
+class Screen:
+    """Untold asks, a clock, and tasks that change."""
+
+    def __init__(self) -> None:
+        self.at = 100.0
+        self.tasks: dict[str, Task] = {}
+        self.untold = Untold(self.at, NOW)
+        self.untold.focus(here=False)
+
+    def ask(self, task_id: str, ask: str | None = "retry?", *, attempt: int = 1, ago: float = 0.0) -> Task:
+        task = Task(task_id, task_id, ask=ask, updated_at=NOW - ago, attempts=[Attempt(attempt, State.FAILED)])
+        task.own_state = State.FAILED
+        self.tasks[task_id] = task
+        self.untold.see(task_id, task, self.at)
+        return task
+
+    def leave(self, task_id: str) -> None:
+        del self.tasks[task_id]
+        self.untold.see(task_id, None, self.at)
+
+    def after(self, seconds: float) -> list[str]:
+        """Who is told when so much time has passed."""
+        self.at += seconds
+        return [task.task_id for task in self.untold.take(self.at, [t for t in self.tasks.values() if t.ask])]
+
+
+@pytest.fixture
+def screen() -> Screen:
+    return Screen()
+
+
+def test_an_ask_is_told_once_after_it_has_stood_for_a_while(screen: Screen) -> None:
+    screen.ask("api")
+    assert screen.after(STANDS - 0.1) == []
+    assert screen.after(0.2) == ["api"]
+    screen.ask("api")
+    assert screen.after(3_600) == []
+
+
+def test_asks_that_come_together_are_one_notification(screen: Screen) -> None:
+    screen.ask("api")
+    screen.after(1)
+    screen.ask("ui")
+    assert screen.after(STANDS) == ["api", "ui"]
+
+
+def test_an_ask_that_goes_at_once_is_never_told(screen: Screen) -> None:
+    screen.ask("api")
+    screen.ask("ui")
+    screen.after(1)
+    screen.ask("api", None)
+    screen.leave("ui")
+    assert screen.after(60) == []
+
+
+def test_a_second_notification_leaves_a_pause_after_the_first(screen: Screen) -> None:
+    screen.ask("api")
+    assert screen.after(STANDS) == ["api"]
+    screen.ask("ui")
+    assert screen.after(PAUSE - 0.1) == []
+    screen.ask("docs")
+    assert screen.after(STANDS) == ["ui", "docs"]
+
+
+@pytest.mark.parametrize("change", [{"ask": "answer: which?"}, {"attempt": 2}])
+def test_an_ask_that_has_changed_is_told_again(screen: Screen, change: dict[str, object]) -> None:
+    screen.ask("api")
+    assert screen.after(STANDS) == ["api"]
+    screen.ask("api", **change)  # type: ignore[arg-type]
+    assert screen.after(PAUSE) == ["api"]
+
+
+def test_which_claims_are_false_is_no_change(screen: Screen) -> None:
+    task = screen.ask("api", "a claim is false: a.py")
+    task.verdict = Verdict.CONTRADICTED
+    assert screen.after(STANDS) == ["api"]
+    task.ask = "a claim is false: b.py, and 2 more"
+    screen.untold.see("api", task, screen.at)
+    assert screen.after(PAUSE) == []
+
+
+def test_an_ask_that_went_and_came_back_is_told_again_but_not_one_that_flickers(screen: Screen) -> None:
+    screen.ask("api")
+    assert screen.after(STANDS) == ["api"]
+    screen.leave("api")
+    screen.at += STANDS / 2
+    screen.ask("api")
+    assert screen.after(PAUSE) == []
+    screen.leave("api")
+    screen.at += STANDS
+    screen.ask("api")
+    assert screen.after(PAUSE) == ["api"]
+
+
+def test_what_was_there_at_the_start_is_not_told_however_late_it_is_read(screen: Screen) -> None:
+    screen.ask("api", ago=5)
+    screen.at += START / 2
+    screen.ask("ui", ago=START)
+    screen.ask("docs", ago=-1)
+    assert screen.after(PAUSE) == ["docs"]
+    screen.at += START
+    # An old return of which a claim has become false, say: that is news.
+    screen.ask("old", ago=3_600)
+    assert screen.after(PAUSE) == ["old"]
+
+
+def test_whoever_looks_at_the_screen_is_not_told_and_not_afterwards_either(screen: Screen) -> None:
+    screen.untold.focus(here=True)
+    screen.ask("api")
+    assert screen.after(STANDS) == []
+    screen.untold.focus(here=False)
+    screen.ask("ui")
+    assert screen.after(STANDS) == ["ui"]
+
+
+def test_whoever_leaves_before_an_ask_has_stood_is_told(screen: Screen) -> None:
+    screen.untold.focus(here=True)
+    screen.ask("api")
+    assert screen.after(STANDS / 2) == []
+    screen.untold.focus(here=False)
+    assert screen.after(STANDS) == ["api"]
+
+
+def test_a_key_says_that_the_window_has_the_focus(screen: Screen) -> None:
+    screen.untold.act(screen.at)
+    screen.ask("api")
+    assert screen.after(3_600) == []
+
+
+def test_where_nobody_knows_of_the_focus_it_waits_until_no_key_is_pressed() -> None:
+    screen = Screen()
+    screen.untold = Untold(screen.at, NOW)
+    screen.ask("api")
+    assert screen.after(PAUSE - 1) == []
+    screen.untold.act(screen.at)
+    assert screen.after(PAUSE - 1) == []
+    assert screen.after(1) == ["api"]
+
+
+# Words
+
+
+def test_one_task_is_told_with_its_ask_and_several_by_name(screen: Screen) -> None:
+    tasks = [screen.ask(name, "retry? 1 of 1 retries left; really") for name in ("api", "ui", "docs", "db", "e2e")]
+    assert words(tasks[:1]) == "api needs you: retry? 1 of 1 retries left, really"
+    assert words(tasks[:3]) == "3 tasks need you: api, ui, docs"
+    assert words(tasks) == "5 tasks need you: api, ui, docs and 2 more"
+    assert window_title("shop", 0) == "agentwatch: shop"
+    assert window_title("shop", 2) == "(2) agentwatch: shop"
+
+
+def test_no_text_of_an_agent_can_be_anything_but_a_short_line(screen: Screen) -> None:
+    tasks = [screen.ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
+    for text in (words(tasks), words(tasks[:1]), window_title(EVIL, 3), heading(EVIL)):
+        assert not {character for character in text if category(character) in ("Cc", "Cf", "Zl", "Zp")}
+        assert not set(";<>&\\") & set(text)
+        assert len(text) < 300
+
+
+@pytest.mark.parametrize(
+    ("environment", "sequence"),
+    [
+        ({"TERM": "xterm-256color"}, "\x1b]777;notify;a b;c\x1b\\"),
+        ({"TERM_PROGRAM": "iTerm.app"}, "\x1b]9;a b: c\x1b\\"),
+        ({"LC_TERMINAL": "iTerm2", "SSH_CONNECTION": "1"}, "\x1b]9;a b: c\x1b\\"),
+        ({"TMUX": "/tmp/tmux-1/default,1,0", "TERM_PROGRAM": "tmux"}, ""),
+    ],
+)
+def test_a_terminal_is_asked_in_one_of_its_languages(environment: dict[str, str], sequence: str) -> None:
+    assert notification_sequence("a b", "c", environment) == sequence
+
+
+SEND = ["notify-send", "--app-name=agentwatch", "--", "head", "text"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "command"),
+    [
+        ({}, {"DISPLAY": ":0"}, SEND),
+        ({}, {"WAYLAND_DISPLAY": "wayland-0"}, SEND),
+        ({}, {}, None),
+        ({}, {"DISPLAY": ":0", "PATH": "nowhere"}, None),
+        ({}, {"DISPLAY": "localhost:10", "SSH_CONNECTION": "1"}, None),
+        ({"notify_desktop": True}, {}, SEND),
+        ({"notify_desktop": False, "notify_command": ("ring",)}, {"DISPLAY": ":0"}, None),
+        ({"notify_command": ("ring", "-x")}, {}, ["ring", "-x", "head: text"]),
+    ],
+)
+def test_the_desktop_is_told_where_there_is_one(
+    settings: dict[str, object], environment: dict[str, str], command: list[str] | None
+) -> None:
+    made = desktop_command(
+        replace(Settings(), **settings),  # type: ignore[arg-type]
+        environment,
+        lambda name: None if "PATH" in environment else f"/usr/bin/{name}",
+    )
+    assert (made and made("head", "text")) == command
+
+
+# Carrying it out
+
+
+class Operator:
+    """An announcer whose terminal, bell and clock are here, on a workspace with one failed task."""
+
+    def __init__(self, settings: Settings, environment: dict[str, str] | None = None) -> None:
+        self.at = 100.0
+        self.written: list[str] = []
+        self.bells = 0
+        self.monitor: Monitor = monitor_of(settings=settings, workspace="/home/kim/my;shop")[0]
+        self.announcer = Announcer(
+            self.monitor,
+            self.written.append,
+            self._ring,
+            clock=lambda: NOW,
+            steady=lambda: self.at,
+            environment=environment or {},
+        )
+        self.announcer.focus(here=False)
+
+    def _ring(self) -> None:
+        self.bells += 1
+
+    def fail(self, *task_ids: str) -> None:
+        scene = Scene()
+        for task_id in task_ids:
+            scene.handoff(task_id, ago=10)
+            scene.returned(task_id, Outcome.FAILED, ago=0)
+        self.monitor.load(Batch(scene.take(), self.monitor.health))
+        self.announcer.see(task_ids)
+        self.at += PAUSE
+        self.announcer.tell()
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        for _ in range(3_000):
+            if holds():
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail("did not come true")
+
+
+def ringing(log: Path, code: int = 0) -> tuple[str, ...]:
+    script = f"import sys; open({str(log)!r}, 'a').write(repr(sys.argv[1:]) + '\\n'); sys.exit({code})"
+    return (sys.executable, "-c", script)
+
+
+TITLE = "\x1b]0;(1) agentwatch: my,shop\x1b\\"
+ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or abort? 1 of 1 retries left\x1b\\"
+
+
+async def test_by_default_title_and_bell_and_the_terminal_where_the_desktop_has_no_route() -> None:
+    operator = Operator(Settings())
+    operator.announcer.see([])
+    operator.fail("api")
+    operator.announcer.tell()
+    assert operator.written == ["\x1b]0;agentwatch: my,shop\x1b\\", TITLE, ASKED]
+    assert operator.bells == 1
+
+
+async def test_each_of_them_can_be_switched_off() -> None:
+    operator = Operator(Settings(notify_bell=False, notify_title=False, notify_terminal=False))
+    operator.fail("api")
+    assert (operator.written, operator.bells) == ([], 0)
+
+
+async def test_a_command_takes_the_place_of_the_terminal_and_gets_the_text_as_one_argument(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    operator = Operator(Settings(notify_command=ringing(log)))
+    operator.fail("api", "$(touch owned) `x` 'y'")
+    await operator.until(log.exists)
+    await operator.until(log.read_text)
+    assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: $(touch owned) `x` 'y', api"]) + "\n"
+    assert operator.written == ["\x1b]0;(2) agentwatch: my,shop\x1b\\"]
+    assert operator.monitor.notices == []
+
+
+async def test_whoever_wants_both_gets_both(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    operator = Operator(Settings(notify_command=ringing(log), notify_terminal=True))
+    operator.fail("api")
+    assert operator.written == [TITLE, ASKED]
+    await operator.until(log.exists)
+
+
+@pytest.mark.parametrize("command", [("no-such-program",), ("nul\0",), (sys.executable, "-c", "raise SystemExit(3)")])
+async def test_a_command_that_fails_is_said_once_and_the_terminal_takes_its_place(command: Sequence[str]) -> None:
+    operator = Operator(Settings(notify_command=tuple(command)))
+    operator.fail("api")
+    await operator.until(lambda: operator.monitor.notices)
+    assert operator.written == [TITLE, ASKED]
+    operator.fail("ui")
+    assert operator.written[-1].startswith("\x1b]777;notify;agentwatch my,shop;ui needs you")
+    assert len(operator.monitor.notices) == 1
+    assert operator.monitor.notices[0].startswith("No desktop notifications from now on: ")
+
+
+# In the app
+
+
+async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
+    at, log, scene = [100.0], tmp_path / "log", Scene()
+    log.touch()
+    monitor, source = monitor_of(settings=Settings(notify_command=ringing(log)), clock=lambda: NOW)
+    app = AgentwatchApp(monitor, lambda: NOW, steady=lambda: at[0])
+    async with app.run_test() as pilot:
+        stage = Stage(app, pilot, source, scene)
+
+        async def fail(task_id: str) -> None:
+            scene.handoff(task_id, ago=1)
+            scene.returned(task_id, Outcome.FAILED, ago=0)
+            await stage.see(task_id)
+            at[0] += PAUSE
+            app.announcer.tell()
+
+        async def told() -> list[str]:
+            """All notifications so far; each is of one task."""
+            count = len(log.read_text().splitlines())
+            await stage.until(lambda: len(log.read_text().splitlines()) > count)
+            return re.findall(r"shop: (\w+) needs you", log.read_text())
+
+        await stage.until(lambda: app.is_settled)
+        app.post_message(events.AppBlur())
+        await fail("away")
+        assert await told() == ["away"]
+        app.post_message(events.AppFocus())
+        await fail("here")
+        app.post_message(events.AppBlur())
+        await fail("left")
+        assert await told() == ["away", "left"]
+        await pilot.press("j")
+        await fail("typing")
+        app.post_message(events.AppBlur())
+        await fail("gone")
+        assert await told() == ["away", "left", "gone"]

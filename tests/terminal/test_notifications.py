@@ -1,0 +1,161 @@
+"""What reaches the terminal when a task begins to need an operator who looks elsewhere, and when he does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.emulator import Terminal, agentwatch
+from tests.terminal.test_command import FAILED, PACKET
+
+FOCUS, BLUR = "\x1b[I", "\x1b[O"
+ASKED = rb"\x1b\]777;notify;agentwatch shop;([^;\x00-\x1f\x7f]*)\x1b\\"
+TITLE = rb"\x1b\]0;([^;\x00-\x1f\x7f]*)\x1b\\"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "shop").mkdir()
+    for name in ("api", "ui"):
+        packet = PACKET | {"task_id": f"shop.{name}"}
+        (tmp_path / "shop" / f"{name}.handoff.json").write_text(json.dumps(packet), "utf-8")
+    return tmp_path / "shop"
+
+
+def fail(workspace: Path, name: str) -> None:
+    (workspace / f"{name}.return.md").write_text(FAILED.replace("shop.api", f"shop.{name}"), "utf-8")
+
+
+def titles(terminal: Terminal) -> list[str]:
+    return [title.decode() for title in re.findall(TITLE, terminal.written)]
+
+
+def asked(terminal: Terminal) -> list[str]:
+    return [text.decode() for text in re.findall(ASKED, terminal.written)]
+
+
+def bells(terminal: Terminal) -> int:
+    return others(terminal).count(b"\x07")
+
+
+def others(terminal: Terminal) -> bytes:
+    """All that was written but the shape of the mouse pointer, which the screen library sets and ends with a bell."""
+    return re.sub(rb"\x1b\]22;[a-z-]*\x07", b"", terminal.written)
+
+
+def leave(terminal: Terminal) -> None:
+    terminal.press("q")
+    assert terminal.wait_until_exit() == 0
+
+
+def test_a_window_without_the_focus_is_told_once_and_has_its_title_again_at_the_end(workspace: Path) -> None:
+    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        terminal.wait_until_written(TITLE)
+        assert titles(terminal) == ["agentwatch: shop"]
+        terminal.press(BLUR)
+        fail(workspace, "api")
+        terminal.wait_until_written(ASKED)
+        assert asked(terminal) == ["shop.api needs you: retry? the child recommends it, 1 of 1 retries left"]
+        assert titles(terminal)[-1] == "(1) agentwatch: shop"
+        # The ask goes on waiting, and is on the screen in any case.
+        terminal.wait_for(r"Needs you .*shop\.api.* [4-9]s")
+        leave(terminal)
+        assert len(asked(terminal)) == 1
+        assert bells(terminal) == 1
+        assert terminal.written.startswith(b"\x1b[22;0t")
+        assert terminal.written.endswith(b"\x1b]0;\x1b\\\x1b[23;0t")
+
+
+def test_a_window_with_the_focus_gets_the_title_only(workspace: Path) -> None:
+    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        terminal.press(FOCUS)
+        fail(workspace, "api")
+        terminal.wait_for(r"Needs you .*shop\.api.* [4-9]s")
+        assert titles(terminal) == ["agentwatch: shop", "(1) agentwatch: shop"]
+        terminal.press(BLUR)
+        fail(workspace, "ui")
+        terminal.wait_until_written(ASKED)
+        # What was told on the screen is not told again.
+        assert asked(terminal) == ["shop.ui needs you: retry? the child recommends it, 1 of 1 retries left"]
+        assert titles(terminal)[-1] == "(2) agentwatch: shop"
+        leave(terminal)
+        assert bells(terminal) == 1
+
+
+def test_what_waited_before_is_counted_and_not_told(workspace: Path) -> None:
+    fail(workspace, "api")
+    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
+        terminal.wait_until_written(rb"\x1b\]0;\(1\) agentwatch: shop")
+        terminal.press(BLUR)
+        fail(workspace, "ui")
+        terminal.wait_until_written(ASKED)
+        leave(terminal)
+        assert asked(terminal) == ["shop.ui needs you: retry? the child recommends it, 1 of 1 retries left"]
+
+
+def test_a_desktop_is_told_instead_of_the_terminal(workspace: Path, tmp_path: Path) -> None:
+    log, program = tmp_path / "log", tmp_path / "bin" / "notify-send"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >"{log}.new"\nmv "{log}.new" "{log}"\n')
+    program.chmod(0o755)
+    environment = {"DISPLAY": ":0", "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    with Terminal(agentwatch(workspace), columns=140, lines=40, environment=environment) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        terminal.press(BLUR)
+        fail(workspace, "api")
+        terminal.wait_until(log.exists)
+        leave(terminal)
+        assert asked(terminal) == []
+        assert bells(terminal) == 1
+    assert log.read_text().splitlines() == [
+        "--app-name=agentwatch",
+        "--",
+        "agentwatch shop",
+        "shop.api needs you: retry? the child recommends it, 1 of 1 retries left",
+    ]
+
+
+def test_settings_of_the_operator_switch_it_off(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "agentwatch").mkdir()
+    (tmp_path / "agentwatch" / "config.toml").write_text("[notify]\nbell = false\ntitle = false\nterminal = false\n")
+    # The workspace has no say.
+    (workspace / "config.toml").write_text("[notify]\nbell = true\n")
+    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
+    with Terminal(agentwatch(workspace), columns=140, lines=40, environment=environment) as terminal:
+        terminal.wait_for(r"○ shop\.api")
+        terminal.press(BLUR)
+        fail(workspace, "api")
+        terminal.wait_for(r"Needs you .*shop\.api.* [4-9]s")
+        leave(terminal)
+        assert not re.search(rb"\x1b\]|\x07|\x1b\[2[23];0t", others(terminal))
+
+
+def test_the_demo_counts_in_the_title_and_calls_nobody() -> None:
+    with Terminal(agentwatch("demo", "--speed", "20", "--once"), columns=140, lines=40) as terminal:
+        terminal.wait_for("◐")
+        terminal.press(BLUR)
+        terminal.wait_until_written(rb"\x1b\]0;\([3-9]\) agentwatch: shop")
+        terminal.wait_for(r"Needs you .* [4-9]s")
+        leave(terminal)
+        assert asked(terminal) == []
+        assert bells(terminal) == 0
+
+
+def test_a_recording_says_nothing_outside_of_its_screen(workspace: Path, tmp_path: Path) -> None:
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    with Terminal(agentwatch(workspace), columns=140, lines=40, environment=state) as terminal:
+        fail(workspace, "api")
+        terminal.wait_for(r"✗ shop\.api")
+        leave(terminal)
+    with Terminal(agentwatch("replay", "--workspace", workspace), columns=140, environment=state) as terminal:
+        terminal.wait_for("REPLAY")
+        terminal.press(BLUR)
+        terminal.wait_for("needs you")
+        leave(terminal)
+        assert not re.search(rb"\x1b\]|\x07|\x1b\[2[23];0t", others(terminal))

@@ -1,0 +1,131 @@
+"""What agents may submit, what they are told about it, and the examples that they are given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.agents.examples import EXAMPLES, PURPOSES, Name
+from agentwatch.agents.server.contracts import told
+from agentwatch.agents.server.judging import validated
+from agentwatch.agents.server.names import stem_of
+from agentwatch.agents.server.submitting import submit_handoff, submit_return
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract
+from agentwatch.delegation.identity import slot
+from tests.unit.agents.documents import packet, returned
+
+TASK = "shop.api"
+BROKEN = returned().replace("retry_recommended: yes\n", "")
+
+
+@pytest.mark.parametrize("name", get_args(Name))
+def test_each_example_breaks_no_rule(name: Name) -> None:
+    file = {"return-meta": ".return-meta.json", "return-format": "a.md"}.get(name, "a.json")
+    reading = read_document(EXAMPLES[name], file)
+    assert reading is not None
+    assert (reading.contract.value, reading.findings) == (name, ())
+
+
+def test_all_contracts_are_told_with_rules_and_purpose() -> None:
+    assert set(get_args(Name)) == set(EXAMPLES) == set(PURPOSES) == {contract.value for contract in Contract}
+    rules = {rule.id for rule in told("return-format").rules}
+    assert {"RET004", "DOC001"} <= rules
+    assert "HOF001" not in rules
+
+
+@given(st.text(min_size=1))
+def test_every_task_id_is_one_file_name_of_its_own(task_id: str) -> None:
+    stem = stem_of(task_id)
+    assert len(stem) < 200
+    assert stem.isascii()
+    assert not set(stem) & set("/\\\0 ")
+    assert stem[0] not in ".-"
+    assert slot(f"handoffs/{stem}.handoff.json") == slot(f"returns/{stem}.return.md") == ("", stem)
+
+
+@given(
+    st.text(min_size=1, max_size=6, alphabet="a/.-%handoff"), st.text(min_size=1, max_size=6, alphabet="a/.-%handoff")
+)
+def test_different_task_ids_are_different_files(first: str, second: str) -> None:
+    assert (stem_of(first) == stem_of(second)) == (first == second)
+
+
+def test_a_child_reads_what_is_wrong_where_and_what_to_do(tmp_path: Path) -> None:
+    found = validated(BROKEN)
+    assert not found.compliant
+    assert (found.contract, found.state) == ("return-format", "invalid")
+    assert any("retry_recommended" in one.message and one.line for one in found.findings if one.severity == "error")
+    assert validated(f"Here it is:\n\n{returned('SUCCESS')}").compliant
+
+
+@pytest.mark.parametrize("text", ["", "All done!", packet(TASK), "\x00", "{" * 5000])
+def test_what_is_no_return_is_told_how_to_become_one(text: str) -> None:
+    found = validated(text)
+    assert not found.compliant
+    assert "get_contract('return-format')" in found.do_now
+
+
+def test_a_packet_that_breaks_its_contract_is_refused_with_its_findings(tmp_path: Path) -> None:
+    broken = json.loads(packet(TASK))
+    del broken["risks"]
+    told = submit_handoff(tmp_path, json.dumps(broken), read_only=False)
+    assert not told.accepted
+    assert any("risks" in finding.message for finding in told.findings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_packet_in_markdown_keeps_its_checklist(tmp_path: Path) -> None:
+    text = f"```json\n{packet(TASK)}```\n\n- [ ] Read the design\n"
+    told = submit_handoff(tmp_path, text, read_only=False)
+    assert told.path == "handoffs/shop.api.handoff.md"
+    assert (tmp_path / told.path).read_text("utf-8") == text
+
+
+def test_a_task_has_one_handoff_whatever_it_is_written_in(tmp_path: Path) -> None:
+    submit_handoff(tmp_path, f"```json\n{packet(TASK)}```\n", read_only=False)
+    submit_handoff(tmp_path, packet(TASK, attempt=2), read_only=False)
+    assert [path.name for path in (tmp_path / "handoffs").iterdir()] == ["shop.api.handoff.json"]
+
+
+def test_a_return_with_errors_is_taken_only_where_that_is_meant(tmp_path: Path) -> None:
+    submit_handoff(tmp_path, packet(TASK), read_only=False)
+    refused = submit_return(tmp_path, TASK, BROKEN, accept_invalid=False, read_only=False)
+    assert (refused.accepted, refused.state, refused.path) == (False, "invalid", None)
+    assert refused.findings
+    taken = submit_return(tmp_path, TASK, BROKEN, accept_invalid=True, read_only=False)
+    assert (taken.accepted, taken.state) == (True, "invalid")
+    assert "wait_for_decision" in taken.do_now
+
+
+def test_prose_is_refused_even_where_errors_are_meant(tmp_path: Path) -> None:
+    for text in ("All done!", f"Here it is:\n\n```json\n{EXAMPLES['subagent-return']}```\n", packet(TASK)):
+        told = submit_return(tmp_path, TASK, text, accept_invalid=True, read_only=False)
+        assert not told.accepted
+    assert not (tmp_path / "returns").exists()
+
+
+def test_the_return_of_one_task_is_not_taken_for_another(tmp_path: Path) -> None:
+    text = returned(more="task_id: shop.ui\n")
+    told = submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False)
+    assert not told.accepted
+    assert "shop.ui" in told.do_now
+
+
+def test_a_return_that_nothing_ties_to_its_task_waits_for_the_handoff(tmp_path: Path) -> None:
+    text = EXAMPLES["subagent-return"]
+    assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
+    submit_handoff(tmp_path, packet(TASK), read_only=False)
+    assert submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).accepted
+
+
+def test_nothing_is_written_where_the_operator_forbids_it(tmp_path: Path) -> None:
+    told = submit_handoff(tmp_path, packet(TASK), read_only=True)
+    assert not told.accepted
+    assert "read_only" in told.do_now
+    assert list(tmp_path.iterdir()) == []
