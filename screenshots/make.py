@@ -15,6 +15,7 @@ from typing import Final
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.config import Settings
+from agentwatch.decisions.desk import Desk
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
@@ -32,29 +33,43 @@ PICTURES: Final = (
     ("blocked", "agentwatch-dark", WIDE, 119, ("n",)),
     ("findings", "agentwatch-dark", WIDE, 119, ("n", "n", "5")),
     ("false-claim", "agentwatch-dark", WIDE, 119, ("/", *"docs", "enter", "4")),
+    ("timeline", "agentwatch-dark", WIDE, 119, ("t",)),
+    ("attempts", "agentwatch-dark", WIDE, 119, ("/", *"api", "enter", "6")),
+    ("retry", "agentwatch-dark", (100, 32), 48, ("n", "r")),
     ("narrow", "agentwatch-dark", (80, 24), 119, ("n",)),
     ("narrow-details", "agentwatch-dark", (80, 24), 119, ("n", "enter")),
 )
 
 
-async def photograph(name: str, theme: str, size: tuple[int, int], second: float, keys: tuple[str, ...]) -> None:
+async def photograph(name: str, theme: str, size: tuple[int, int], second: int, keys: tuple[str, ...]) -> None:
     """Save one picture of the demo as it looks at a second of its session."""
     with tempfile.TemporaryDirectory() as directory:
         workspace = Path(directory, "shop")
         workspace.mkdir()
-        Player(demo_script(), workspace).play_all(until=second, started_at=STARTED_AT)
+        player = Player(demo_script(), workspace)
+        now = STARTED_AT
+        player.play_all(until=0, started_at=STARTED_AT)
 
-        def clock() -> float:
-            return STARTED_AT + second
+        def open_desk() -> Desk:
+            return Desk(
+                workspace, state=Path(directory, "agentwatch", "shop"), configuration=Path(directory, "configuration")
+            )
 
         settings = replace(Settings(), theme=theme, stale_after=60)
-        app = AgentwatchApp(Monitor(workspace, settings, FilesSource(workspace), clock, inspects=True), clock)
+        source = FilesSource(workspace)
+        monitor = Monitor(workspace, settings, source, lambda: now, inspects=True, open_desk=open_desk)
+        app = AgentwatchApp(monitor, lambda: now)
         async with app.run_test(size=size) as pilot:
-            while app.monitor.health.mode != "live":
+            while monitor.health.mode != "live" or monitor.clerk is None:
                 await pilot.pause(0.05)
-            await pilot.pause(0.8)
+            # Step by step, so that what was rewritten is seen as it was before.
+            for moment in range(1, second + 1):
+                now = STARTED_AT + moment
+                player.play_all(until=moment, started_at=STARTED_AT)
+                await pilot.pause(0.03)
+            await pilot.pause(1.5)
             await pilot.press(*keys)
-            await pilot.pause(0.2)
+            await pilot.pause(1.0)
             (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
 
 

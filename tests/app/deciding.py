@@ -95,6 +95,11 @@ class Office(Stage):
         """What the operator was told in passing."""
         return "\n".join(notification.message for notification in self.app._notifications)
 
+    @property
+    def words(self) -> str:
+        """The screen as running text: where a sentence wraps depends on the paths in it."""
+        return " ".join(self.text().replace("║", " ").split())
+
     def entries(self) -> tuple[Entry, ...]:
         """What the ledger holds, as somebody else reads it."""
         return self.another_desk().read().entries

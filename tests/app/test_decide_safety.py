@@ -177,7 +177,7 @@ async def test_a_locked_key_asks_for_its_passphrase_on_the_screen(tmp_path: Path
         await s.press("ctrl+s")
         await s.until(lambda: "is encrypted: type its passphrase" in s.text())
         await s.press(*"wrong", "ctrl+s")
-        await s.until(lambda: "the passphrase is wrong" in s.text())
+        await s.until(lambda: "the passphrase is wrong" in s.words)
         assert "wrong" not in s.line("unlock ")
         assert s.entries() == ()
         await s.press(*"sesame")
@@ -194,7 +194,7 @@ async def test_an_error_of_the_disk_keeps_the_dialog_open_with_its_words(tmp_pat
         s.desk.ledger.directory.mkdir(parents=True, exist_ok=True)
         s.desk.ledger.directory.chmod(0o755)
         await s.press("ctrl+s")
-        await s.until(lambda: "others (mode 755)" in s.text())
+        await s.until(lambda: "is open to others (mode 755)" in s.words)
         assert s.in_dialog
         s.desk.ledger.directory.chmod(0o700)
         await s.press("x", "ctrl+s")

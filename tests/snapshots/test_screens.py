@@ -12,6 +12,7 @@ from time import monotonic
 import pytest
 from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop, two_days
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.decide.document import Document
@@ -172,11 +173,11 @@ def deciding(theme: str | None = None) -> AgentwatchApp:
     return AgentwatchApp(monitor, clock=lambda: NOW, steady=count().__next__)
 
 
-async def until_checked(pilot: Pilot[None]) -> None:
-    """Wait until nothing is being read or checked any more."""
+async def until_checked(pilot: Pilot[None], words: str) -> None:
+    """Wait until these words are in the document, it was checked, and the return was read."""
     end = monotonic() + 10
-    screen = pilot.app.screen
-    while screen.query_one(Document).problems is None or not screen.query_one("#words Page", Page).lines:
+    document, said = pilot.app.screen.query_one(Document), pilot.app.screen.query_one("#words Page", Page)
+    while words not in document.text or document.problems != [] or not said.lines:
         assert monotonic() < end
         await pilot.pause(0.01)
     await pilot.pause(0.1)
@@ -186,7 +187,12 @@ async def until_checked(pilot: Pilot[None]) -> None:
 @pytest.mark.parametrize(
     "keys", [("r", *"schema v3 is in db/", "ctrl+t"), ("x", "right", "tab", *"out of scope")], ids=["retry", "abort"]
 )
-def test_a_decision(snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+def test_a_decision(
+    snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The operator's name stands in the report.
+    monkeypatch.setenv("LOGNAME", "kim")
+
     async def press(pilot: Pilot[None]) -> None:
         app = pilot.app
         assert isinstance(app, AgentwatchApp)
@@ -200,8 +206,10 @@ def test_a_decision(snap_compare: Compare, size: tuple[int, int], keys: tuple[st
         while not isinstance(app.screen, DecisionScreen):
             assert monotonic() < end
             await pilot.pause(0.01)
+        for field in app.screen.query(Input):
+            field.cursor_blink = False
         await pilot.press(*keys[1:])
-        await until_checked(pilot)
+        await until_checked(pilot, "".join(key for key in keys[1:] if len(key) == 1))
 
     assert snap_compare(deciding(), terminal_size=size, run_before=press)
 

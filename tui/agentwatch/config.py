@@ -53,13 +53,13 @@ class Settings:
     hook_corrects: bool = True
     """`[hook] corrects`: a child whose return breaks its contract is sent back once, with the findings."""
     notify_bell: bool = True
-    """`[notify] bell`: the terminal's bell, when a task begins to need the operator who looks elsewhere."""
+    """`[notify] bell`: the terminal's bell, when a task begins to need an operator who looks elsewhere."""
     notify_title: bool = True
     """`[notify] title`: the window's title says how many tasks need the operator."""
     notify_terminal: bool | None = None
     """`[notify] terminal`: a notification by the terminal itself; None: where the desktop shows none."""
     notify_desktop: bool | None = None
-    """`[notify] desktop`: a notification by a command; None: where one is set, or `notify-send` and a display are there."""
+    """`[notify] desktop`: a notification by a command; None: where one is set, or there is a desktop."""
     notify_command: tuple[str, ...] = ()
     """`[notify] command`: the words of a command in the place of `notify-send`; the text is its last argument."""
 

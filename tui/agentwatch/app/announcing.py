@@ -51,7 +51,7 @@ def desktop_command(
 ) -> Callable[[str, str], list[str]] | None:
     """The command that notifies, of heading and text; None where there is none or none is wanted.
 
-    By default there is one where a display is that the operator sees: over SSH the terminal is nearer to him.
+    By default there is one where a display is that the operator sees. Over SSH, only the terminal is sure to be one.
     """
     if settings.notify_desktop is False:
         return None

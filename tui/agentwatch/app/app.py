@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events, on
+from textual import events, on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
@@ -33,6 +33,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
+    from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
 
 _REFRESH: Final = 1 / 30
@@ -160,7 +161,7 @@ class AgentwatchApp(App[None]):
             screen.post_message(TreeUpdated(changed, settled=self._settled))
 
     def announce(self, changed: frozenset[str]) -> None:
-        """Tell an operator who looks elsewhere which of these tasks need him."""
+        """These tasks have changed: an operator who looks elsewhere is told of those that ask."""
         self.announcer.see(changed)
 
     def _write(self, sequence: str) -> None:
@@ -272,16 +273,15 @@ class AgentwatchApp(App[None]):
         if self.monitor.clerk is None:
             self._complain("Nothing can be decided here: nobody would carry it out.")
             return
-        desk = self.monitor.clerk.desk
+        self._open_each(self.monitor.clerk.desk, task_ids, action)
 
-        async def decide_each() -> None:
-            # The dialogs need the models of the contracts: a tenth of a second when the first one opens.
-            await asyncio.to_thread(import_module, "agentwatch.app.screens.decide")
-            from agentwatch.app.screens.decide import decide  # noqa: PLC0415 - imported on the line above
+    @work(group="decide", exclusive=True)
+    async def _open_each(self, desk: Desk, task_ids: Sequence[str], action: Action | None) -> None:
+        # The dialogs need the models of the contracts: a tenth of a second when the first one opens.
+        await asyncio.to_thread(import_module, "agentwatch.app.screens.decide")
+        from agentwatch.app.screens.decide import decide  # noqa: PLC0415 - imported on the line above
 
-            await decide(self, desk, task_ids, action)
-
-        self.run_worker(decide_each, group="decide", exclusive=True)
+        await decide(self, desk, task_ids, action)
 
     def action_edit(self) -> None:
         """Open the selected task's file in the operator's editor; the screen waits."""

@@ -56,7 +56,10 @@ class Empty(Static):
             Content.assemble(("Watched  ", "$text-muted"), workspace, (" and everything below", "$text-muted")),
             Content.assemble(("Demo     ", "$text-muted"), ("agentwatch demo", "bold $accent")),
             Content(""),
-            Content("A task appears as soon as an agent writes one of these, under any name in .md or .json:"),
+            Content(
+                "A task appears as soon as Claude Code, OpenCode, Kilo Code, Codex or Roo Code hands work on here"
+                " (agentwatch sources lists what was found), or an agent writes one of these, in any .md or .json file:"
+            ),
             Content(""),
         ]
         for name, words, examples in _LOOKS_FOR:

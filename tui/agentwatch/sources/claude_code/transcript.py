@@ -144,7 +144,14 @@ class Transcript:
         elif kind == "progress":
             self._progress(record)
             self.main.touch(at)
-        elif kind in ("user", "assistant") and self._is_new(text(record, "uuid")):
+        elif kind in ("user", "assistant"):
+            uuid = text(record, "uuid")
+            if uuid is None:
+                # The program never writes one without; whoever did must not end, or begin again, what is sound.
+                self.not_understood += 1
+                return
+            if not self._is_new(uuid):
+                return
             by, conversation = self._conversation(record)
             at = at if at is not None else conversation.updated_at
             if kind == "user":
@@ -156,10 +163,8 @@ class Transcript:
             if record.get("subtype") in ("turn_duration", "stop_hook_summary"):
                 self.main.turn_ended(at if at is not None else self.main.updated_at)
 
-    def _is_new(self, uuid: str | None) -> bool:
+    def _is_new(self, uuid: str) -> bool:
         """Some records are written twice, when a session is gone on with."""
-        if uuid is None:
-            return True
         before = len(self._uuids)
         self._uuids.add(hash(uuid))
         return len(self._uuids) > before

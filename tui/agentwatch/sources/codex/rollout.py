@@ -85,10 +85,11 @@ class Rollout:
 
     def feed(self, line: Line) -> None:
         """Take the next line of the file; what is no record of a known kind is passed over."""
-        opening = _OPENING.match(line.data)
-        if opening is not None and self._is_no_news(opening, line.data):
+        data = line.data
+        opening = _OPENING.match(data)
+        if opening is not None and self._is_no_news(opening, data):
             return
-        fields = record(line.data)
+        fields = record(data)
         if fields is None:
             return
         at = moment(fields.get("timestamp")) or self.updated_at

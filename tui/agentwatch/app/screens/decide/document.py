@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from textual import events, on
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -135,8 +135,9 @@ class Document(Vertical):
             self._timer.stop()
         self._timer = self.set_timer(_PAUSE, self._check)
 
-    def _check(self) -> None:
-        self.run_worker(self.check, group="check", exclusive=True)
+    @work(group="check", exclusive=True)
+    async def _check(self) -> None:
+        await self.check()
 
     def _show_changes(self) -> None:
         if self.shows_changes:

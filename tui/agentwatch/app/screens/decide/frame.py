@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from textual import events, on
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -169,9 +169,10 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def on_mount(self) -> None:
         self._arm()
         self.set_interval(_PERIOD, self.look)
-        self.run_worker(self._read_return, exit_on_error=False)
+        self._read_return()
         self.call_after_refresh(self.look)
 
+    @work
     async def _read_return(self) -> None:
         task = self.case.task
         version = task.latest.returned if task is not None and task.latest is not None else None
@@ -274,9 +275,10 @@ class DecisionScreen(ModalScreen["End | Action"]):
         self._trouble = ""
         if self.case.change() is None and self.why_not() is None:
             self._recording = True
-            self.run_worker(self._record, exit_on_error=False)
+            self._record()
         self.look()
 
+    @work
     async def _record(self) -> None:
         try:
             decided = await self._decide()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar, Final
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.timer import Timer
@@ -59,7 +59,7 @@ class HandingOnScreen(DecisionScreen):
         yield self.document
 
     def on_mount(self) -> None:
-        self.run_worker(self._propose, group="propose", exclusive=True)
+        self._propose_later()
 
     def changed(self) -> None:
         if not self.document.is_edited:
@@ -68,8 +68,9 @@ class HandingOnScreen(DecisionScreen):
                 self._proposing.stop()
             self._proposing = self.set_timer(_PAUSE, self._propose_later)
 
-    def _propose_later(self) -> None:
-        self.run_worker(self._propose, group="propose", exclusive=True)
+    @work(group="propose", exclusive=True)
+    async def _propose_later(self) -> None:
+        await self._propose()
 
     async def _propose(self) -> None:
         self._is_stale = False

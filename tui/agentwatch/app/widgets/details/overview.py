@@ -56,7 +56,7 @@ def _asked_and_returned(view: View) -> Iterator[Block]:
         if task.run is not None and task.run.said is not None:
             yield field("answered", plain(task.run.said.opening))
             return
-        waiting = "nothing: no file speaks of it" if task.inferred else "nothing yet"
+        waiting = "nothing: no file speaks of it" if task.inferred else "nothing" if task.ended_at else "nothing yet"
         yield field("returned", faint(waiting))
         return
     yield Field("returned", tuple(_returned(result)))

@@ -1,0 +1,94 @@
+"""What is seen of a line at a glance is what parsing it would have shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.sources.claude_code.glance import is_routine, kind_of, step_of
+from agentwatch.sources.sessions.tail import Line
+from tests.unit.claude_code.building import Log, Store, meta, notification, packet, report
+
+WORDS = st.sampled_from(
+    [
+        "plain",
+        'quoted "type":"tool_use" words',
+        '{"type":"text","text":"x"}',
+        "[Request interrupted by user",
+        "<task-notification>",
+        '"stop_reason":null,"usage":{"input_tokens":7',
+        "Ünïcode 𝄞\n\\",
+    ]
+)
+TOOLS = st.sampled_from(["Bash", "TodoWrite", "AskUserQuestion", "Skill", 'odd "name"', "mcp__a__b"])
+GIVEN = WORDS | st.just("text")
+INPUTS = st.recursive(WORDS | st.integers(), lambda inner: st.dictionaries(GIVEN, inner), max_leaves=4)
+    WORDS | st.integers(), lambda inner: st.dictionaries(WORDS | st.just("text"), inner), max_leaves=4
+)
+BLOCKS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("thinking"), "thinking": WORDS, "signature": WORDS}),
+    st.fixed_dictionaries({"type": st.just("text"), "text": WORDS}),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("tool_use"),
+            "id": st.sampled_from(["u1", "u2", "u3"]),
+            "name": TOOLS,
+            "input": st.fixed_dictionaries({"todos": st.just([{"content": "One"}]), "given": INPUTS}),
+        }
+    ),
+)
+STEPS = st.one_of(
+    st.tuples(st.just("answered"), st.lists(BLOCKS, max_size=2), st.sampled_from([None, "tool_use", "end_turn"])),
+    st.tuples(st.just("got"), st.sampled_from(["u1", "u2", "c1"]), WORDS),
+    st.tuples(st.just("asked"), WORDS),
+    st.tuples(st.just("again")),
+)
+
+
+def shows(log: Log) -> tuple[bool, bool]:
+    """Whether the last line of a log is known at a glance: as a step, and as a sign of life."""
+    data = b"before\n" + log.lines[-1]
+    line = Line(0, data, 7, len(data) - 1)
+    return step_of(line) is not None, is_routine(line, *kind_of(line))
+
+
+def test_steps_and_results_in_the_middle_of_the_work_are_not_parsed(tmp_path: Path) -> None:
+    log = Store(tmp_path).agent("a1")
+    log.used("Bash", "u1", command="make")
+    assert shows(log) == (True, False)
+    log.got("u1", "ok")
+    assert shows(log) == (False, True)
+    log.answered([{"type": "thinking", "thinking": "Hm.", "signature": "x"}], None)
+    assert shows(log) == (True, False)
+    log.said("Half of it.", stop="tool_use")
+    assert shows(log) == (False, False)
+    log.answered([{"type": "thinking"}, {"type": "tool_use", "id": "u2", "name": "Agent", "input": {}}], "tool_use")
+    assert shows(log) == (False, False)
+    log.interrupted()
+    assert shows(log) == (False, False)
+
+
+@given(st.lists(STEPS, max_size=12), st.booleans())
+def test_parsed_or_not_the_runs_are_the_same(steps: list[tuple[object, ...]], inline: bool) -> None:
+    with TemporaryDirectory() as directory:
+        store = Store(Path(directory))
+        main = store.session()
+        main.asked("Go.")
+        main.delegated("c1", packet("t.a"))
+        log = main if inline else store.agent("a1", meta("c1"))
+        log.asked(packet("t.a"))
+        for how, *given in steps:
+            if how == "again":
+                log.raw(log.lines[-1].removesuffix(b"\n"))
+            else:
+                getattr(log, str(how))(*given)
+        main.asked(notification("a1", "completed", "finished", report("SUCCESS"), "c1"))
+        at_a_glance = store.runs()
+        for one in store.logs:
+            # The same records, written in a way that is not known at a glance.
+            one.lines = [json.dumps(json.loads(line)).encode() + b"\n" for line in one.lines]
+        assert store.runs() == at_a_glance
