@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,30 @@ from hypothesis import strategies as st
 from agentwatch.sources.claude_code.glance import is_routine, kind_of, step_of
 from agentwatch.sources.sessions.tail import Line
 from tests.unit.claude_code.building import Log, Store, meta, notification, packet, report
+
+
+def answered(log: Log, blocks: list[object], stop: str | None, tokens: tuple[int, int | None, int]) -> None:
+    """The model answers, in a message that has one record or several."""
+    read, cached, written = tokens
+    usage: dict[str, object] = {"input_tokens": read}
+    usage |= {} if cached is None else {"cache_creation_input_tokens": cached}
+    usage |= {"cache_read_input_tokens": 7, "cache_creation": {"x": 1}, "output_tokens": written}
+    message: dict[str, object] = {"model": "m", "id": f"msg_{read}", "type": "message", "role": "assistant"}
+    message |= {"content": blocks, "stop_reason": stop, "stop_sequence": None, "usage": usage}
+    log.record("assistant", message=message)
+
+
+def got(log: Log, use: str, words: str, beside: str | None) -> None:
+    """A tool gives its result, and somebody says something beside it."""
+    blocks: list[object] = [{"tool_use_id": use, "type": "tool_result", "content": words}]
+    blocks += [] if beside is None else [{"type": "text", "text": beside}]
+    log.record("user", message={"role": "user", "content": blocks})
+
+
+def again(log: Log) -> None:
+    """A record is written twice."""
+    log.raw(log.lines[-1].removesuffix(b"\n"))
+
 
 WORDS = st.sampled_from(
     [
@@ -27,8 +52,6 @@ WORDS = st.sampled_from(
 TOOLS = st.sampled_from(["Bash", "TodoWrite", "AskUserQuestion", "Skill", 'odd "name"', "mcp__a__b"])
 GIVEN = WORDS | st.just("text")
 INPUTS = st.recursive(WORDS | st.integers(), lambda inner: st.dictionaries(GIVEN, inner), max_leaves=4)
-    WORDS | st.integers(), lambda inner: st.dictionaries(WORDS | st.just("text"), inner), max_leaves=4
-)
 BLOCKS = st.one_of(
     st.fixed_dictionaries({"type": st.just("thinking"), "thinking": WORDS, "signature": WORDS}),
     st.fixed_dictionaries({"type": st.just("text"), "text": WORDS}),
@@ -41,11 +64,17 @@ BLOCKS = st.one_of(
         }
     ),
 )
+NUMBERS = st.integers(0, 3)
 STEPS = st.one_of(
-    st.tuples(st.just("answered"), st.lists(BLOCKS, max_size=2), st.sampled_from([None, "tool_use", "end_turn"])),
-    st.tuples(st.just("got"), st.sampled_from(["u1", "u2", "c1"]), WORDS),
-    st.tuples(st.just("asked"), WORDS),
-    st.tuples(st.just("again")),
+    st.tuples(
+        st.just(answered),
+        st.lists(BLOCKS, max_size=2),
+        st.sampled_from([None, "tool_use", "end_turn", "refusal"]),
+        st.tuples(NUMBERS, st.none() | NUMBERS, NUMBERS),
+    ),
+    st.tuples(st.just(got), st.sampled_from(["u1", "u2", "c1"]), WORDS, st.none() | WORDS),
+    st.tuples(st.just(Log.asked), WORDS),
+    st.tuples(st.just(again)),
 )
 
 
@@ -68,12 +97,16 @@ def test_steps_and_results_in_the_middle_of_the_work_are_not_parsed(tmp_path: Pa
     assert shows(log) == (False, False)
     log.answered([{"type": "thinking"}, {"type": "tool_use", "id": "u2", "name": "Agent", "input": {}}], "tool_use")
     assert shows(log) == (False, False)
+    answered(log, [{"type": "thinking", "thinking": "No.", "signature": "x"}], "refusal", (1, 1, 1))
+    assert shows(log) == (False, False)
+    got(log, "u1", "ok", "[Request interrupted by user for tool use]")
+    assert shows(log) == (False, False)
     log.interrupted()
     assert shows(log) == (False, False)
 
 
 @given(st.lists(STEPS, max_size=12), st.booleans())
-def test_parsed_or_not_the_runs_are_the_same(steps: list[tuple[object, ...]], inline: bool) -> None:
+def test_parsed_or_not_the_runs_are_the_same(steps: list[tuple[Any, ...]], inline: bool) -> None:
     with TemporaryDirectory() as directory:
         store = Store(Path(directory))
         main = store.session()
@@ -82,10 +115,7 @@ def test_parsed_or_not_the_runs_are_the_same(steps: list[tuple[object, ...]], in
         log = main if inline else store.agent("a1", meta("c1"))
         log.asked(packet("t.a"))
         for how, *given in steps:
-            if how == "again":
-                log.raw(log.lines[-1].removesuffix(b"\n"))
-            else:
-                getattr(log, str(how))(*given)
+            how(log, *given)
         main.asked(notification("a1", "completed", "finished", report("SUCCESS"), "c1"))
         at_a_glance = store.runs()
         for one in store.logs:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.run import RunState
-from tests.unit.claude_code.building import SESSION, Store, meta, report
+from tests.unit.claude_code.building import SESSION, Store, meta, packet, report
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -81,7 +81,7 @@ def test_what_is_not_understood_is_counted(store: Store) -> None:
     main.raw(b"{broken")
     main.raw(b"[1]")
     main.raw(b"[" * 100_000)
-    main.raw(b'{"type":"user","message":{"content":"\xff"}}')
+    main.raw(b'{"type":"user","uuid":"u","message":{"content":"\xff"}}')
     main.said("Done.")
     store.save()
     reader = store.reader()
@@ -198,3 +198,18 @@ def test_a_text_whose_line_is_gone_is_not_to_be_had(store: Store) -> None:
     (store.project / f"{SESSION}.jsonl").write_bytes(b"x" * 5000)
     assert reader.text(change.run.said.digest) is None
     assert reader.text("no digest") is None
+
+
+def test_a_record_without_a_name_is_none_of_the_program_and_ends_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.session().asked("Go.")
+    child = store.agent("a1")
+    child.asked(packet("t.a"))
+    child.said(report("SUCCESS"))
+    before = store.runs()
+    child.raw(b'{"type":"assistant","message":{"content":[{"type":"text"}]}}')
+    child.raw(b'{"type":"user","message":{"content":"Do something else."}}')
+    assert store.runs() == before
+    reader = store.reader()
+    reader.read(60.0)
+    assert reader.trouble == "2 lines not understood and left out"

@@ -442,10 +442,11 @@ def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
     def closed(batch: Batch) -> None:
         raise RuntimeError("Event loop is closed")
 
+    others = threads()
     source = FilesSource(root, QUICK, read_document=read_document)
     source.start(closed)
     deadline = time.monotonic() + PATIENCE
-    while any(thread.name == "agentwatch-files" for thread in threading.enumerate()):
+    while threads() - others:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     source.stop()
@@ -454,10 +455,10 @@ def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:
 @EVERY_WAY
 def test_nothing_is_emitted_and_nothing_is_left_open_after_stopping(root: Path, way: Way) -> None:
     write(root / "x.json", packet("x"))
-    before = descriptors()
+    before, others = descriptors(), threads()
     with watching(root, QUICK, way) as receiver:
         receiver.until_present("x.json")
-    assert all(thread.name != "agentwatch-files" for thread in threading.enumerate())
+    assert not threads() - others
     batches = len(receiver.batches)
     write(root / "y.json", packet("y"))
     deadline = time.monotonic() + PATIENCE
@@ -503,7 +504,13 @@ def test_stopping_interrupts_the_walk_of_a_scan(root: Path, monkeypatch: pytest.
 
 def stop_when(busy: threading.Event, source: FilesSource) -> None:
     """Stop a source in the middle of something that would take six seconds; it has to be over with the stopping."""
+    others = threads()
     source.start(Receiver())
     assert busy.wait(PATIENCE)
     source.stop()
-    assert all(thread.name != "agentwatch-files" for thread in threading.enumerate())
+    assert not threads() - others
+
+
+def threads() -> set[threading.Thread]:
+    """The threads of sources that run now: another test's may still be about to end."""
+    return {thread for thread in threading.enumerate() if thread.name == "agentwatch-files"}

@@ -50,7 +50,7 @@ _OPENING: Final = re.compile(
     rb'"content":\[\{"type":"(?:thinking|tool_use","id":"[^"\\]{1,200}","name":"([ !#-\[\]-~]{1,200}))"'
 )
 _CLOSING: Final = re.compile(
-    rb'"stop_reason":(?:null|"[a-z_]*"),(?:"stop_sequence":null,)?"usage":\{"input_tokens":(\d{1,12}),'
+    rb'"stop_reason":(?:null|"tool_use"),(?:"stop_sequence":null,)?"usage":\{"input_tokens":(\d{1,12}),'
     rb'(?:"cache_creation_input_tokens":(\d{1,12}),)?"cache_read_input_tokens":\d{1,12},'
     rb'(?:"cache_creation":\{[^{}]*\},)?"output_tokens":(\d{1,12})[,}]'
 )

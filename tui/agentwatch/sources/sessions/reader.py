@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from agentwatch.delegation.run import Message, Run
 
@@ -42,6 +42,7 @@ class Progress:
     total: int
 
 
+@runtime_checkable
 class SessionReader(Protocol):
     """Reads the sessions of one workspace out of one program's store, and never writes there.
 

@@ -43,8 +43,11 @@ def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReade
     for entry in entry_points(group=GROUP):
         try:
             reader = entry.load()(workspace)
+            fits = reader is None or isinstance(reader, SessionReader)
         except Exception as error:  # noqa: BLE001  somebody else's code must not end ours
             broken(entry.name, error)
             continue
-        if reader is not None:
+        if not fits:
+            broken(entry.name, TypeError("what it gives is no SessionReader"))
+        elif reader is not None:
             yield reader

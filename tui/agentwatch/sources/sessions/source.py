@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from agentwatch.delegation.observation import Observation, Ran
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.health import Batch, Health, Mode
-from agentwatch.sources.sessions.reader import Found, SessionReader
+from agentwatch.sources.sessions.reader import Change, Found, Progress, SessionReader
 from agentwatch.sources.sessions.selection import Selection
 
 _SLICE_SECONDS: Final = 0.05
@@ -33,6 +34,8 @@ _SEARCH_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 1.0
 _FUTURE_SECONDS: Final = 60.0
 
+_Answer = TypeVar("_Answer")
+
 Broken = Callable[[str, Exception], None]
 OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
@@ -49,7 +52,7 @@ class SessionsSource:
         self._open_readers = open_readers
         self._selection = selection or Selection()
         self._clock = clock
-        self._readers: tuple[SessionReader, ...] = ()
+        self._readers: dict[str, SessionReader] = {}
         self._search_at = 0.0
         self._changed_at = 0.0
         self._broken: dict[str, str] = {}
@@ -80,26 +83,28 @@ class SessionsSource:
         """What the stores hold now."""
         self._search()
         observations: list[Observation] = []
-        for reader in self._readers:
+        for name in self._readers:
             while True:
-                observations += self._read(reader, 1.0)
-                if not self._is_busy(reader):
+                observations += self._read(name, 1.0)
+                if not self._is_busy(name):
                     break
         return Batch(tuple(observations), self._health())
 
     def content(self, digest: str) -> str | None:
         """A text handed over or back. Any thread may call it."""
-        return next((text for reader in self._readers if (text := reader.text(digest)) is not None), None)
+        texts = (self._ask(name, lambda reader: reader.text(digest), None) for name in list(self._readers))
+        return next((text for text in texts if text is not None), None)
 
     @property
     def trouble(self) -> list[str]:
         """What is not read, and why: a sentence for each reader that says so."""
-        troubles = [f"{reader.name}: {reader.trouble}" for reader in self._readers if reader.trouble is not None]
-        return [*self._broken.values(), *troubles]
+        troubles = {name: self._ask(name, lambda reader: reader.trouble, None) for name in self._readers}
+        return [*self._broken.values(), *(f"{name}: {said}" for name, said in troubles.items() if said is not None)]
 
     def found(self) -> list[Found]:
         """What the last look found, reader by reader."""
-        return [found for reader in self._readers for found in reader.found()]
+        none: Sequence[Found] = ()
+        return [found for name in self._readers for found in self._ask(name, lambda reader: reader.found(), none)]
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
         try:
@@ -107,9 +112,9 @@ class SessionsSource:
                 if time.monotonic() >= self._search_at:
                     self._search()
                 busy, began = False, time.perf_counter()
-                for reader in self._readers:
-                    observations = self._read(reader, _SLICE_SECONDS)
-                    busy = busy or self._is_busy(reader)
+                for name in self._readers:
+                    observations = self._read(name, _SLICE_SECONDS)
+                    busy = busy or self._is_busy(name)
                     if not self._tell(observations, emit):
                         return
                 if not self._tell([], emit):
@@ -134,15 +139,10 @@ class SessionsSource:
             return False
         return True
 
-    def _read(self, reader: SessionReader, seconds: float) -> list[Observation]:
+    def _read(self, name: str, seconds: float) -> list[Observation]:
         observations: list[Observation] = []
-        if reader.name in self._broken:
-            return observations
-        try:
-            changes = reader.read(seconds)
-        except Exception as error:  # noqa: BLE001  what one program wrote must not hide the sessions of the others
-            self._note_broken(reader.name, error)
-            return observations
+        nothing: Sequence[Change] = ()
+        changes = self._ask(name, lambda reader: reader.read(seconds), nothing)
         for change in changes:
             self._changed_at = time.monotonic()
             self._seq += 1
@@ -151,23 +151,37 @@ class SessionsSource:
                 # A time that is still to come would keep a dead run from going stale.
                 run = replace(run, updated_at=now)
             at = run.updated_at if run is not None else now
-            observations += self._selection.take(Ran(self._seq, at, f"{reader.name}:{change.key}", run))
+            observations += self._selection.take(Ran(self._seq, at, f"{name}:{change.key}", run))
         return observations
 
-    def _is_busy(self, reader: SessionReader) -> bool:
-        return reader.name not in self._broken and reader.progress.done < reader.progress.total
+    def _ask(self, name: str, question: Callable[[SessionReader], _Answer], otherwise: _Answer) -> _Answer:
+        """What a reader says; `otherwise` once it has broken."""
+        if name in self._broken:
+            return otherwise
+        try:
+            return question(self._readers[name])
+        except Exception as error:  # noqa: BLE001  what one program wrote must not hide the sessions of the others
+            self._note_broken(name, error)
+            return otherwise
+
+    def _progress(self, name: str) -> Progress:
+        return self._ask(name, lambda reader: reader.progress, Progress(0, 0))
+
+    def _is_busy(self, name: str) -> bool:
+        progress = self._progress(name)
+        return progress.done < progress.total
 
     def _search(self) -> None:
         self._search_at = time.monotonic() + _SEARCH_SECONDS
-        known = {reader.name for reader in self._readers}
-        self._readers = (*self._readers, *self._open_readers(known, self._note_broken))
+        for reader in self._open_readers(frozenset(self._readers), self._note_broken):
+            self._readers.setdefault(reader.name, reader)
 
     def _note_broken(self, name: str, error: Exception) -> None:
         self._broken[name] = f"{name}: cannot be used ({type(error).__name__}: {error})"
 
     def _health(self) -> Health:
-        done = sum(reader.progress.done for reader in self._readers)
-        total = sum(reader.progress.total for reader in self._readers)
+        looked = [self._progress(name) for name in self._readers]
+        done, total = sum(one.done for one in looked), sum(one.total for one in looked)
         mode: Mode = "live"
         detail = "Sessions are read as they are written" if self._readers else "No agent's sessions are found"
         if done < total:
@@ -176,5 +190,7 @@ class SessionsSource:
 
     def close(self) -> None:
         """Give the stores back, after a `scan`."""
-        for reader in self._readers:
-            reader.close()
+        for reader in self._readers.values():
+            # What broke has something open as well, and nobody is left to be told.
+            with suppress(Exception):
+                reader.close()
