@@ -1,14 +1,18 @@
-"""Session stores: `tree --json` against `agents-tree --json` on the same store, where that program is installed."""
+"""Session stores: `tree --json` against `agents-tree --json` on the same store, where that program is installed; first
+sight, steady state and idle cost of a reader against what nobody can do without."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from tests.benchmarks.measuring import Row, interleaved
 from tests.unit.claude_code.building import Store, meta, packet, report
@@ -47,6 +51,70 @@ def _agents(tree: list[dict[str, object]]) -> int:
     return sum(1 + _agents(node["children"]) for node in tree)  # type: ignore[arg-type]
 
 
+_GROWTH: Final = """
+import resource, sys
+from pathlib import Path
+import agentwatch.contracts.reading
+from agentwatch.sources.claude_code import ClaudeCodeReader
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+reader = ClaudeCodeReader(Path(sys.argv[1]), Path(sys.argv[2]))
+reader.read(600.0)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+"""Prints by how much the memory of a process grows when it sees a store for the first time, in KB on Linux."""
+
+
+def _split(paths: list[Path]) -> int:
+    return sum(len(path.read_bytes().split(b"\n")) for path in paths)
+
+
+def _first_sight(store: Store, paths: list[Path], size: str) -> Row:
+    megabytes = sum(path.stat().st_size for path in paths) / 1e6
+    reference, taken = interleaved([lambda: _split(paths), lambda: store.reader().read(600.0)], 5)
+    command = [sys.executable, "-c", _GROWTH, str(store.workspace), str(store.home)]
+    grown = int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout) / 1e3
+    what = f"first sight of {size}: {megabytes / taken * 1e3:.0f} MB/s, +{grown:.0f} MB"
+    return Row(what, "reading it and splitting its lines", reference, taken)
+
+
+def _steady(store: Store, paths: list[Path], size: str) -> list[Row]:
+    reader = store.reader()
+    reader.read(600.0)
+    path = paths[-1]
+    line = next(line for line in path.read_bytes().splitlines() if b"tool_use" in line)
+    written = itertools.count()
+
+    def new_line() -> bytes:
+        return re.sub(rb"(uuid-|msg_)", rb"\g<1>%d-" % next(written), line) + b"\n"
+
+    def read_alone() -> None:
+        data = new_line()
+        with path.open("ab") as file:
+            file.write(data)
+        with path.open("rb") as file:
+            file.seek(-len(data), os.SEEK_END)
+            json.loads(file.read())
+
+    def told() -> None:
+        with path.open("ab") as file:
+            file.write(new_line())
+        if not reader.read(600.0):
+            raise RuntimeError("a line was not told")
+
+    def idle() -> None:
+        if reader.read(600.0):
+            raise RuntimeError("nothing was written")
+
+    alone = interleaved([read_alone], 50)[0]
+    reader.read(600.0)
+    taken = interleaved([told], 50)[0]
+    looked, idled = interleaved([lambda: [path.stat() for path in paths], idle], 50)
+    return [
+        Row(f"one more line in {size} → told", "appending, reading and parsing that line", alone, taken),
+        Row(f"a look at {size} without news, {len(paths)} files", "the status of each file", looked, idled),
+    ]
+
+
 def run() -> list[Row]:
     rows = []
     theirs = os.environ.get("AGENTS_TREE") or shutil.which("agents-tree")
@@ -54,7 +122,9 @@ def run() -> list[Row]:
         with tempfile.TemporaryDirectory() as directory:
             store = _store(Path(directory), agents, tools)
             workspace, home = str(store.workspace), Path(directory) / "home"
+            paths = sorted(path for path in store.home.rglob("*.jsonl"))
             ours = [sys.executable, "-m", "agentwatch", "tree", "--json", workspace]
+            rows.append(_first_sight(store, paths, size))
             found = len(json.loads(_run(ours, home))["tasks"])
             if found != agents + 1:
                 raise RuntimeError(f"{found} tasks instead of {agents + 1}")
@@ -63,6 +133,7 @@ def run() -> list[Row]:
                 rows.append(
                     Row(f"tree --json, {agents} children in {size}", "nothing: no agents-tree here", taken, taken)
                 )
+                rows += _steady(store, paths, size)
                 continue
             peer = [theirs, "--json", workspace]
             seen = sum(_agents(session["agents"]) for session in json.loads(_run(peer, home))["sessions"])
@@ -70,4 +141,5 @@ def run() -> list[Row]:
             rows.append(
                 Row(f"tree --json, {agents} children in {size} (they: {seen})", "agents-tree", reference, taken)
             )
+            rows += _steady(store, paths, size)
     return rows

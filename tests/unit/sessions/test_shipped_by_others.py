@@ -17,10 +17,13 @@ from tests.unit.sessions.conformance import packet, report
 CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 BROKEN = """
+from agentwatch.sources.sessions.reader import Progress
+
 class Raises:
-    name, trouble, read, places, text, found, close = "raises", None, None, None, None, None, None
-    @property
-    def progress(self): raise OSError("of no use")
+    name, trouble, progress = "raises", None, Progress(0, 0)
+    def read(self, seconds): return ()
+    def found(self): raise OSError("of no use")
+    places = text = close = found
 
 def refuses(workspace): raise LookupError("no such workspace")
 def nothing(workspace): return None
@@ -106,6 +109,7 @@ def test_those_that_are_broken_are_said_and_hide_nobody(
     keep(workspace, "lead")
     source = source_of(workspace)
     batch = source.scan()
+    assert source.found()
     assert [observation.path for observation in batch.observations if isinstance(observation, Ran)] == ["scribe:lead"]
     said = " ".join(source.trouble)
     assert "refuses: cannot be used (LookupError: no such workspace)" in said
