@@ -8,7 +8,7 @@ from typing import Final
 from agentwatch.delegation.run import Message, RunState
 from agentwatch.sources.claude_code.todos import Checklist
 from agentwatch.sources.claude_code.wording import first_line, texts
-from agentwatch.sources.sessions.fields import inner, listed, mapping, text, whole
+from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text, whole
 
 Keep = Callable[[str, float, int], Message]
 """Makes a message of a text, its time and the offset of the line where it stands."""
@@ -38,7 +38,6 @@ class Conversation:
         self.said: Message | None = None
         self.earlier: list[Message] = []
         self.started_at: float | None = None
-        self.updated_at = 0.0
         self.ended_at: float | None = None
         self.rounds = 0
         self.round_at = 0.0
@@ -46,6 +45,8 @@ class Conversation:
         self.checklist = Checklist()
         self.asks: dict[str, str] = {}
         """What it asks a human, by the id of the tool use that waits for the answer."""
+        self._updated_at = 0.0
+        self._latest = b""
         self._tokens = 0
         self._usage = 0
         self._message_id: str | None = None
@@ -53,6 +54,12 @@ class Conversation:
         self._uses_tools = False
         self._last: Message | None = None
         self._before_prompt: tuple[RunState, Message | None, str, float | None, Message | None] | None = None
+
+    @property
+    def updated_at(self) -> float:
+        """The last sign of life, 0 before the first."""
+        self._settle()
+        return self._updated_at
 
     @property
     def tokens(self) -> int | None:
@@ -65,7 +72,16 @@ class Conversation:
             return
         if self.started_at is None:
             self.started_at = at
-        self.updated_at = max(self.updated_at, at)
+        self._updated_at = max(self._updated_at, at)
+
+    def seen(self, written: bytes) -> None:
+        """A sign of life, at a time in ISO 8601 of UTC. It is read when somebody asks: most are followed by a later."""
+        if self.started_at is None:
+            self.touch(moment(written.decode()))
+            return
+        if len(written) != len(self._latest) or written < self._latest:
+            self._settle()
+        self._latest = written
 
     def prompted(self, text: str, at: float, offset: int) -> None:
         """The agent was given something to do."""
@@ -97,7 +113,10 @@ class Conversation:
         message_id = text(message, "id") or text(record, "uuid")
         tokens = sum((whole(inner(message, "usage"), key) or 0) for key in _COUNTED)
         uses_tools = any(block.get("type") == "tool_use" for block in blocks)
-        self.stepped(message_id, text(message, "model"), tokens, at, uses_tools=uses_tools)
+        self.touch(at)
+        if self.state is not RunState.WORKING and not self._goes_on_with(message_id):
+            self._begin(at)
+        self.stepped(message_id, text(message, "model"), tokens, uses_tools=uses_tools)
         said = "\n".join(texts(message.get("content")))
         if said.strip() not in _NOTHING:
             self._text = said, at, offset
@@ -111,11 +130,15 @@ class Conversation:
         elif reason in _ENDS and not _only_thinks(blocks):
             self.turn_ended(at)
 
-    def stepped(self, message_id: str | None, model: str | None, tokens: int, at: float, *, uses_tools: bool) -> None:
+    def stepped(self, message_id: str | None, model: str | None, tokens: int, *, uses_tools: bool) -> None:
         """The model works on a message, of which so many tokens are known by now."""
-        self.touch(at)
         self._before_prompt = None
-        self._same_message(message_id, at)
+        if not self._goes_on_with(message_id):
+            self._message_id = message_id
+            self._text = None
+            self._uses_tools = False
+            self._tokens += self._usage
+            self._usage = 0
         if model is not None and model != _SYNTHETIC:
             self.model = model
         self._usage = max(self._usage, tokens)
@@ -141,16 +164,14 @@ class Conversation:
             self._last = self._keep(*self._text)
         return self._last
 
-    def _same_message(self, message_id: str | None, at: float) -> None:
-        if message_id == self._message_id and message_id is not None:
-            return
-        if self.state is not RunState.WORKING:
-            self._begin(at)
-        self._message_id = message_id
-        self._text = None
-        self._uses_tools = False
-        self._tokens += self._usage
-        self._usage = 0
+    def _settle(self) -> None:
+        if self._latest:
+            at, self._latest = moment(self._latest.decode()), b""
+            self.touch(at)
+
+    def _goes_on_with(self, message_id: str | None) -> bool:
+        """Whether a record is of the message of the one before."""
+        return message_id is not None and message_id == self._message_id
 
     def _goes_on(self) -> None:
         self._uses_tools = True

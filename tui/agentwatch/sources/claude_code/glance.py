@@ -10,7 +10,6 @@ import re
 from typing import Final, NamedTuple
 
 from agentwatch.sources.claude_code.conversation import INTERRUPTED
-from agentwatch.sources.sessions.fields import moment
 from agentwatch.sources.sessions.tail import Line
 
 TOLD_ELSEWHERE: Final = frozenset(
@@ -36,7 +35,8 @@ _RESULT: Final = re.compile(
 _ABOUT: Final = re.compile(rb'"(?:tool_use_id|parentToolUseID)":\s*"([^"\\]{1,200})"')
 _INTERRUPTED: Final = INTERRUPTED.encode()
 _UUID: Final = b'"uuid":"'
-_WRITTEN: Final = re.compile(rb'"uuid":"[^"\\]{1,100}","timestamp":"([0-9TZ:.+-]{1,40})"')
+_TIME: Final = rb'"timestamp":"(\d{4}-[01]\d-[0-3]\dT[012]\d:[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z)"'
+_WRITTEN: Final = re.compile(rb'"uuid":"[^"\\]{1,100}",' + _TIME)
 
 _MESSAGE: Final = b'"message":'
 _TEXT: Final = b'"text"'
@@ -54,21 +54,21 @@ _CLOSING: Final = re.compile(
     rb'(?:"cache_creation_input_tokens":(\d{1,12}),)?"cache_read_input_tokens":\d{1,12},'
     rb'(?:"cache_creation":\{[^{}]*\},)?"output_tokens":(\d{1,12})[,}]'
 )
-_ENDING: Final = re.compile(rb'"type":"assistant","uuid":"([ !#-\[\]-~]{1,100})","timestamp":"([0-9TZ:.+-]{1,40})"')
+_ENDING: Final = re.compile(rb'"type":"assistant","uuid":"([ !#-\[\]-~]{1,100})",' + _TIME)
 
 
 class Step(NamedTuple):
     """A record of the model in the middle of its work: it thinks, or uses a tool, and says nothing.
 
-    `uuid` is the record's own, `tokens` are those of the message as far as it is written, `at` is in seconds since the
-    epoch, `tool` is None where it thinks.
+    `uuid` is the record's own, `tokens` are those of the message as far as it is written, `written` is its time in
+    ISO 8601 of UTC, `tool` is None where it thinks.
     """
 
     uuid: str
     message_id: str
     model: str | None
     tokens: int
-    at: float
+    written: bytes
     tool: str | None
 
 
@@ -100,11 +100,11 @@ def uses_in(line: Line) -> list[str]:
     return [name.decode("utf-8", "replace") for name in _ABOUT.findall(line.buffer, line.start, line.end)]
 
 
-def time_of(line: Line) -> float | None:
-    """When the record was written, in seconds since the epoch; None where that is not seen at a glance."""
+def time_of(line: Line) -> bytes | None:
+    """When the record was written, in ISO 8601 of UTC; None where that is not seen at a glance."""
     start = line.buffer.rfind(_UUID, line.start, line.end)
     written = _WRITTEN.match(line.buffer, start, line.end) if start >= 0 else None
-    return moment(written[1].decode()) if written is not None else None
+    return written[1] if written is not None else None
 
 
 def step_of(line: Line) -> Step | None:
@@ -121,16 +121,15 @@ def step_of(line: Line) -> Step | None:
     # One block, which the opening has shown, and no other behind it.
     if buffer.find(_TEXT, brace, stop) >= 0 or buffer.count(_USE, brace, stop) != (tool is not None):
         return None
-    uuid, written = ending.groups()
-    at = moment(written.decode())
-    if message_id is None or at is None:
+    if message_id is None:
         return None
+    uuid, written = ending.groups()
     read, cached, said = closing.groups()
     return Step(
         uuid.decode(),
         message_id.decode(),
         model.decode() if model is not None else None,
         int(read) + int(cached or 0) + int(said),
-        at,
+        written,
         tool.decode() if tool is not None else None,
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from agentwatch.delegation.run import RunState
 from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation, Keep
 from agentwatch.sources.claude_code.frames import (
@@ -82,14 +83,14 @@ class Transcript:
             return
         if self.cwd is not None and (self.is_agent or is_own(line)):
             if kind in _MODEL:
-                step = step_of(line)
+                step = step_of(line) if self.main.state is RunState.WORKING else None
                 if step is not None and step.tool not in _TELLING:
                     self._step(step)
                     return
             elif is_routine(line, kind, start, end) and not self._tells(line, kind):
-                at = time_of(line)
-                if at is not None:
-                    self.main.touch(at)
+                written = time_of(line)
+                if written is not None:
+                    self.main.seen(written)
                     return
         record = self._decoded(line.data)
         if record is not None:
@@ -104,7 +105,8 @@ class Transcript:
 
     def _step(self, step: Step) -> None:
         if self._is_new(step.uuid):
-            self.main.stepped(step.message_id, step.model, step.tokens, step.at, uses_tools=step.tool is not None)
+            self.main.seen(step.written)
+            self.main.stepped(step.message_id, step.model, step.tokens, uses_tools=step.tool is not None)
 
     def _decoded(self, line: bytes) -> Mapping[str, object] | None:
         try:
