@@ -44,9 +44,11 @@ def run(*arguments: str | Path, environment: dict[str, str]) -> subprocess.Compl
 def check_replay(terminal: Terminal) -> None:
     """Back and forth through the two observations of the session."""
     terminal.wait_for(r"^ REPLAY .*2 of 2")
+    # The bar may be a moment ahead of the tree.
+    terminal.wait_for(r"✗ shop\.api")
     terminal.press(",")
     terminal.wait_for(r"○ shop\.api")
-    assert " REPLAY  ‖ paused" in terminal.text()
+    terminal.wait_for(r"^ REPLAY  ‖ paused")
     terminal.press(".")
     terminal.wait_for(r"✗ shop\.api")
     terminal.press("\r")
