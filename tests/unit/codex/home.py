@@ -39,6 +39,11 @@ files_modified:
 """
 
 
+def task_name(*agents: str) -> str:
+    """The name that Codex gives an agent, below the topmost one, which it calls root."""
+    return "/" + "/".join(("root", *agents))
+
+
 def thread(number: int) -> str:
     """An id that begins with the time it was made, as those of Codex do."""
     return f"0190{number:04x}-0000-7000-8000-000000000000"

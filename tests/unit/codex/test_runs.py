@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from agentwatch.contracts.shapes import Handoff, Return, TodoStatus
 from agentwatch.delegation.run import RunState
-from tests.unit.codex.home import BEGAN, PACKET, RETURN, Home, thread
+from tests.unit.codex.home import BEGAN, PACKET, RETURN, Home, task_name, thread
+
+TOP = task_name()
+SEARCH = task_name("search")
 
 
 @pytest.fixture
@@ -132,7 +136,7 @@ def test_a_refused_spawn_is_a_run_by_the_id_of_its_call(home: Home, words: objec
     assert home.reader.text(run.prompt.digest) == PACKET
 
 
-@pytest.mark.parametrize("answer", ['{"agent_id": "%s"}', '{"task_name": "/root/search"}', ""])
+@pytest.mark.parametrize("answer", ['{"agent_id": "%s"}', json.dumps({"task_name": SEARCH}), ""])
 def test_a_spawn_that_succeeded_is_no_refusal(home: Home, answer: str) -> None:
     root = home.root().call("spawn_agent", "c1", message=PACKET)
     if not answer:
@@ -190,10 +194,10 @@ def test_a_copied_history_without_numbers_ends_with_the_first_turn_that_is_young
 )
 def test_an_encrypted_task_is_missing_and_says_why(home: Home, payload: str, missing: str) -> None:
     root = home.root().call("spawn_agent", "c1", message=payload, task_name="search")
-    child = home.session(2).child_meta(home.workspace, root.id, agent_path="/root/search").begin()
-    header = "Message Type: NEW_TASK\nTask name: /root/search\nSender: /root\nPayload:\n"
+    child = home.session(2).child_meta(home.workspace, root.id, agent_path=SEARCH).begin()
+    header = f"Message Type: NEW_TASK\nTask name: {SEARCH}\nSender: {TOP}\nPayload:\n"
     content = [{"type": "input_text", "text": header}, {"type": "encrypted_content", "encrypted_content": payload}]
-    child.item("agent_message", author="/root", recipient="/root/search", content=content).complete(RETURN)
+    child.item("agent_message", author=TOP, recipient=SEARCH, content=content).complete(RETURN)
     home.write(root.spawned("c1", child.id), child)
     home.read()
     run = home.run(child)
@@ -204,9 +208,9 @@ def test_an_encrypted_task_is_missing_and_says_why(home: Home, payload: str, mis
 
 
 def test_a_message_of_another_agent_is_no_task_of_the_one_that_gets_its_answer(home: Home) -> None:
-    answer = [{"type": "input_text", "text": "Message Type: FINAL_ANSWER\nTask name: /root\nPayload:\nDone."}]
+    answer = [{"type": "input_text", "text": f"Message Type: FINAL_ANSWER\nTask name: {TOP}\nPayload:\nDone."}]
     root = home.session(1).meta(home.workspace).begin()
-    root.item("agent_message", author="/root/search", recipient="/root", content=answer).asked("Build it.")
+    root.item("agent_message", author=SEARCH, recipient=TOP, content=answer).asked("Build it.")
     home.write(root)
     home.read()
     prompt = home.run(root).prompt

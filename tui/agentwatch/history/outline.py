@@ -102,8 +102,11 @@ def _written(document: Document, findings: tuple[Finding, ...], *, incomplete: b
 
 
 def _read(outline: str) -> Content | None:
+    kind = outline[_VERSION : _VERSION + 1]
+    if all(kind != letter for letter, _ in _KINDS):
+        return None
     try:
-        parts: _Parts = _shape(outline[_VERSION : _VERSION + 1]).validate_json(outline[_VERSION + 1 :])
+        parts: _Parts = _shape(kind).validate_json(outline[_VERSION + 1 :])
     except ValueError:
         # A damaged file: what cannot be read any more is left out.
         return None

@@ -104,5 +104,5 @@ def _refused_run(parent: Rollout, refused: Refused) -> Run:
 
 
 def _short(task_name: str | None) -> str | None:
-    """The last part of a task name such as `/root/survey`."""
+    """The last part of a task name; the parts before it are the agents above."""
     return task_name.rpartition("/")[2] or task_name if task_name is not None else None
