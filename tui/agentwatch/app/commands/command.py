@@ -1,0 +1,115 @@
+"""What a command is: its keys, its words in the footer, in the help and in the palette, and where it works."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Home(StrEnum):
+    """Whose binding a command is. MAIN, PAGE, INSPECT, TIMELINE and DECIDE are screens, PANE is the details in any.
+
+    REPLAY is the app that plays a recording: its keys go before those of the tree.
+    """
+
+    APP = "app"
+    MAIN = "main"
+    PAGE = "page"
+    INSPECT = "inspect"
+    PANE = "pane"
+    TREE = "tree"
+    FILTER = "filter"
+    TIMELINE = "timeline"
+    CHART = "chart"
+    DECIDE = "decide"
+    REPLAY = "replay"
+
+
+class Place(StrEnum):
+    """Where the operator is; the footer says what the keys do there."""
+
+    TREE = "tree"
+    DETAILS = "details"
+    PAGE = "page"
+    INSPECT = "inspect"
+    FILTER = "filter"
+    EMPTY = "empty"
+    HELP = "help"
+    TIMELINE = "timeline"
+    DECIDE = "decide"
+
+
+class Group(StrEnum):
+    """The headings of the help screen."""
+
+    LOOK = "Look"
+    DECIDE = "Decide"
+    DIALOG = "In a decision"
+    MOVE = "Move"
+    FOLD = "Fold"
+    FIND = "Find"
+    DETAILS = "In the details"
+    FILTER = "In the filter line"
+    TIMELINE = "In the timeline"
+    REPLAY = "In a replay"
+    USE = "Use"
+    PROGRAM = "Program"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `keys` are Textual's key names with spaces between them; `footer` the places whose footer names it.
+
+    `words` stand in the footer, `title` in the palette (empty: not there), `tooltip` is the sentence in help, palette
+    and tooltip. The action is one of the home's own. One that `acts` needs the workspace or the agents in it: there is
+    none in a replay. What goes `by_key` is never done by a click.
+    """
+
+    id: str
+    keys: str
+    action: str
+    homes: tuple[Home, ...]
+    group: Group
+    _: KW_ONLY
+    words: str
+    tooltip: str
+    title: str = ""
+    footer: tuple[Place, ...] = ()
+    priority: bool = False
+    acts: bool = False
+    by_key: bool = False
+
+    @property
+    def key_label(self) -> str:
+        """How the first key is written for people; a range where the keys are numbered."""
+        names = self.keys.split(" ")
+        return f"{key_label(names[0])}–{key_label(names[-1])}" if self.is_numbered else key_label(names[0])
+
+    @property
+    def keys_label(self) -> str:
+        """How all keys are written for people."""
+        return self.key_label if self.is_numbered else " ".join(key_label(key) for key in self.keys.split(" "))
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the action takes the number of its key, from 0 on."""
+        return self.keys.startswith(("1 ", "f2 "))
+
+
+_LABELS: Final = {
+    "escape": "esc",
+    "pageup": "pgup",
+    "pagedown": "pgdn",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "shift+tab": "⇧tab",
+    "comma": ",",
+}
+
+
+def key_label(key: str) -> str:
+    """A key as people write it: `^p`, `esc`, `↑`."""
+    return _LABELS.get(key) or key.replace("ctrl+", "^")
