@@ -199,3 +199,21 @@ async def test_a_handoff_too_large_for_the_screen_is_handed_on_all_the_same(tmp_
         await s.record()
         (entry,) = s.entries()
         assert packet_of(entry.record.params.handoff)["notes"][0] == "word " * 2_000
+
+
+async def test_a_handoff_that_is_written_from_nothing_is_checked_too(tmp_path: Path) -> None:
+    async with office(tmp_path, {"api.return.md": returned()}) as s:
+        await s.open("r")
+        await s.until(lambda: "none was ever seen" in s.text())
+        area = s.dialog.query_one(TextArea)
+        area.text = handoff()
+        await s.until(lambda: "✗ attempt must be 2" in s.text())
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        await s.until(lambda: "not yet: correct the handoff first" in s.text())
+        assert s.entries() == ()
+        area.text = ""
+        await s.until(lambda: "none was ever seen" in s.text() and "not yet" not in s.text())
+        await s.record()
+        (entry,) = s.entries()
+        assert entry.record.params.handoff is None

@@ -161,6 +161,16 @@ def test_an_edited_handoff_is_checked() -> None:
     assert any(one.startswith("line ") for one in problems(good.replace('"required": true', '"required": "yes"')))
 
 
+def test_a_packet_in_a_session_may_have_prose_around_it_and_is_checked_all_the_same() -> None:
+    prose = f"Please do this:\n\n```json\n{text_of(PACKET)}```\n\nTake care."
+    good = amend(prose)
+    assert good.startswith("Please do this:")
+    assert good.endswith("Take care.")
+    assert problems(good, embedded=True) == []
+    assert problems(good, attempt=3, embedded=True) == ["attempt must be 3"]
+    assert problems(good, "x.md") == ["it is no handoff packet any more"]
+
+
 def station() -> Task:
     return failed(2, code="E_LINE_FAULT")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.decisions.amend import AmendError, amended, final_report, fitter_packet, handoff_problems
-from agentwatch.decisions.policy import FITTER, is_line_fault
+from agentwatch.decisions.amend import AmendError, final_report
+from agentwatch.decisions.proposal import handoff_check, next_handoff
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task, Version
@@ -55,55 +55,27 @@ def params_of(
     return Params(plain.mitigation, _handoff(wish, task, subject, text_of), plain.mode)
 
 
-def goes_to_fitter(wish: Wish, task: Task) -> bool:
-    """Whether it is a fitter who is called, with a packet of its own, and not the station itself once more."""
-    return wish.action is Action.ESCALATE and wish.mode == FITTER and is_line_fault(task)
-
-
 def _handoff(wish: Wish, task: Task, subject: Subject, text_of: Callable[[Version], str | None]) -> str | None:
     """None where no handoff of the task was ever seen, and none was given."""
-    fitter = goes_to_fitter(wish, task)
+    mode = wish.mode if wish.action is Action.ESCALATE else None
     if wish.handoff is not None:
         text, name = wish.handoff
-    elif fitter:
-        text, name = fitter_packet(task, decision_id=subject.decision_id, note=wish.note), "fitter.handoff.json"
-    else:
-        handoff = next((one.handoff for one in reversed(task.attempts) if one.packet is not None), None)
-        if handoff is None:
-            return None
-        text, name = _amended(wish, task, subject, handoff, text_of(handoff)), handoff.path
-        if handoff.stored:
-            # In a session there may be prose around it, which no file has.
-            return text
-    problems = handoff_problems(
-        text,
-        name,
-        task_id=f"{task.task_id}.{FITTER}-{task.attempt}" if fitter else task.task_id,
-        attempt=1 if fitter else task.attempt + 1,
-        decision_id=subject.decision_id,
-    )
-    if not problems:
+        if problems := handoff_check(task, subject, name, mode=mode)(text):
+            raise UsageError(f"{name} cannot be handed on:{_shown(problems)}")
         return text
-    shown = "".join(f"\n  {problem}" for problem in problems[:_MOST_PROBLEMS])
-    if wish.handoff is not None:
-        raise UsageError(f"{name} cannot be handed on:{shown}")
-    raise AmendError(f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{shown}")
-
-
-def _amended(wish: Wish, task: Task, subject: Subject, handoff: Version, text: str | None) -> str:
-    if text is None:
+    try:
+        proposal = next_handoff(task, subject, text_of, note=wish.note, hint=task.retry.hint, mode=mode)
+    except AmendError as error:
+        raise AmendError(f"{error}, and give --handoff FILE") from error
+    if problems := proposal.problems(proposal.text):
         raise AmendError(
-            f"the text of {handoff.path} is not kept any more; write a new handoff, and give --handoff FILE"
+            f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{_shown(problems)}"
         )
-    return amended(
-        text,
-        handoff.path,
-        attempt=task.attempt + 1,
-        decision_id=subject.decision_id,
-        note=wish.note,
-        retry_hint=task.retry.hint,
-        mode=wish.mode,
-    )
+    return proposal.text or None
+
+
+def _shown(problems: list[str]) -> str:
+    return "".join(f"\n  {problem}" for problem in problems[:_MOST_PROBLEMS])
 
 
 def _answers(wish: Wish, task: Task) -> tuple[Answer, ...]:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from agentwatch.deciding.proposal import Wish, goes_to_fitter
+from agentwatch.deciding.proposal import Wish
 from agentwatch.decisions.policy import FITTER
+from agentwatch.decisions.proposal import goes_to_fitter
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import mitigated
@@ -109,7 +110,7 @@ def _next(task: Task, wish: Wish, params: Params) -> str:
     if params.handoff is None:
         return f"attempt {task.attempt + 1}; no handoff was seen, so it gets your note only"
     size = f"{len(params.handoff.encode()):,} bytes"
-    if goes_to_fitter(wish, task):
+    if goes_to_fitter(task, wish.mode):
         return f"a packet of {size} for the {FITTER}, who restores the line"
     given = "your handoff" if wish.handoff else "the amended handoff"
     return f"attempt {task.attempt + 1}, with {given} ({size})"

@@ -60,13 +60,18 @@ def amended(
     return packet.text
 
 
-def fitter_packet(task: Task, *, decision_id: str, note: str = "", mode: str = FITTER) -> str:
+def fitter_id(task: Task) -> str:
+    """The task id under which a fitter restores the line for a task."""
+    return f"{task.task_id}.{FITTER}-{task.attempt}"
+
+
+def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
     """The packet for the fitter who restores the line for a task; when that succeeds, the task gets one more retry."""
     result = task.result
     code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
     packet: dict[str, object] = {
         "handoff_schema": SCHEMA,
-        "task_id": f"{task.task_id}.{FITTER}-{task.attempt}",
+        "task_id": fitter_id(task),
         "objective": f"Restore the line that stops {task.task_id}{code}",
         "evidence": [
             {"path": version.path, "purpose": purpose, "required": True}
@@ -78,16 +83,21 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "", mode: str = F
         "notes": [f"Operator: {note.strip()}"] if note.strip() else [],
         "parent_task_id": task.parent_id or task.task_id,
         "attempt": 1,
-        "mode": mode,
+        "mode": FITTER,
         "decision_id": decision_id,
         "restores": task.task_id,
     }
     return json.dumps(packet, indent=2, ensure_ascii=False) + "\n"
 
 
-def handoff_problems(text: str, name: str, *, task_id: str, attempt: int, decision_id: str) -> list[str]:
-    """What is wrong with an amended handoff, in sentences; nothing where it can be handed on."""
-    reading = read_document(text, name)
+def handoff_problems(
+    text: str, name: str, *, task_id: str, attempt: int, decision_id: str, embedded: bool = False
+) -> list[str]:
+    """What is wrong with an amended handoff, in sentences; nothing where it can be handed on.
+
+    `embedded` is for one from a session, where prose may stand around the packet.
+    """
+    reading = read_document(text, name, embedded=embedded)
     if reading is None or not isinstance(reading.document, Handoff):
         return ["it is no handoff packet any more"]
     if not reading.complete:

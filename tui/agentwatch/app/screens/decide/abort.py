@@ -9,10 +9,11 @@ from agentwatch.app import present
 from agentwatch.app.screens.decide.case import Case
 from agentwatch.app.screens.decide.choice import Choice
 from agentwatch.app.screens.decide.fields import Row
-from agentwatch.app.screens.decide.handing_on import HandingOnScreen, Maker
-from agentwatch.app.screens.decide.proposal import report
+from agentwatch.app.screens.decide.handing_on import HandingOnScreen
 from agentwatch.decisions.desk import operator_name
+from agentwatch.decisions.proposal import Proposal, report
 from agentwatch.decisions.record import Params
+from agentwatch.delegation.task import Task
 
 
 class AbortScreen(HandingOnScreen):
@@ -47,6 +48,6 @@ class AbortScreen(HandingOnScreen):
         text = await self.sound_text()
         return None if text is None else Params(report=text)
 
-    def maker(self) -> Maker:
-        task, note = self.case.task, self.note
-        return lambda: report(task, note=note, operator=operator_name()) if task is not None else None
+    def maker(self, task: Task) -> Callable[[], Proposal]:
+        note = self.note
+        return lambda: report(task, note=note, operator=operator_name())

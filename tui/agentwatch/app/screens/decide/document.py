@@ -14,13 +14,17 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from agentwatch.app.screens.decide.proposal import Proposal, fits_screen
 from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.app.widgets.details.difference import Difference, compare
 from agentwatch.app.widgets.details.page import Page
+from agentwatch.decisions.proposal import Proposal
 
 _PAUSE: Final = 0.2
 """Seconds without a key after which the text is checked."""
+_LARGEST: Final = 128 * 1024
+"""Characters up to which a document is edited on the screen; a larger one takes seconds to lay out."""
+_LONGEST: Final = 4_000
+"""The same for one line."""
 
 
 class Document(Vertical):
@@ -84,7 +88,7 @@ class Document(Vertical):
     def write(self, text: str) -> None:
         """Put another text in the place of the proposed one."""
         self._text = text
-        fits = fits_screen(text)
+        fits = _fits_screen(text)
         self._area.read_only = not fits
         with self._area.prevent(TextArea.Changed):
             # What is not on the screen cannot be edited there; it is handed on all the same.
@@ -153,3 +157,7 @@ class Document(Vertical):
             yield difference
             if difference.note:
                 yield text(Content.styled(difference.note, "$text-warning"))
+
+
+def _fits_screen(text: str) -> bool:
+    return len(text) <= _LARGEST and all(len(line) <= _LONGEST for line in text.splitlines())

@@ -10,10 +10,10 @@ from textual.widgets import Input
 from agentwatch.app.screens.decide.case import Case
 from agentwatch.app.screens.decide.choice import Choice
 from agentwatch.app.screens.decide.fields import Row
-from agentwatch.app.screens.decide.handing_on import HandingOnScreen, Maker
-from agentwatch.app.screens.decide.proposal import next_handoff
+from agentwatch.app.screens.decide.handing_on import HandingOnScreen
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.decisions import policy
+from agentwatch.decisions.proposal import Proposal, next_handoff
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
@@ -56,12 +56,11 @@ class EscalateScreen(HandingOnScreen):
         text = await self.sound_text()
         return None if text is None else Params(mode=self.mode, handoff=text or None)
 
-    def maker(self) -> Maker:
-        task, case = self.case.task, self.case
-        if task is None:
-            return lambda: None
-        note, hint, mode = self.note, task.retry.hint, self.mode
-        return lambda: next_handoff(task, case.subject, case.monitor.content, note=note, hint=hint, mode=mode)
+    def maker(self, task: Task) -> Callable[[], Proposal]:
+        case, note, mode = self.case, self.note, self.mode
+        return lambda: next_handoff(
+            task, case.subject, case.monitor.content, note=note, hint=task.retry.hint, mode=mode
+        )
 
 
 def offered_modes(monitor: Monitor, task: Task | None) -> list[str]:

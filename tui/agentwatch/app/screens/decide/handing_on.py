@@ -19,16 +19,15 @@ from agentwatch.app.screens.decide.case import Case
 from agentwatch.app.screens.decide.document import Document
 from agentwatch.app.screens.decide.fields import Row
 from agentwatch.app.screens.decide.frame import DecisionScreen
-from agentwatch.app.screens.decide.proposal import Proposal
 from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.proposal import Proposal, blank_handoff
+from agentwatch.delegation.task import Task
 from agentwatch.text import clean
 
 _PAUSE: Final = 0.2
 """Seconds after the last key in a field until the document is made anew."""
 _LARGEST: Final = 1024 * 1024
 """Bytes of an edited file that are taken back."""
-
-Maker = Callable[[], Proposal | None]
 
 
 class HandingOnScreen(DecisionScreen):
@@ -46,10 +45,10 @@ class HandingOnScreen(DecisionScreen):
         self._checked = Static(id="checked", markup=False)
         self._proposing: Timer | None = None
         self._is_stale = True
-        self._why_none = ""
+        self._why_blank = ""
 
-    def maker(self) -> Maker:
-        """Makes the document as the fields are now, in a thread; None where there is none to be made."""
+    def maker(self, task: Task) -> Callable[[], Proposal]:
+        """Makes the document as the fields are now, in a thread."""
         raise NotImplementedError
 
     def fields(self) -> Iterator[Row]:
@@ -74,13 +73,15 @@ class HandingOnScreen(DecisionScreen):
 
     async def _propose(self) -> None:
         self._is_stale = False
+        task = self.case.task
+        if task is None:
+            return
         try:
-            proposal = await asyncio.to_thread(self.maker())
-            self._why_none = "" if proposal else "none was ever seen: the next attempt gets your note only"
+            proposal = await asyncio.to_thread(self.maker(task))
+            self._why_blank = "none was ever seen: write one, or the next attempt gets your note only"
         except DecisionError as error:
-            proposal, self._why_none = None, clean(str(error), 500)
-        if proposal is not None:
-            self.document.propose(proposal)
+            proposal, self._why_blank = blank_handoff(task, self.case.subject), clean(str(error), 500)
+        self.document.propose(proposal)
         self.look()
 
     @on(Document.Checked)
@@ -93,8 +94,8 @@ class HandingOnScreen(DecisionScreen):
 
     def _document_line(self) -> Content:
         document = self.document
-        if self._why_none and not document.text:
-            return Content.styled(self._why_none, "$text-warning")
+        if self._why_blank and not document.text:
+            return Content.styled(self._why_blank, "$text-warning")
         if document.problems is None:
             return Content.styled("… checking", "$text-muted")
         parts = []

@@ -8,9 +8,10 @@ from typing import Final
 from agentwatch.app.screens.decide.case import Case
 from agentwatch.app.screens.decide.choice import Choice
 from agentwatch.app.screens.decide.fields import Row
-from agentwatch.app.screens.decide.handing_on import HandingOnScreen, Maker
-from agentwatch.app.screens.decide.proposal import next_handoff
+from agentwatch.app.screens.decide.handing_on import HandingOnScreen
+from agentwatch.decisions.proposal import Proposal, next_handoff
 from agentwatch.decisions.record import Mitigation, Params
+from agentwatch.delegation.task import Task
 
 _MITIGATIONS: Final = {
     None: "none",
@@ -48,9 +49,6 @@ class RetryScreen(HandingOnScreen):
         text = await self.sound_text()
         return None if text is None else Params(self.plain_params().mitigation, handoff=text or None)
 
-    def maker(self) -> Maker:
-        task, case = self.case.task, self.case
-        if task is None:
-            return lambda: None
-        note, hint = self.note, task.retry.hint if self._hint.chosen == 0 else None
+    def maker(self, task: Task) -> Callable[[], Proposal]:
+        case, note, hint = self.case, self.note, task.retry.hint if self._hint.chosen == 0 else None
         return lambda: next_handoff(task, case.subject, case.monitor.content, note=note, hint=hint)
