@@ -156,7 +156,10 @@ class Reader:
         if refused:
             return Forged(tuple(refused))
         if not trust.keys:
-            return Pending(f"not decided, as far as can be told: no public key is known here; give it in {VARIABLE}")
+            return Pending(
+                "the operator has not decided anything yet, or the key is out of sight from here: "
+                f"in a sandbox, give its public half in {VARIABLE}"
+            )
         return Pending(f"the operator has not decided yet (looked into the {place})")
 
     def wait(
