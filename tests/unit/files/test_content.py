@@ -56,13 +56,23 @@ def test_a_dropped_text_is_read_from_its_file_while_that_still_holds_it(tmp_path
 
 
 def test_only_so_many_places_are_remembered(tmp_path: Path) -> None:
-    store = ContentStore(str(tmp_path), limit=10, places=1)
+    store = ContentStore(str(tmp_path), limit=10, places=2)
     digests = []
     for text in "abc":
         (tmp_path / f"{text}.json").write_text(text)
         digests.append(hashlib.sha256(text.encode()).hexdigest())
         store.put(digests[-1], text, f"{text}.json")
     assert [store.get(digest) for digest in digests] == [None, "b", "c"]
+
+
+def test_the_place_of_what_a_file_does_not_hold_any_more_is_forgotten(tmp_path: Path) -> None:
+    store = ContentStore(str(tmp_path), limit=10, places=2)
+    other = hashlib.sha256(b"other").hexdigest()
+    (tmp_path / "b.json").write_text("other")
+    store.put(other, "other", "b.json")
+    for number in range(10):
+        store.put(str(number), "text", "a.json")
+    assert store.get(other) == "other"
 
 
 def test_threads_may_share_it() -> None:

@@ -9,21 +9,22 @@ from typing import Final
 
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
-LIMIT_BYTES: Final = 16 * 1024 * 1024
+LIMIT_BYTES: Final = 4 * 1024 * 1024
+"""What a file does not hold any more is in the history, too: this is for what is looked at now."""
 PLACES: Final = 200_000
 
 # A window and tables for documents of a few KiB: a tenth of the time of zlib's defaults, and the same size.
 _WINDOW: Final = 12
 _MEMORY: Final = 5
-# What an entry costs beside its bytes: key, bytes object, path, links of the dictionary.
+# What an entry costs beside its bytes: key, bytes object, links of the dictionary.
 _OVERHEAD: Final = 320
 
 
 class ContentStore:
     """Compressed texts of the files below `root`. Any thread may call it.
 
-    Above `limit` bytes the least recently used are dropped. Of those the place is remembered: most files never change,
-    and what is wanted is still on disk.
+    Above `limit` bytes the least recently used are dropped. What a file still holds is then read from it again: most
+    files never change.
     """
 
     def __init__(self, root: str, limit: int = LIMIT_BYTES, places: int = PLACES) -> None:
@@ -31,8 +32,11 @@ class ContentStore:
         self._limit = limit
         self._limit_of_places = places
         self._bytes = 0
-        self._packed: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
+        self._packed: OrderedDict[str, bytes] = OrderedDict()
+        self._held: dict[str, str] = {}
+        """By path, the digest of what the file holds."""
         self._places: dict[str, str] = {}
+        """By digest, a file that holds it."""
         self._lock = threading.Lock()
 
     def put(self, digest: str, text: str, path: str) -> None:
@@ -41,19 +45,16 @@ class ContentStore:
         packed = compressor.compress(text.encode()) + compressor.flush()
         with self._lock:
             self._drop(digest)
-            self._packed[digest] = packed, path
+            self._packed[digest] = packed
             self._bytes += len(packed) + _OVERHEAD
             while self._bytes > self._limit and len(self._packed) > 1:
-                oldest, (_, place) = next(iter(self._packed.items()))
-                self._drop(oldest)
-                self._places[oldest] = place
-            if len(self._places) > self._limit_of_places:
-                del self._places[next(iter(self._places))]
+                self._drop(next(iter(self._packed)))
+            self._place(digest, path)
 
     def place(self, digest: str, path: str) -> None:
         """Remember where a text is, of a file that was not read; `path` is the file's name relative to the root."""
         with self._lock:
-            self._places[digest] = path
+            self._place(digest, path)
 
     def get(self, digest: str) -> str | None:
         """The text of a digest, None where it is neither kept nor in its file any more. It may read that file."""
@@ -63,7 +64,7 @@ class ContentStore:
                 self._packed.move_to_end(digest)
             place = self._places.get(digest)
         if kept is not None:
-            return zlib.decompress(kept[0]).decode()
+            return zlib.decompress(kept).decode()
         if place is None:
             return None
         try:
@@ -72,7 +73,19 @@ class ContentStore:
             return None
         return read.text if read.digest == digest else None
 
+    def _place(self, digest: str, path: str) -> None:
+        self._leave(path)
+        self._held[path] = digest
+        self._places[digest] = path
+        if len(self._held) > self._limit_of_places:
+            self._leave(next(iter(self._held)))
+
+    def _leave(self, path: str) -> None:
+        before = self._held.pop(path, None)
+        if before is not None and self._places.get(before) == path:
+            del self._places[before]
+
     def _drop(self, digest: str) -> None:
         dropped = self._packed.pop(digest, None)
         if dropped is not None:
-            self._bytes -= len(dropped[0]) + _OVERHEAD
+            self._bytes -= len(dropped) + _OVERHEAD

@@ -1,0 +1,114 @@
+"""A long watch: twenty changes a second, and neither memory nor files nor threads pile up.
+
+A minute of it runs always; `AGENTWATCH_SOAK=7200` takes two hours, in which at most a megabyte an hour may be added.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.terminal.emulator import Terminal, agentwatch
+
+SECONDS = float(os.environ.get("AGENTWATCH_SOAK", "60"))
+WARM_UP = min(SECONDS / 3, 1800)
+"""Seconds after which what is bounded has grown to its bound: texts, and the versions of a file."""
+A_SECOND = 20
+TASKS = 8
+ALLOWED = max(5.0, SECONDS / 3600)
+"""Megabytes that may be added after the warm-up."""
+
+RETURN = """\
+## Status
+state: {state}
+task_id: shop.part-{number}
+summary: Change {change} of it.
+{more}
+## Deliverables
+- (none)
+
+## Evidence
+- docs/part.md - read
+
+## Runtime Attestation
+runtime_model_reported: some/model
+runtime_mode_reported: code
+files_created:
+- (none)
+files_modified:
+- (none)
+"""
+
+
+class Use(NamedTuple):
+    """What a process holds: resident megabytes, open files, threads."""
+
+    megabytes: float
+    files: int
+    threads: int
+
+
+def use_of(pid: int) -> Use:
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines())
+    files = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    return Use(int(status["VmRSS"].split()[0]) / 1024, files, int(status["Threads"]))
+
+
+def change(workspace: Path, number: int) -> None:
+    """One of the changes that a session makes: a box is ticked, a child says how far it is, or what came of it."""
+    task, turn = number % TASKS, number // TASKS
+    stem = workspace / f"part-{task}"
+    if turn % 4 != 3:
+        boxes = "".join(f"[{'x' if box < turn % 4 * 2 else ' '}] Step {box}\n" for box in range(6))
+        stem.with_suffix(".todos.md").write_text(boxes, "utf-8")
+        return
+    failed = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Go on.\n"
+    state, more = ("ERROR", failed) if turn % 8 == 3 else ("PARTIAL", "retry_recommended: no\n")
+    text = RETURN.format(state=state, number=task, change=number, more=more)
+    stem.with_suffix(".return.md").write_text(text, "utf-8")
+
+
+def hand_off(workspace: Path) -> None:
+    for task in range(TASKS):
+        packet = {
+            "task_id": f"shop.part-{task}",
+            "objective": "Build a part of the shop.",
+            "evidence": [{"path": "docs/part.md", "purpose": "the design", "required": True}],
+            "success_criteria": ["The tests pass"],
+            "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
+        }
+        (workspace / f"part-{task}.handoff.json").write_text(json.dumps(packet), "utf-8")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")
+def test_nothing_piles_up_in_a_long_watch(tmp_path: Path) -> None:
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+    hand_off(workspace)
+    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
+        terminal.wait_for(rf"{TASKS} tasks")
+        begin, warm, number = time.monotonic(), None, 0
+        while (now := time.monotonic()) < begin + SECONDS:
+            if warm is None and now > begin + WARM_UP:
+                warm = use_of(terminal.pid)
+            change(workspace, number)
+            number += 1
+            due = begin + number / A_SECOND
+            terminal.wait_until(lambda due=due: time.monotonic() >= due)
+            terminal.written.clear()
+        (workspace / "last.return.md").write_text(RETURN.format(state="SUCCESS", number="last", change=0, more=""))
+        terminal.wait_for(rf"{TASKS + 1} tasks")
+        end = use_of(terminal.pid)
+        assert warm is not None
+        print(f"\n{number:,} changes: {warm} after the warm-up, {end} at the end")
+        assert end.megabytes - warm.megabytes < ALLOWED
+        assert end.files <= warm.files
+        assert end.threads <= warm.threads
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
