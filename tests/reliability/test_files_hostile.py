@@ -1,6 +1,6 @@
 """A workspace full of files that were made to break whoever reads them.
 
-`AGENTWATCH_HOSTILE=20000 pytest tests/reliability/test_files_hostile.py` makes more of them.
+`AGENTWATCH_HOSTILE=1000000 pytest tests/reliability/test_files_hostile.py` makes more of them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ import random
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from agentwatch.delegation.observation import Seen, Unreadable
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import scan_once
 
-COUNT = int(os.environ.get("AGENTWATCH_HOSTILE", "600"))
+COUNT = 5_000
+"""In one workspace."""
+ROUNDS = range(max(1, int(os.environ.get("AGENTWATCH_HOSTILE", "20000")) // COUNT))
 
 NAMES = [
     b"return",
@@ -52,8 +56,9 @@ PIECES = [
 ]
 
 
-def test_every_hostile_file_is_read_or_refused_and_none_ends_the_scan(tmp_path: Path) -> None:
-    chance = random.Random(COUNT)
+@pytest.mark.parametrize("seed", ROUNDS)
+def test_every_hostile_file_is_read_or_refused_and_none_ends_the_scan(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
     for number in range(COUNT):
         make(tmp_path, chance, number)
     tracemalloc.start()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import random
 import sys
 import unicodedata
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, quoted, say
 
+EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "50000"))
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 hostile = st.one_of(
     st.text(st.characters(), max_size=60),
@@ -47,6 +50,16 @@ def test_what_is_shown_once_is_shown_the_same_again(text: str) -> None:
 def test_a_cut_text_says_so(text: str, limit: int) -> None:
     shown = clean(text, limit)
     assert shown.endswith("…") or len(text) <= limit
+
+
+def test_nothing_acts_or_hides_in_tens_of_thousands_of_hostile_texts() -> None:
+    chance = random.Random(EXAMPLES)
+    every = [chr(code) for code in (*range(0x300), *range(0x2000, 0x2100), 0xD800, 0xFEFF, 0xE0041, 0xF0000, 0x10FFFF)]
+    for _ in range(EXAMPLES):
+        text = "".join(chance.choices(every, k=chance.randint(1, 24)))
+        shown = clean(text)
+        assert shown.isprintable(), ascii(text)
+        assert not any(unicodedata.category(character) in UNSAFE for character in shown), ascii(text)
 
 
 @pytest.mark.parametrize(
@@ -94,3 +107,8 @@ def test_printing_never_fails_on_a_terminal_without_the_character(monkeypatch: p
         write("✓ done")
         stream.flush()
         assert stream.buffer.getvalue() == b"\\u2713 done\n"  # type: ignore[attr-defined]
+
+
+def test_a_program_without_standard_output_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert say("✓ done") is None  # type: ignore[func-returns-value]

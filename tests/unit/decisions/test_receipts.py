@@ -192,6 +192,14 @@ def test_one_inside_a_sandbox_and_one_outside_never_both_win(workspace: Path, st
     assert not inside.claim(other, "inside").won
 
 
+def test_who_is_inside_of_a_sandbox_only_claims_even_where_a_state_directory_can_be_written(
+    workspace: Path, state: Path
+) -> None:
+    told = ReceiptBook(workspace, state, QUICK).mark(ID, Stage.READ, "a", reader="wait", inside=True, now=NOON)
+    assert told.claimed
+    assert not state.exists()
+
+
 def test_without_a_workspace_to_write_the_state_directory_decides(workspace: Path, state: Path) -> None:
     (workspace / ".agentwatch").write_text("in the way")
     book = ReceiptBook(workspace, state, QUICK)

@@ -141,6 +141,11 @@ def test_nothing_is_read_through_a_directory_that_is_a_link(tmp_path: Path) -> N
         read_file(tmp_path, "link/x.json")
 
 
+def test_a_directory_whose_name_no_file_system_takes_is_not_readable(tmp_path: Path) -> None:
+    with pytest.raises(NotReadableError):
+        read_file(tmp_path, f"{'n' * 300}/x.json")
+
+
 def test_nothing_is_read_where_the_root_is_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "x.json").write_text("{}")
