@@ -158,6 +158,45 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, 
     }
     assert isinstance(Reader(mounted, **values).find(Question("a"), NOON), Forged)
     assert isinstance(Reader(mounted, own_id=operator.workspace_id, **values).find(Question("a"), NOON), Verified)
+    values["environment"] = {"AGENTWATCH_WORKSPACE_ID": operator.workspace_id}
+    assert isinstance(Reader(mounted, **values).find(Question("a"), NOON), Verified)
+
+
+def test_several_public_keys_may_be_given(operator: Operator, tmp_path: Path) -> None:
+    decide(operator, "a")
+    other = Operator(tmp_path / "other").key.public.text
+    for text in (f"{other},{operator.key.public.text}", f"{other} {operator.key.public.text}"):
+        found = inside(operator, public_key=None, environment={"AGENTWATCH_PUBLIC_KEY": text}).find(Question("a"), NOON)
+        assert isinstance(found, Verified)
+
+
+def test_a_mirrored_file_is_judged_again_once_its_key_is_known(operator: Operator) -> None:
+    decide(operator, "a")
+    later = operator.root / "later"
+    reader = inside(operator, public_key=None, configuration=later)
+    found = reader.find(Question("a"), NOON)
+    assert isinstance(found, Forged)
+    assert [(one.name, one.kind) for one in found.refused] == [
+        (f"{operator.chain().entries[0].record.decision_id}.json", ProblemKind.UNTRUSTED)
+    ]
+    operator.configuration.rename(later)
+    assert isinstance(reader.find(Question("a"), NOON), Verified)
+
+
+def test_what_is_refused_in_the_mirror_is_named_with_its_reason(operator: Operator) -> None:
+    decide(operator, "a")
+    record = operator.chain().entries[0].record
+    mirror = operator.workspace / ".agentwatch" / "decisions"
+    copied, rubbish = f"{'0' * 32}.json", f"{'1' * 32}.json"
+    (mirror / copied).write_bytes((mirror / f"{record.decision_id}.json").read_bytes())
+    (mirror / rubbish).write_text("{}")
+    found = inside(operator).find(Question("b"), NOON)
+    assert isinstance(found, Forged)
+    assert {(one.name, one.kind) for one in found.refused} == {
+        (copied, ProblemKind.MISPLACED),
+        (rubbish, ProblemKind.DAMAGED),
+    }
+    assert f".agentwatch/decisions/{copied}: a copy of another decision" in {one.message for one in found.refused}
 
 
 def test_directories_are_those_of_the_environment(operator: Operator) -> None:
@@ -173,6 +212,7 @@ def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:
     (operator.workspace / ".agentwatch").symlink_to(operator.root / "elsewhere")
     found = inside(operator).find(Question("a"))
     assert isinstance(found, Forged)
+    assert (found.refused[0].name, found.refused[0].kind) == ("decisions", ProblemKind.UNREADABLE)
     assert "is a link or no directory" in found.refused[0].message
 
 
@@ -191,7 +231,9 @@ def test_a_file_that_cannot_be_read_now_is_read_later(operator: Operator) -> Non
     reader = inside(operator, disk=disk)
     found = reader.find(Question("a"), NOON)
     assert isinstance(found, Forged)
-    assert found.refused[0].kind is ProblemKind.UNREADABLE
+    name = f"{operator.chain().entries[0].record.decision_id}.json"
+    assert (found.refused[0].name, found.refused[0].kind) == (name, ProblemKind.UNREADABLE)
+    assert found.refused[0].message.endswith("Input/output error")
     disk.hides = False
     assert isinstance(reader.find(Question("a"), NOON), Verified)
 

@@ -141,6 +141,21 @@ def test_nothing_is_read_through_a_directory_that_is_a_link(tmp_path: Path) -> N
         read_file(tmp_path, "link/x.json")
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="only Linux has files that say they are empty")
+def test_a_file_that_says_it_is_empty_is_read_to_its_end() -> None:
+    assert read_file(f"/proc/{os.getpid()}", "status").text.startswith("Name:")
+
+
+def test_a_file_that_comes_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(f"line {number}\n" for number in range(5_000))
+    (tmp_path / "x.md").write_text(text)
+    read = os.read
+    monkeypatch.setattr(os, "read", lambda descriptor, length: read(descriptor, min(length, 777)))
+    assert read_file(tmp_path, "x.md", len(text)).text == text
+    with pytest.raises(TooLargeError):
+        read_file(tmp_path, "x.md", len(text) - 1)
+
+
 def test_a_directory_whose_name_no_file_system_takes_is_not_readable(tmp_path: Path) -> None:
     with pytest.raises(NotReadableError):
         read_file(tmp_path, f"{'n' * 300}/x.json")
