@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.chain import Entry, Problem, entry_of
+from agentwatch.decisions.chain import Entry, Problem, ProblemKind, entry_of
 from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.envelope import SigningKey, seal
 from agentwatch.decisions.ledger import Ledger
@@ -263,8 +263,16 @@ def test_the_order_of_the_ledger_cannot_be_changed(scene: Scene) -> None:
     assert scene.operator.chain().problems == ()
 
 
-@pytest.mark.parametrize("change", ["other before", "twice", "two of one number", "an old key"])
-def test_what_the_key_signed_must_still_follow(scene: Scene, change: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("other before", ProblemKind.REWRITTEN),
+        ("twice", ProblemKind.DUPLICATE),
+        ("two of one number", ProblemKind.DUPLICATE),
+        ("an old key", ProblemKind.UNTRUSTED),
+    ],
+)
+def test_what_the_key_signed_must_still_follow(scene: Scene, change: str, kind: ProblemKind) -> None:
     """Even with the signing key a chain cannot be forked, and no attempt decided twice."""
     operator = scene.operator
     if change == "other before":
@@ -284,6 +292,7 @@ def test_what_the_key_signed_must_still_follow(scene: Scene, change: str) -> Non
     chain = operator.chain()
     assert len(chain.entries) == count
     assert chain.broken is not None
+    assert chain.problems[0].kind is kind
     assert not isinstance(outside(scene).find(Question("a.b", 2), NOON), Verified)
 
 
