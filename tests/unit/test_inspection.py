@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task
+from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.files.source import FilesSource
 
@@ -73,6 +75,27 @@ async def test_a_lie_is_caught_and_turns_true_when_the_file_appears(tmp_path: Pa
     (root / "src" / "handler.py").unlink()
     await until(updates, monitor, lambda task: task.contradicted)
     await updates.aclose()  # type: ignore[attr-defined]
+
+
+def test_the_inspector_ends_by_itself_once_nobody_listens(tmp_path: Path) -> None:
+    root, told = workspace_with_a_lie(tmp_path), threading.Event()
+    monitor = Monitor(root, Settings(), FilesSource(root), clock=time.time)
+    monitor.scan()
+
+    def closed(_checks: object) -> None:
+        told.set()
+        raise RuntimeError("Event loop is closed")
+
+    inspector = Inspector(root, lambda version: RETURN)
+    inspector.start(closed)
+    (attempt,) = monitor.tree.tasks["shop.api"].attempts
+    assert attempt.returned is not None
+    inspector.want([Target(attempt.returned, None, None)])
+    assert told.wait(20)
+    for thread in threading.enumerate():
+        if thread.name == "agentwatch-evidence":
+            thread.join(20)
+            assert not thread.is_alive()
 
 
 def test_one_look_checks_the_claims_too(tmp_path: Path) -> None:

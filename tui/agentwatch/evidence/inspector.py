@@ -78,7 +78,7 @@ class Inspector:
         self._thread: threading.Thread | None = None
 
     def start(self, emit: Emit) -> None:
-        """Begin. `emit` is called in the inspector's thread."""
+        """Begin. `emit` is called in the inspector's thread; once it raises RuntimeError, nobody listens any more."""
         self._emit = emit
         self._thread = threading.Thread(target=self._run, name="agentwatch-evidence", daemon=True)
         self._thread.start()
@@ -140,8 +140,11 @@ class Inspector:
                 checks = self.check(targets[start : start + _ROUND])
                 if self._stopped:
                     return
-                if checks:
-                    self._emit(checks)
+                try:
+                    if checks:
+                        self._emit(checks)
+                except RuntimeError:
+                    return
 
     def _request(self, target: Target) -> Request | None:
         from agentwatch.evidence.checker import Request  # noqa: PLC0415
