@@ -14,7 +14,8 @@ from tests.app.stage import Stage
 from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.screens.decide.frame import ARMING_SECONDS, DecisionScreen
+from agentwatch.app.screens.decide.arming import ARMING_SECONDS
+from agentwatch.app.screens.decide.frame import DecisionScreen
 from agentwatch.config import Settings
 from agentwatch.decisions.chain import Entry
 from agentwatch.decisions.desk import Desk
@@ -159,6 +160,6 @@ async def office(
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Office(app, pilot, ToldSource(), Scene(), root, desk, clock)
         await stage.until(lambda: stage.main.details)
-        await stage.until(lambda: stage.tree.row_count and monitor.clerk is not None)
+        await stage.until(lambda: stage.is_drawn and monitor.clerk is not None)
         await pilot.pause()
         yield stage

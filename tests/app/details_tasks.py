@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 
 from agentwatch.app.theming import VARIABLE_DEFAULTS
 from agentwatch.app.widgets.details import DetailsPane
@@ -270,6 +271,22 @@ def case(
     return Case(task, texts)
 
 
+def retried(attempts: int = 2) -> Case:
+    """A task of several attempts; each handoff and each return differs from the one before by a line."""
+    one = case()
+    task = one.task
+    for number in range(2, attempts + 1):
+        packet = PACKET.replace('"Prices are in cents"', f'"Prices are in cents", "Attempt {number}"')
+        text = RETURN_FORMAT.replace("12 passed, 3 failed", f"12 passed, 3 failed, run {number}")
+        attempt = Attempt(number, State.FAILED, f"sess_{number}", started_at=STARTED + 60 * number)
+        attempt.handoff = version(f"work/api-{number}.handoff.md", packet, PACKET_SUMMARY)
+        returned = version(f"work/api-{number}.return.md", text, SUMMARIES[Contract.RETURN_FORMAT])
+        attempt.returned = replace(returned, at=STARTED + 60 * number + 45)
+        one.texts |= {attempt.handoff.digest: packet, attempt.returned.digest: text}
+        task.attempts.append(attempt)
+    return one
+
+
 BROKEN = (
     Finding("RET011", Severity.WARNING, "Write the header as ## Deliverables", 8),
     Finding("RET004", Severity.ERROR, "Say retry_recommended: yes or no when state is ERROR", 2),
@@ -297,6 +314,18 @@ class DetailsApp(App[None]):
 
     def show(self, one: Case) -> None:
         self.details.show(*one)
+
+
+async def shown(pilot: Pilot[None], tab_id: str | None = None) -> str:
+    """The text of a tab, by default the visible one, when what a thread reads for it has come."""
+    pane = pilot.app.query_one(DetailsPane)
+    pane.activate(tab_id or pane.active)
+    for _ in range(1_000):
+        await pilot.pause()
+        if pane.shown_text and not pane.is_pending:
+            return pane.shown_text
+        await pilot.pause(0.01)
+    raise AssertionError(f"nothing came: {pane.shown_text}")
 
 
 def screen_text(app: App[None]) -> str:

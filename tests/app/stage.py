@@ -19,7 +19,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.health import Health
 
-_DEADLINE = 10.0
+_DEADLINE = 30.0
 """Seconds until a condition that does not come true fails the test."""
 
 
@@ -79,6 +79,11 @@ class Stage:
         await self.until(lambda: not tree.roots or tree.roots[-1] in self.tree.row_ids() or self.main.filter_bar.sought)
         await self.pilot.pause()
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the tree is on the screen."""
+        return bool(self.tree.row_count and self.tree.size and self.tree.render_line(0).text.strip())
+
     def strips(self) -> list[Strip]:
         """What the compositor would write, line by line."""
         return self.app.screen._compositor.render_strips()
@@ -115,7 +120,7 @@ async def stage(
         stage = Stage(app, pilot, source, scene)
         await stage.until(lambda: stage.main.details)
         if first:
-            await stage.until(lambda: stage.tree.row_count)
+            await stage.until(lambda: stage.is_drawn)
         if settled and health.mode != "starting":
             await stage.until(lambda: app.is_settled)
         await pilot.pause()

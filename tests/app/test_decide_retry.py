@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.app.deciding import FAILED, Office, handoff, office, returned
 from textual.widgets import TextArea
 
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.screens.decide import handing_on
 from agentwatch.app.screens.decide.document import Document
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import Action
@@ -169,7 +171,7 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(
         await s.press("ctrl+e")
         await s.until(lambda: "Build half of it." in document(s).text)
         # What was typed in the editor must not count here.
-        assert not s.dialog.is_armed
+        assert not s.dialog.arming.is_armed
         await s.record()
         (entry,) = s.entries()
         assert packet_of(entry.record.params.handoff)["objective"] == "Build half of it."
@@ -177,6 +179,27 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(
         assert (mode, mode_of_directory) == (0o600, 0o700)
         assert not path.is_relative_to(s.workspace)
         assert not path.parent.exists()
+
+
+async def test_while_an_edited_text_is_taken_back_nothing_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = threading.Event()
+    take = handing_on._take_back
+    monkeypatch.setenv("VISUAL", "vi")
+    monkeypatch.setattr("agentwatch.app.editor.edit", editing(lambda path: path.write_text(handoff(notes=["edited"]))))
+    monkeypatch.setattr(AgentwatchApp, "suspend", lambda _app: nullcontext())
+    monkeypatch.setattr(handing_on, "_take_back", lambda path: disk.wait(20) and take(path))
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.until(lambda: "✓ valid" in s.text())
+        await s.press("ctrl+e")
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        await s.until(lambda: "not yet: the edited handoff is being taken back" in s.words)
+        disk.set()
+        await s.until(lambda: "edited" in document(s).text)
+        assert s.entries() == ()
 
 
 async def test_an_editor_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.app.deciding import FAILED, Office, handoff, office, returned
 
-from agentwatch.app.screens.decide.frame import ARMING_SECONDS
+from agentwatch.app.screens.decide.arming import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
@@ -30,6 +30,26 @@ async def test_the_key_counts_only_after_a_moment(tmp_path: Path) -> None:
         assert s.entries() == ()
         await s.record()
         assert len(s.entries()) == 1
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24), (140, 40)])
+@pytest.mark.parametrize("key", "rexa")
+async def test_what_the_key_would_do_is_in_sight_wherever_the_operator_is(
+    key: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    async with office(tmp_path, size=size) as s:
+        await s.open(key)
+        assert "“shop.api”" in s.text()
+        for _ in range(8):
+            assert any(words in s.words for words in ("◌ read it first", "not yet:", "◆ ctrl+s")), s.text()
+            await s.press("tab")
+
+
+async def test_what_is_written_is_in_sight_in_a_low_terminal(tmp_path: Path) -> None:
+    async with office(tmp_path, size=(40, 12)) as s:
+        await s.open("r")
+        await s.press(*"pin it")
+        await s.until(lambda: "pin it" in s.text())
 
 
 async def test_a_click_decides_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import lay_out
 from agentwatch.app.widgets.details.pane import _WRITERS
-from agentwatch.app.widgets.details.view import Documents, View
+from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract
 
 DOCUMENTS = {
@@ -54,7 +54,7 @@ def changed(draw: st.DrawFn, document: dict[str, Any]) -> dict[str, Any]:
 
 def written(contract: Contract, returned: str, packet: str, width: int) -> None:
     one = case(contract, text=returned, packet_text=packet)
-    view = View(one.task, one.tree, one.content, NOW, Documents())
+    view = View(one.task, one.tree, one.content, NOW)
     for write in _WRITERS.values():
         lines = lay_out(write(view), width)
         assert lines

@@ -5,27 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
-from details_tasks import (
-    NOW,
-    PACKET,
-    PACKET_SUMMARY,
-    RETURN_FORMAT,
-    STARTED,
-    SUMMARIES,
-    Case,
-    DetailsApp,
-    case,
-    screen_text,
-    version,
-)
-from textual.pilot import Pilot
+from details_tasks import NOW, Case, DetailsApp, case, retried, screen_text, shown
 
 from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.task import Attempt, State
+from agentwatch.delegation.task import State
 
 
 @pytest.fixture(autouse=True)
@@ -37,36 +23,9 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def retried(attempts: int = 2) -> Case:
-    """A task of several attempts; each handoff and each return differs from the one before by a line."""
-    one = case()
-    task = one.task
-    for number in range(2, attempts + 1):
-        packet = PACKET.replace('"Prices are in cents"', f'"Prices are in cents", "Attempt {number}"')
-        text = RETURN_FORMAT.replace("12 passed, 3 failed", f"12 passed, 3 failed, run {number}")
-        attempt = Attempt(number, State.FAILED, f"sess_{number}", started_at=STARTED + 60 * number)
-        attempt.handoff = version(f"work/api-{number}.handoff.md", packet, PACKET_SUMMARY)
-        returned = version(f"work/api-{number}.return.md", text, SUMMARIES[Contract.RETURN_FORMAT])
-        attempt.returned = replace(returned, at=STARTED + 60 * number + 45)
-        one.texts |= {attempt.handoff.digest: packet, attempt.returned.digest: text}
-        task.attempts.append(attempt)
-    return one
-
-
-async def settled(pilot: Pilot[None]) -> str:
-    """The text of the tab, when what takes time has come."""
-    pane = pilot.app.query_one(DetailsPane)
-    pane.activate("attempts")
-    for _ in range(500):
-        await pilot.pause(0.01)
-        if pane.shown_text and "reading…" not in pane.shown_text:
-            return pane.shown_text
-    raise AssertionError(pane.shown_text)
-
-
 async def text_of(one: Case) -> str:
     async with DetailsApp(one).run_test(size=(90, 60)) as pilot:
-        return await settled(pilot)
+        return await shown(pilot, "attempts")
 
 
 async def test_attempts_are_listed_with_times_and_digests_the_newest_first() -> None:
@@ -134,7 +93,7 @@ async def test_keys_choose_which_attempts_are_compared() -> None:
         for key in ("", "-", "-", "-", "+", "=", "+"):
             if key:
                 await pilot.press(key)
-            text = await settled(pilot)
+            text = await shown(pilot, "attempts")
             seen.append(next(line.split("   ")[0][-5:] for line in text.split("\n") if line.startswith("Handoff  ")))
         assert seen == ["3 → 4", "2 → 3", "1 → 2", "1 → 2", "2 → 3", "3 → 4", "3 → 4"]
         assert pane.offered == {"compare.earlier", "compare.later"}
@@ -142,18 +101,18 @@ async def test_keys_choose_which_attempts_are_compared() -> None:
 
 async def test_another_task_is_compared_from_its_end() -> None:
     async with DetailsApp(retried(3)).run_test(size=(90, 60)) as pilot:
-        await settled(pilot)
+        await shown(pilot, "attempts")
         await pilot.press("-")
         other = retried(3)
         other.task.task_id = "shop.other"
         pilot.app.show(other)
         await pilot.pause()
-        assert "Handoff  attempt 2 → 3" in await settled(pilot)
+        assert "Handoff  attempt 2 → 3" in await shown(pilot, "attempts")
 
 
 async def test_two_attempts_leave_no_choice() -> None:
     async with DetailsApp(retried()).run_test(size=(90, 60)) as pilot:
-        await settled(pilot)
+        await shown(pilot, "attempts")
         assert not pilot.app.query_one(DetailsPane).offered
 
 
@@ -168,7 +127,7 @@ async def test_texts_are_fetched_in_a_thread_and_compared_once() -> None:
     async with DetailsApp(one).run_test(size=(90, 60)) as pilot:
         pane = pilot.app.query_one(DetailsPane)
         pane.show(one.task, one.tree, content, NOW)
-        await settled(pilot)
+        await shown(pilot, "attempts")
         for later in range(5):
             pane.show(one.task, one.tree, content, NOW + later)
             await pilot.pause()
@@ -182,7 +141,7 @@ async def test_nothing_of_a_difference_reaches_the_terminal_as_it_is() -> None:
     assert second
     one.texts[second.digest] += "\x1b]52;c;aGk=\x07 [@click=app.quit]now[/] \u202eevil"
     async with DetailsApp(one).run_test(size=(90, 60)) as pilot:
-        await settled(pilot)
+        await shown(pilot, "attempts")
         await pilot.press("end")
         await pilot.pause()
         text = screen_text(pilot.app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import unicodedata
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from details_tasks import (
     DetailsApp,
     case,
     screen_text,
+    shown,
 )
 from rich.cells import cell_len
 
@@ -79,6 +81,8 @@ async def assert_safe(cases: Mapping[str, Case]) -> None:
             for tab_id, _ in TABS:
                 pane.activate(tab_id)
                 pane._write()
+                while pane._shelf.is_waiting:  # noqa: ASYNC110 - it has no event of its own
+                    await asyncio.sleep(0.0002)
                 assert pane.shown_text, (name, tab_id)
                 assert control_characters(pane.shown_text + drawn(pane)) == set(), (name, tab_id)
         await pilot.pause()
@@ -205,10 +209,8 @@ async def test_poisoned_documents_are_shown_safely(contract: Contract) -> None:
 async def test_hostile_text_fits_any_width(width: int) -> None:
     one = poisoned(Contract.SUBAGENT_RETURN, "".join(PAYLOADS.values()))
     async with DetailsApp(one).run_test(size=(width, 24)) as pilot:
-        pane = pilot.app.query_one(DetailsPane)
         for tab_id, _ in TABS:
-            pane.activate(tab_id)
-            await pilot.pause()
+            await shown(pilot, tab_id)
             lines = screen_text(pilot.app).split("\n")
             assert control_characters("\n".join(lines)) == set(), tab_id
             assert max(cell_len(line) for line in lines) <= width, tab_id
@@ -232,8 +234,7 @@ async def test_huge_texts_are_cut_and_say_so(text: str) -> None:
     async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
         pane = pilot.app.query_one(DetailsPane)
         for tab_id, _ in TABS:
-            pane.activate(tab_id)
-            await pilot.pause()
+            await shown(pilot, tab_id)
             assert len(pilot.app.query_one(Page).lines) <= MAX_LINES + 1
         assert "truncated" in pane.shown_text
 
@@ -248,6 +249,5 @@ async def test_huge_lists_are_cut_and_counted() -> None:
     async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
         pane = pilot.app.query_one(DetailsPane)
         for tab_id, words in (("attestation", "… and 99,700 more"), ("findings", "… and 19,700 more")):
-            pane.activate(tab_id)
-            await pilot.pause()
+            await shown(pilot, tab_id)
             assert words in pane.shown_text

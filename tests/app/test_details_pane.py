@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from details_tasks import BROKEN, NOW, Case, DetailsApp, case, screen_text
+from details_tasks import BROKEN, NOW, Case, DetailsApp, case, screen_text, shown
 from textual.geometry import Offset
 from textual.selection import Selection
 
@@ -122,10 +122,8 @@ async def test_a_click_on_a_title_opens_its_tab() -> None:
 @pytest.mark.parametrize("width", [24, 38, 46, 50, 60])
 async def test_the_active_title_is_visible_at_any_width(width: int) -> None:
     async with DetailsApp(asking()).run_test(size=(width, 30)) as pilot:
-        pane = pilot.app.query_one(DetailsPane)
         for tab_id, title in TABS:
-            pane.activate(tab_id)
-            await pilot.pause()
+            await shown(pilot, tab_id)
             line = screen_text(pilot.app).splitlines()[pilot.app.query_one(TabBar).region.y]
             assert title in line
 
@@ -139,8 +137,7 @@ async def test_an_unknown_tab_is_refused() -> None:
 @pytest.mark.parametrize("keys", [("down",) * 3, ("j",) * 3])
 async def test_keys_scroll_the_page(keys: tuple[str, ...]) -> None:
     async with DetailsApp(case(text=long_text())).run_test(size=(80, 30)) as pilot:
-        pilot.app.query_one(DetailsPane).activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         page = pilot.app.query_one(Page)
         await pilot.press(*keys)
         await pilot.pause()
@@ -162,14 +159,13 @@ async def test_keys_scroll_the_page(keys: tuple[str, ...]) -> None:
 async def test_an_update_of_the_same_task_keeps_the_place() -> None:
     one = case(text=long_text())
     async with DetailsApp(one).run_test(size=(80, 30)) as pilot:
-        pilot.app.query_one(DetailsPane).activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         page = pilot.app.query_one(Page)
         page.scroll_to(y=40, animate=False)
         await pilot.pause()
         again = case(text=long_text(250))
         pilot.app.show(again)
-        await pilot.pause()
+        await shown(pilot)
         assert page.scroll_offset.y == 40
         assert any("line 249" in line for line in page.lines)
 
@@ -177,8 +173,7 @@ async def test_an_update_of_the_same_task_keeps_the_place() -> None:
 async def test_another_task_starts_at_the_top() -> None:
     async with DetailsApp(case(text=long_text())).run_test(size=(80, 30)) as pilot:
         pane = pilot.app.query_one(DetailsPane)
-        pane.activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         page = pilot.app.query_one(Page)
         page.scroll_to(y=40, animate=False)
         await pilot.pause()
@@ -190,28 +185,23 @@ async def test_another_task_starts_at_the_top() -> None:
 
 async def test_each_tab_remembers_its_place_for_the_task() -> None:
     async with DetailsApp(case(text=long_text())).run_test(size=(80, 30)) as pilot:
-        pane = pilot.app.query_one(DetailsPane)
-        pane.activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         page = pilot.app.query_one(Page)
         page.scroll_to(y=40, animate=False)
         await pilot.pause()
-        pane.activate("findings")
-        await pilot.pause()
+        await shown(pilot, "findings")
         assert page.scroll_offset.y == 0
-        pane.activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         assert page.scroll_offset.y == 40
 
 
 async def test_a_shorter_text_pulls_the_page_back() -> None:
     async with DetailsApp(case(text=long_text())).run_test(size=(80, 30)) as pilot:
-        pilot.app.query_one(DetailsPane).activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         await pilot.press("end")
         await pilot.pause()
         pilot.app.show(case(text="## Status\nstate: SUCCESS\n"))
-        await pilot.pause()
+        await shown(pilot)
         page = pilot.app.query_one(Page)
         assert page.scroll_offset.y == page.max_scroll_y
         assert page.lines[-1] in screen_text(pilot.app)
@@ -253,9 +243,9 @@ async def test_a_document_is_opened_once_however_often_it_is_looked_at(monkeypat
     one, other = case(), case(Contract.REPORT_CONTRACT)
     async with DetailsApp(one).run_test(size=(80, 30)) as pilot:
         pilot.app.query_one(DetailsPane).activate("return")
-        for shown in (one, other, one, other, one):
-            pilot.app.show(shown)
-            await pilot.pause()
+        for wanted in (one, other, one, other, one):
+            pilot.app.show(wanted)
+            await shown(pilot)
     assert sorted(opened) == ["reports/auth.json", "work/api.return.md"]
 
 
@@ -272,8 +262,7 @@ async def test_only_the_visible_tab_opens_the_document() -> None:
         pane.show(one.task, one.tree, content, NOW)
         await pilot.pause()
         assert asked == []
-        pane.activate("handoff")
-        await pilot.pause()
+        await shown(pilot, "handoff")
         assert set(asked) == {"work/api.handoff.md"}
 
 
@@ -281,8 +270,7 @@ async def test_an_unchanged_task_draws_nothing(monkeypatch: pytest.MonkeyPatch) 
     one = asking()
     async with DetailsApp(one).run_test(size=(80, 30)) as pilot:
         for tab_id, _ in TABS:
-            pilot.app.query_one(DetailsPane).activate(tab_id)
-            await pilot.pause()
+            await shown(pilot, tab_id)
             drawn: list[int] = []
             monkeypatch.setattr(Page, "render_line", lambda self, y, drawn=drawn: drawn.append(y))
             pilot.app.show(one)
@@ -341,9 +329,7 @@ async def test_the_pane_focuses_its_page() -> None:
 
 async def test_a_selection_is_copied_without_indent_and_gutter() -> None:
     async with DetailsApp(case(findings=BROKEN)).run_test(size=(80, 40)) as pilot:
-        pane = pilot.app.query_one(DetailsPane)
-        pane.activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         page = pilot.app.query_one(Page)
         first = next(number for number, line in enumerate(page.lines) if "state: ERROR" in line)
         selection = Selection.from_offsets(Offset(0, first), Offset(200, first + 2))
@@ -379,11 +365,9 @@ async def test_an_attempt_under_way_shows_the_one_before_and_says_so() -> None:
             ("attestation", "Attempt 2 has not returned yet; this is what attempt 1 said."),
             ("handoff", "Attempt 2 has no handoff of its own; this is that of attempt 1."),
         ):
-            pane.activate(tab_id)
-            await pilot.pause()
+            await shown(pilot, tab_id)
             assert words in pane.shown_text
-        pane.activate("attempts")
-        await pilot.pause()
+        await shown(pilot, "attempts")
         assert "2  ◐ working" in pane.shown_text
         assert "1  ✗ failed" in pane.shown_text
 
@@ -401,8 +385,7 @@ async def test_a_task_nobody_speaks_of_says_so_in_every_tab() -> None:
             ("attempts", "no attempt is known"),
             ("raw", "No file speaks of this task."),
         ):
-            pane.activate(tab_id)
-            await pilot.pause()
+            await shown(pilot, tab_id)
             assert words in pane.shown_text
 
 

@@ -18,9 +18,10 @@ from details_tasks import (
     Case,
     DetailsApp,
     case,
+    shown,
 )
 
-from agentwatch.app.widgets.details import TABS, DetailsPane
+from agentwatch.app.widgets.details import TABS
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Severity
 from agentwatch.delegation.task import Basis, Below, PlacedFinding, State
@@ -37,10 +38,7 @@ WIDE = (90, 90)
 async def tab(one: Case, tab_id: str, size: tuple[int, int] = WIDE) -> str:
     """The text of a tab with runs of spaces as one, so that what is said is compared and not the columns."""
     async with DetailsApp(one).run_test(size=size) as pilot:
-        pane = pilot.app.query_one(DetailsPane)
-        pane.activate(tab_id)
-        await pilot.pause()
-        return "\n".join(re.sub(r" {2,}", " ", line.strip()) for line in pane.shown_text.split("\n"))
+        return "\n".join(re.sub(r" {2,}", " ", line.strip()) for line in (await shown(pilot, tab_id)).split("\n"))
 
 
 def assert_says(text: str, *lines: str) -> None:
@@ -389,8 +387,7 @@ async def test_raw_shows_return_and_handoff_with_line_numbers() -> None:
 
 async def test_raw_marks_the_lines_of_findings_in_the_gutter() -> None:
     async with DetailsApp(case(findings=BROKEN)).run_test(size=WIDE) as pilot:
-        pilot.app.query_one(DetailsPane).activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         lines = list(pilot.app.query_one(Page).lines)
     at = lines.index("✗  2 │ state: ERROR")
     assert lines[at + 1].strip() == "╰ RET004  Say retry_recommended: yes or no when state is ERROR"
@@ -406,8 +403,7 @@ async def test_raw_says_what_it_cut() -> None:
 
 async def test_raw_wraps_long_lines_behind_the_gutter() -> None:
     async with DetailsApp(case(text="word " * 40)).run_test(size=(60, 40)) as pilot:
-        pilot.app.query_one(DetailsPane).activate("raw")
-        await pilot.pause()
+        await shown(pilot, "raw")
         lines = pilot.app.query_one(Page).lines
     assert lines[1].startswith("  1 │ word word")
     assert lines[2].startswith("    │ word word")
@@ -416,8 +412,7 @@ async def test_raw_wraps_long_lines_behind_the_gutter() -> None:
 async def test_raw_colours_json_and_not_what_is_too_large() -> None:
     for text, colored in ((SUBAGENT_RETURN, True), (SUBAGENT_RETURN + " " * 70_000, False)):
         async with DetailsApp(case(Contract.SUBAGENT_RETURN, text=text)).run_test(size=WIDE) as pilot:
-            pilot.app.query_one(DetailsPane).activate("raw")
-            await pilot.pause()
+            await shown(pilot, "raw")
             page = pilot.app.query_one(Page)
             row = next(number for number, line in enumerate(page.lines) if '"status": "partial"' in line)
             segments = [segment for segment in page.render_line(row) if segment.text.strip()]
@@ -428,11 +423,9 @@ async def test_raw_colours_json_and_not_what_is_too_large() -> None:
 @pytest.mark.parametrize("contract", RETURNS)
 async def test_every_tab_fits_a_narrow_pane(contract: Contract) -> None:
     async with DetailsApp(case(contract, findings=BROKEN)).run_test(size=(38, 24)) as pilot:
-        pane = pilot.app.query_one(DetailsPane)
         page = pilot.app.query_one(Page)
         for tab_id, _ in TABS:
-            pane.activate(tab_id)
-            await pilot.pause()
+            await shown(pilot, tab_id)
             assert page.lines, tab_id
             widest = max(line.content.cell_length for line in page._lines)
             assert widest <= page.scrollable_content_region.width, tab_id

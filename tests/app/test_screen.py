@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,19 @@ from tests.app.stage import Stage, stage
 
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.task import TaskScreen
+from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.health import Health
 
 SIZES = [(140, 40), (100, 30), (99, 30), (80, 24), (40, 12), (20, 6)]
+
+
+async def test_the_columns_fit_where_the_tree_is_not_told_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Textual lays out when somebody asks for a place, and then tells nobody of a size that has not changed since.
+    monkeypatch.delattr(TaskTree, "on_resize")
+    async with stage(size=(40, 12)) as s:
+        assert "NEEDS YOU" in s.line("✗ api")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -209,9 +218,27 @@ def on_disk(workspace: Path, *files: str) -> str:
 
 
 async def copied(s: Stage) -> str:
+    before = s.app.clipboard
     await s.press("c")
-    await s.until(lambda: "Copied" in s.text())
+    await s.until(lambda: s.app.clipboard != before and "Copied" in s.text())
     return s.app.clipboard
+
+
+async def test_the_file_is_looked_for_off_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[threading.Thread] = []
+    look = Path.is_file
+
+    def is_file(path: Path) -> bool:
+        if path.is_relative_to(tmp_path):
+            looked.append(threading.current_thread())
+        return look(path)
+
+    async with stage(workspace=on_disk(tmp_path, "handoffs/checkout.handoff.md")) as s:
+        monkeypatch.setattr(Path, "is_file", is_file)
+        await copied(s)
+        await s.press("o")
+        await s.until(lambda: len(looked) == 2)
+    assert threading.current_thread() not in looked
 
 
 async def test_copy_takes_the_return_else_the_handoff(tmp_path: Path) -> None:

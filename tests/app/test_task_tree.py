@@ -7,12 +7,13 @@ from rich.cells import cell_len
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
 
-from agentwatch.app.widgets.outline import Filter
+from agentwatch.app.widgets import task_tree
+from agentwatch.app.widgets.search import Filter, find
 from agentwatch.app.widgets.task_line import Columns
-from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
 
 
 def flat(count: int, prefix: str = "t") -> Scene:
@@ -282,21 +283,20 @@ async def test_a_filter_takes_in_what_comes_to_match() -> None:
 
 async def test_a_change_during_a_search_is_searched_too(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = flat(3)
-    look = TaskTree._look
     looks: list[int] = []
 
     async with stage(scene=scene, size=(80, 24)) as s:
 
-        async def look_and_change(tree: TaskTree) -> tuple[set[str], int]:
-            result = await look(tree)
+        async def find_and_change(tree: DelegationTree, sought: Filter) -> tuple[set[str], int]:
+            result = await find(tree, sought)
             looks.append(len(result[0]))
             if len(looks) == 1:
                 scene.handoff("odd")
                 for observation in scene.take():
-                    tree.refresh_tasks(s.app.monitor.tree.apply(observation), settled=True)
+                    s.tree.refresh_tasks(s.app.monitor.tree.apply(observation), settled=True)
             return result
 
-        monkeypatch.setattr(TaskTree, "_look", look_and_change)
+        monkeypatch.setattr(task_tree, "find", find_and_change)
         s.tree.set_filter(Filter("odd"))
         await s.until(lambda: s.tree.row_ids() == ["odd"])
         assert looks == [0, 1]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.app.scenes import monitor_of
 from tests.app.stage import stage
 from textual.color import Color
 
 from agentwatch.app import theming
+from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.present import CONTRADICTED, LOOKS, STALE
 from agentwatch.app.theme_schema import check_theme
 from agentwatch.app.theming import Palette, make_theme, shipped_themes, themes_folder, user_themes
@@ -85,6 +87,27 @@ def test_sixteen_colours_carry_meaning_by_attributes() -> None:
     assert palette.needs.bold
     assert palette.muted.dim
     assert palette.cursor.reverse
+
+
+@pytest.mark.parametrize(
+    ("terminal", "colors", "wanted", "theme"),
+    [
+        ("screen", "", None, "agentwatch-ansi"),
+        ("linux", "", None, "agentwatch-ansi"),
+        ("screen", "", "agentwatch-light", "agentwatch-light"),
+        ("screen", "truecolor", None, "agentwatch-dark"),
+        ("tmux-256color", "", None, "agentwatch-dark"),
+    ],
+)
+def test_a_terminal_of_sixteen_colours_gets_the_theme_for_it(
+    terminal: str, colors: str, wanted: str | None, theme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    monkeypatch.setenv("COLORTERM", colors)
+    monitor, _source = monitor_of(settings=Settings(theme=wanted))
+    app = AgentwatchApp(monitor)
+    app.suit_terminal()
+    assert app.theme == theme
 
 
 async def test_without_colour_every_state_keeps_glyph_and_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,8 @@ def test_version_does_not_even_load_the_argument_parser() -> None:
 
 
 def test_the_headless_faces_load_no_screen() -> None:
-    statements = "import agentwatch.headless, agentwatch.linting, agentwatch.monitor, agentwatch.sources.files.source"
+    names = "headless.log, agentwatch.headless.stores, agentwatch.headless.tree, agentwatch.linting, agentwatch.monitor"
+    statements = f"import agentwatch.{names}, agentwatch.sources.files.source"
     assert loaded(statements, "textual", "rich") == set()
 
 
@@ -67,7 +68,7 @@ def test_the_tree_needs_no_library_at_all() -> None:
 
 def test_nothing_that_signs_is_loaded_before_something_is_signed() -> None:
     statements = "import agentwatch.decisions.desk, agentwatch.decisions.reader, agentwatch.decisions.policy"
-    assert loaded(statements, "cryptography", *HEAVY) == set()
+    assert loaded(statements, "cryptography", "keyring", *HEAVY) == set()
 
 
 def test_the_screen_appears_before_the_models_of_the_contracts_are_loaded() -> None:

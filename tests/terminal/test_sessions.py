@@ -112,10 +112,10 @@ def test_tree_and_sources_show_the_sessions_of_every_program(run: Run, tmp_path:
     for source, directory in (("claude-code", "claude"), ("opencode", "share"), ("codex", "codex")):
         assert any(line.startswith(source) and str(tmp_path / directory) in line for line in printed.splitlines())
     listed = json.loads(run("sources", "--json", workspace).stdout)
-    assert {one["source"]: one["sessions"] for one in listed["sources"] if one["sessions"]} == {
-        "claude-code": 1,
-        "opencode": 2,
-        "codex": 1,
+    assert {one["source"]: (one["sessions"], one["children"]) for one in listed["sources"] if one["sessions"]} == {
+        "claude-code": (1, 1),
+        "opencode": (1, 1),
+        "codex": (1, 0),
     }
     assert listed["trouble"] == []
 

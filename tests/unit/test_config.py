@@ -59,6 +59,11 @@ def test_what_is_for_agents_stands_in_tables_of_its_own(tmp_path: Path) -> None:
     assert load(written(tmp_path, text)) == expected
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:4096", "http://localhost:4096/", "http://[::1]:4096"])
+def test_a_server_of_opencode_is_on_this_computer(tmp_path: Path, url: str) -> None:
+    assert load(written(tmp_path, f'[opencode]\nurl = "{url}"')) == Settings(opencode_url=url)
+
+
 def test_notifications_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
     text = """
     [notify]
@@ -92,6 +97,11 @@ def test_notifications_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
         ('[hook]\nwhen = "now"', "hook.when: must be one of watched, always, never"),
         ("[mcp]\nwaits = 1", "unknown key 'mcp.waits'"),
         ("hook = 1", "unknown key 'hook'"),
+        ('[opencode]\nurl = "http://example.org:4096"', "opencode.url: must be like http://127.0.0.1:4096"),
+        ('[opencode]\nurl = "http://127.0.0.1.example.org:4096"', "a server on this computer"),
+        ('[opencode]\nurl = "http://127.0.0.1:4096@example.org:1"', "a server on this computer"),
+        ('[opencode]\nurl = "http://127.0.0.1:99999"', "a server on this computer"),
+        ("[opencode]\nurl = 4096", "a server on this computer"),
         ("[notify]\nbell = 1", "notify.bell: must be true or false"),
         ('[notify]\ncommand = "ring"', "notify.command: must be a list of words, the command and its arguments"),
         ("[notify]\ncommand = []", "notify.command: must be a list of words"),

@@ -14,13 +14,14 @@ import pytest
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity, TodoList, TodoStatus
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Seen, Tick
 from agentwatch.delegation.task import Basis, State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.demo import DemoSession, demo_script, session
-from agentwatch.demo.screenplay import parse
+from agentwatch.demo.screenplay import demo_screenplay, parse
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.sources.replay import Append, Delete, MakeDirectory, Player, Rename, Write
+from agentwatch.sources.replay import Append, Delete, MakeDirectory, Player, Rename, Script, Step, Stop, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -286,8 +287,12 @@ def test_files_are_shown_half_written_renamed_and_deleted() -> None:
 # The screenplay
 
 
+def session_of(text: str) -> Script:
+    return parse(text).script
+
+
 def test_a_screenplay_gives_its_steps_in_time() -> None:
-    script = parse(
+    script = session_of(
         "@@ a remark\n@ +0.5 write a.md\n# Title\n\n- [ ] one\n- [ ] two\n\n"
         "@ +1 todo a.md\n- [x] two\n@ +0.2 rename a.md -> b.md\n@ +0 delete b.md\n@ +0.3 inplace c\nc\n@ +1 mkdir d\n"
     )
@@ -302,7 +307,7 @@ def test_a_screenplay_gives_its_steps_in_time() -> None:
 
 
 def test_the_second_half_of_a_file_may_come_after_the_next_file() -> None:
-    script = parse("@ +1 halves slow\n1234567\n@ +0.1 write quick\nq\n")
+    script = session_of("@ +1 halves slow\n1234567\n@ +0.1 write quick\nq\n")
     assert [step.action for step in script.steps] == [
         Write("slow", "1234", atomic=False),
         Write("quick", "q\n"),
@@ -319,11 +324,57 @@ def test_the_second_half_of_a_file_may_come_after_the_next_file() -> None:
         ("@ +1 todo a\n- [x] b\n", "line 1: the file has no todo 'b'"),
         ("@ +1 todo a\n* b\n", r"line 1: '\* b' is no line of a checklist"),
         ("@ +1 write ../a\n", "no path inside the workspace"),
+        ("@ on dance a\n", "line 1: a scene is 'on' one or more of retry, escalate, abort, respond, accept"),
+        ("@ on retry\n", "line 1: write a stage direction as"),
+        ("@ on retry a\n\n@ +1 write a\n$mode $atempt\n", r"line 4: a decision has no \$atempt; there are answer, "),
+        ("@ on retry a\n@ +1 write $what\n", r"line 2: a decision has no \$what"),
     ],
 )
 def test_a_screenplay_that_cannot_be_played_says_where(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(text)
+
+
+def test_a_scene_is_found_by_what_was_decided_about_whom() -> None:
+    play = parse(
+        "@ +1 write a\na\n"
+        "@ on retry respond shop.api\n@ +0.5 write b\n$handoff\n@ +0.5 write c\nc\n"
+        "@ on retry *\n@ +2 write d\nd\n"
+    )
+    assert [step.action for step in play.script.steps] == [Write("a", "a\n")]
+    scene = play.scene(Action.RESPOND, "shop.api")
+    assert scene is not None
+    assert [(step.at_seconds, step.action) for step in scene.steps] == [
+        (0.5, Write("b", "$handoff\n")),
+        (1.0, Write("c", "c\n")),
+    ]
+    assert play.scene(Action.RETRY, "shop.api") is scene
+    other = play.scene(Action.RETRY, "shop.ui")
+    assert other is not None
+    assert other.steps == (Step(2.0, Write("d", "d\n")),)
+    assert play.scene(Action.ABORT, "shop.api") is None
+    assert play.scene(Action.RESPOND, "shop.ui") is None
+
+
+def test_the_cast_says_whose_a_file_is() -> None:
+    play = parse("@ cast shop handoffs/shop.md\n@ cast shop.api api.handoff.json src/api/*\n@ cast notes - n/*\n")
+    assert play.handoff_of("shop.api") == "api.handoff.json"
+    assert play.handoff_of("notes") is None
+    assert play.handoff_of("unknown") is None
+    assert play.belongs("src/api/a.ts", "shop.api")
+    assert not play.belongs("src/api/a.ts", "shop")
+    assert play.belongs("src/api/a.ts", "shop", below=True)
+    assert not play.belongs("src/api/a.ts", "sho", below=True)
+
+
+def test_every_document_of_the_session_is_one_of_the_task_that_it_speaks_of() -> None:
+    play = demo_screenplay()
+    for told in session_documents():
+        document = told.reading.document
+        if isinstance(document, Handoff):
+            assert play.handoff_of(document.task_id or "") == told.path
+    owned = {told.path for task_id in play.cast for told in session_documents() if play.belongs(told.path, task_id)}
+    assert owned == {told.path for told in session_documents()}
 
 
 # The session
@@ -341,7 +392,7 @@ def test_once_leaves_the_last_state_on_disk(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(session, "PAUSE_SECONDS", 0.0)
     Player(demo_script(), tmp_path).play_all()
     with DemoSession(speed=5_000.0, once=True) as workspace:
-        assert eventually(lambda: not _is_playing())
+        assert eventually(lambda: "- [x] Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
         assert _files(workspace) == _files(tmp_path)
 
 
@@ -383,7 +434,7 @@ def test_the_workspace_is_removed_when_the_block_fails() -> None:
 def test_the_player_has_ended_before_the_workspace_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     there_at_the_end: list[bool] = []
 
-    def slow(player: Player, stop: threading.Event) -> None:
+    def slow(player: Player, stop: Stop, *_attending: object) -> None:
         stop.wait()
         time.sleep(0.05)
         there_at_the_end.append(player._workspace.exists())
@@ -395,7 +446,7 @@ def test_the_player_has_ended_before_the_workspace_is_removed(monkeypatch: pytes
 
 
 def test_a_demo_that_cannot_write_says_so_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(player: Player, stop: threading.Event) -> None:
+    def full(player: Player, *_attending: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Player, "run", full)
@@ -411,6 +462,20 @@ def test_a_demo_speed_that_cannot_be_played_is_a_usage_error(speed: float) -> No
 
 def test_the_silence_that_counts_as_stale_goes_with_the_speed() -> None:
     assert DemoSession(speed=4.0).stale_after == session.STALE_SECONDS / 4.0
+
+
+def test_the_play_waits_while_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[DemoSession] = []
+    attend = DemoSession._attend
+    monkeypatch.setattr(DemoSession, "_attend", lambda held: (looks.append(held), attend(held))[1])
+    monkeypatch.setattr(session, "POLL_SECONDS", 0.001)
+    demo = DemoSession(speed=2_000.0, once=True)
+    demo.hold(True)
+    with demo as workspace:
+        assert eventually(lambda: len(looks) > 5)
+        assert _files(workspace) == {}
+        demo.hold(False)
+        assert eventually(lambda: "Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
 
 
 def _is_playing() -> bool:

@@ -287,3 +287,59 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "work")
     with pytest.raises(OSError, match="work"):
         Player(SESSION, tmp_path).play_all()
+
+
+# What is cut in
+
+
+def test_what_is_cut_in_plays_from_now_on_among_the_rest(tmp_path: Path) -> None:
+    clock = FakeTime()
+    player = Player(SESSION, tmp_path, clock=clock)
+    player.play_all(until=3.5)
+    player.cut_in([Step(1.0, Write("cut/in.md", "in\n")), Step(60.0, Write("late.md", "late\n"))])
+    player.play_all(until=4.4)
+    assert not (tmp_path / "cut").exists()
+    player.play_all(until=4.5)
+    assert (tmp_path / "cut/in.md").exists()
+    player.run(clock)
+    assert player.finished
+    assert (tmp_path / "late.md").exists()
+    assert clock.now - 100.0 == pytest.approx(63.5 - 4.5)
+
+
+def test_what_was_to_come_of_some_paths_is_left_out_instead(tmp_path: Path) -> None:
+    player = Player(SESSION, tmp_path)
+    player.play_all(until=3.0)
+    player.cut_in([Step(0.5, Write("handoffs/a.json", "ours\n"))], instead_of=lambda path: path.startswith("handoffs/"))
+    player.play_all()
+    assert (tmp_path / "handoffs/a.json").read_text(encoding="utf-8") == "ours\n"
+    assert (tmp_path / "docs/final.md").exists()
+
+
+def test_rewinding_removes_what_was_cut_in_and_forgets_it(tmp_path: Path) -> None:
+    player = Player(SESSION, tmp_path / "twice")
+    player.play_all(until=3.0)
+    player.cut_in([Step(0.5, Write("cut/in.md", "in\n"))], instead_of=lambda path: path == "work/draft.md")
+    player.play_all()
+    player.rewind()
+    assert tree(tmp_path / "twice") == {}
+    player.play_all()
+    Player(SESSION, tmp_path / "once").play_all()
+    assert tree(tmp_path / "twice") == tree(tmp_path / "once")
+
+
+def test_whoever_attends_is_asked_first_and_then_at_least_so_often_and_may_cut_in(tmp_path: Path) -> None:
+    clock = FakeTime()
+    player = Player(
+        Script((Step(1.0, Write("a.md", "a\n")), Step(3.0, Write("b.md", "b\n")))), tmp_path, 2.0, clock=clock
+    )
+    asked: list[float] = []
+
+    def attend() -> None:
+        asked.append(clock.now - 100.0)
+        if (tmp_path / "b.md").exists() and not (tmp_path / "c.md").exists():
+            player.cut_in([Step(0.0, Write("c.md", "c\n"))])
+
+    player.run(clock, attend, every=0.4)
+    assert asked == pytest.approx([0.0, 0.4, 0.5, 0.9, 1.3, 1.5, 1.5])
+    assert sorted(tree(tmp_path)) == ["a.md", "b.md", "c.md"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, NoReturn
 
 from agentwatch.errors import UsageError, WorkspaceError
@@ -38,9 +39,13 @@ def workspace_at(path: str) -> Path:
     """The real path of a directory. Raises WorkspaceError."""
     from pathlib import Path  # noqa: PLC0415  not needed for --help
 
-    workspace = Path(path)
-    if not workspace.exists():
-        raise WorkspaceError(f"{path}: no such directory; give the directory that the agents work in")
-    if not workspace.is_dir():
-        raise WorkspaceError(f"{path}: not a directory; give the directory that the agents work in")
-    return workspace.resolve()
+    try:
+        # Its dot is looked up in it: that takes the right to enter it, besides the right to list it.
+        os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot
+    except FileNotFoundError as error:
+        raise WorkspaceError(f"{path}: no such directory; give the directory that the agents work in") from error
+    except NotADirectoryError as error:
+        raise WorkspaceError(f"{path}: not a directory; give the directory that the agents work in") from error
+    except OSError as error:
+        raise WorkspaceError(f"{path}: {error.strerror}; give a directory that you can read and enter") from error
+    return Path(path).resolve()

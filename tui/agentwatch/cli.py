@@ -133,7 +133,11 @@ def _demo(arguments: Sequence[str]) -> int:
     with session as workspace:
         # The window's title counts; nobody is to be called because of a play.
         silent = replace(settings, notify_bell=False, notify_terminal=False, notify_desktop=False)
-        return _show(workspace, replace(silent, stale_after=session.stale_after))
+        played = replace(silent, stale_after=session.stale_after, read_only=False)
+        from agentwatch.app.run import demo  # noqa: PLC0415
+        from agentwatch.composition import monitor_of  # noqa: PLC0415
+
+        return demo(monitor_of(workspace, played, open_desk=session.open_desk), session.hold)
 
 
 def _tree(arguments: Sequence[str]) -> int:
@@ -146,7 +150,7 @@ def _tree(arguments: Sequence[str]) -> int:
     workspace = workspace_at(options.path)
     from agentwatch.composition import known_desk, scanned  # noqa: PLC0415
     from agentwatch.config import load  # noqa: PLC0415
-    from agentwatch.headless import print_tree  # noqa: PLC0415
+    from agentwatch.headless.tree import print_tree  # noqa: PLC0415
 
     monitor = scanned(workspace, load(), _selection(options), desk=known_desk(workspace))
     return print_tree(monitor, as_json=options.json, fail=options.fail)
@@ -165,7 +169,7 @@ def _log(arguments: Sequence[str]) -> int:
 
     from agentwatch.composition import source_of  # noqa: PLC0415
     from agentwatch.config import load  # noqa: PLC0415
-    from agentwatch.headless import export_log, print_log  # noqa: PLC0415
+    from agentwatch.headless.log import export_log, print_log  # noqa: PLC0415
 
     if options.export is not None:
         return export_log(workspace, options.export)
@@ -241,7 +245,7 @@ def _list_sources(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     workspace = workspace_at(options.path)
     from agentwatch.composition import sessions_of  # noqa: PLC0415
-    from agentwatch.headless import print_sources  # noqa: PLC0415
+    from agentwatch.headless.stores import print_sources  # noqa: PLC0415
 
     return print_sources(sessions_of(workspace), as_json=options.json)
 
@@ -292,6 +296,10 @@ def _decisions(name: str, arguments: Sequence[str]) -> int:
 def _for_agents(name: str, arguments: Sequence[str]) -> int:
     from agentwatch.agents.commands import COMMANDS  # noqa: PLC0415
 
+    if name == "mcp":
+        from agentwatch.composition import Repeated  # noqa: PLC0415
+
+        return COMMANDS[name](arguments, Repeated())
     return COMMANDS[name](arguments, _scanned)
 
 

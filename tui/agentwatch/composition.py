@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,13 @@ from agentwatch.place import state_directory
 from agentwatch.sources.combined import CombinedSource
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.sessions.kept import KeptSessions
+from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.sources.source import Source
 
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
-    from agentwatch.sources.sessions.reader import SessionReader
     from agentwatch.sources.sessions.selection import Selection
 
 
@@ -41,17 +43,44 @@ def scanned(
     settings: Settings,
     selection: Selection | None = None,
     *,
+    sessions: Source | None = None,
     desk: Desk | None = None,
     inspects: bool = True,
 ) -> Monitor:
-    """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing."""
+    """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
+
+    `sessions` takes the place of a source of its own.
+    """
+    source = source_of(workspace, settings, selection, sessions)
     open_desk = None if desk is None else lambda: desk
-    monitor = monitor_of(workspace, settings, selection, remembers=True, inspects=inspects, open_desk=open_desk)
+    # A database takes a while to load as well.
+    remembers = os.path.isfile(state_directory(workspace) / "history.db")
+    monitor = Monitor(
+        workspace, settings, source, time.time, inspects=inspects, remembers=remembers, open_desk=open_desk
+    )
     monitor.scan()
     return monitor
 
 
-def source_of(workspace: Path, settings: Settings, selection: Selection | None = None) -> Source:
+class Repeated:
+    """`scanned` for a server, which looks each time that it is asked: of the agents' sessions it reads what is new.
+
+    Any thread may call it.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[Path, KeptSessions] = {}
+
+    def __call__(
+        self, workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True
+    ) -> Monitor:
+        sessions = self._sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
+        return scanned(workspace, settings, sessions=sessions, desk=desk, inspects=inspects)
+
+
+def source_of(
+    workspace: Path, settings: Settings, selection: Selection | None = None, sessions: Source | None = None
+) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out."""
     files = FilesSource(
         workspace,
@@ -61,24 +90,18 @@ def source_of(workspace: Path, settings: Settings, selection: Selection | None =
             force_polling=settings.poll,
         ),
     )
-    return CombinedSource([files, sessions_of(workspace, selection)]) if settings.sessions else files
+    return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 
 
 def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
-
-    def open_readers(known: Collection[str], broken: Callable[[str, Exception], None]) -> Iterable[SessionReader]:
-        # In the source's thread: the readers take as long to load as a screen to appear.
-        from agentwatch.sources.sessions import registry  # noqa: PLC0415
-
-        return registry.open_readers(workspace, known, broken)
-
-    return SessionsSource(open_readers, selection)
+    since = selection.since if selection is not None else None
+    return SessionsSource(Registry(workspace, since).open, selection)
 
 
 def known_desk(workspace: Path) -> Desk | None:
     """The decisions of a workspace where there are any, for reading."""
-    if not (state_directory(workspace) / "decisions").is_dir():
+    if not os.path.isdir(state_directory(workspace) / "decisions"):
         return None
     # Signatures take a while to load.
     from agentwatch.decisions.desk import Desk  # noqa: PLC0415

@@ -6,13 +6,16 @@ The workspace has no say in them: agents write there, and one that could switch 
 from __future__ import annotations
 
 import os
-import tomllib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.errors import ConfigError
+
+_ON_THIS_COMPUTER: Final = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):(?P<port>[0-9]{1,5})/?")
+_LAST_PORT: Final = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Settings:
     """`[hook] undecided`: what becomes of a failed child that nobody has decided about: `let-go` or `hold`."""
     hook_corrects: bool = True
     """`[hook] corrects`: a child whose return breaks its contract is sent back once, with the findings."""
+    opencode_url: str = ""
+    """`[opencode] url`: the server of OpenCode that is told of decisions about its sessions; "" for none."""
     notify_bell: bool = True
     """`[notify] bell`: the terminal's bell, when a task begins to need an operator who looks elsewhere."""
     notify_title: bool = True
@@ -88,6 +93,8 @@ def load(path: Path | None = None) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}); correct it or move it away") from error
+    import tomllib  # noqa: PLC0415  most have no such file
+
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -174,6 +181,14 @@ def _text(value: object) -> object:
     return value
 
 
+def _here(value: object) -> object:
+    """The address of a server on this computer."""
+    found = _ON_THIS_COMPUTER.fullmatch(value) if isinstance(value, str) else None
+    if found is None or int(found["port"]) > _LAST_PORT:
+        raise ValueError(f"must be like http://127.0.0.1:4096, a server on this computer, not {value!r}")
+    return value
+
+
 _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "enforcement": _one_of("strict", "lenient"),
     "stale_after": _number(1),
@@ -193,6 +208,7 @@ _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "hook.when": _one_of("watched", "always", "never"),
     "hook.undecided": _one_of("let-go", "hold"),
     "hook.corrects": _flag,
+    "opencode.url": _here,
     "notify.bell": _flag,
     "notify.title": _flag,
     "notify.terminal": _flag,

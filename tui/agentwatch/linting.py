@@ -114,7 +114,7 @@ def _files(paths: Sequence[str]) -> Iterator[_File]:
             raise UsageError(f"{clean(path)}: no such file or directory")
     seen: set[str] = set()
     for path in paths:
-        if Path(path).is_dir() and not Path(path).is_symlink():
+        if os.path.isdir(path) and not os.path.islink(path):
             found = [_below(path, relative) for relative in sorted(scan_candidates(path))]
         else:
             found = [_alone(path)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,12 @@ from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
 
 if TYPE_CHECKING:
-    # Both take a while to load, and the first frame needs neither.
+    import asyncio
+
+    # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.clerk import Clerk
     from agentwatch.decisions.desk import Decided, Desk
+    from agentwatch.decisions.herald import Herald
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.history.keeper import Keeper
@@ -83,6 +86,7 @@ class Monitor:
         self._open_desk = open_desk
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
+        self._herald: Herald | None = None
         self._inspected: dict[str, tuple[str, str | None]] = {}
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
@@ -90,7 +94,7 @@ class Monitor:
     @property
     def notices(self) -> list[str]:
         """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
-        parts = (self._keeper, self.clerk)
+        parts = (self._keeper, self.clerk, self._herald)
         return [part.notice for part in parts if part is not None and part.notice] + self.complaints
 
     def absolute(self, relative: str) -> Path:
@@ -110,6 +114,8 @@ class Monitor:
 
         Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.
         """
+        import asyncio  # noqa: PLC0415
+
         from agentwatch.decisions.desk import return_digest  # noqa: PLC0415
         from agentwatch.decisions.errors import DecisionError  # noqa: PLC0415
 
@@ -132,6 +138,9 @@ class Monitor:
         The first update comes with the first batch. Observations are applied in slices, so that the event loop
         stays free; an update is given out after each slice, and for every change of health.
         """
+        # Whoever looks once has no event loop, and needs not load one.
+        import asyncio  # noqa: PLC0415
+
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
 
@@ -164,6 +173,8 @@ class Monitor:
         self.clerk = await asyncio.to_thread(self._make_clerk)
         if self.clerk is not None:
             self.clerk.start(on_loop(queue))
+            if self.settings.opencode_url:
+                self._herald = _make_herald(self.settings.opencode_url, self.workspace, self.clerk)
         try:
             async for update in self._apply_all(arrived):
                 yield update
@@ -176,6 +187,8 @@ class Monitor:
                 await asyncio.to_thread(self._keeper.stop)
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
+        import asyncio  # noqa: PLC0415
+
         while True:
             try:
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
@@ -188,6 +201,8 @@ class Monitor:
                     yield self._apply_slice()
             except TimeoutError:
                 update = self._apply(Tick(self._latest_seq, self._clock()))
+                if self._herald is not None:
+                    self._herald.look(self.tree, update.changed)
                 if update.changed:
                     yield update
 
@@ -229,17 +244,19 @@ class Monitor:
     def _apply_slice(self) -> Update:
         structure = self.tree.structure
         changed: set[str] = set()
-        end = self._clock_precise() + SLICE_SECONDS
+        end = time.monotonic() + SLICE_SECONDS
         while self._pending:
             observation = self._pending.popleft()
             self._latest_seq = max(self._latest_seq, observation.seq)
             changed |= self.tree.apply(observation)
-            if self._clock_precise() >= end:
+            if time.monotonic() >= end:
                 break
         changed |= self.tree.apply(Tick(self._latest_seq, self._clock()))
         if self._inspector is not None and (targets := self._targets(changed)):
             self._inspector.want(targets)
         if self.clerk is not None:
+            if self._herald is not None:
+                self._herald.look(self.tree, changed)
             self.clerk.note_acted(task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None)
         if self._keeper is not None:
             tasks = (self.tree.tasks.get(task_id) for task_id in changed)
@@ -271,9 +288,14 @@ class Monitor:
             Checked(self._latest_seq, now, check.path, check.digest, check.claims, check.changed) for check in checks
         ]
 
-    @staticmethod
-    def _clock_precise() -> float:
-        return asyncio.get_running_loop().time()
+
+def _make_herald(url: str, workspace: Path, clerk: Clerk) -> Herald:
+    # Most have no such server.
+    from agentwatch.decisions.announcing import Announcer  # noqa: PLC0415
+    from agentwatch.decisions.herald import Herald  # noqa: PLC0415
+    from agentwatch.place import state_directory  # noqa: PLC0415
+
+    return Herald(Announcer(url, state_directory(workspace)), clerk.note_announced)
 
 
 def _has_new_fault(task: Task) -> bool:

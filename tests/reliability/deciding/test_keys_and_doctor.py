@@ -6,11 +6,17 @@ import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
+import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from agentwatch.deciding import doctor
+from agentwatch.deciding.doors import Door
 from agentwatch.deciding.probe import Failure, Reach, probe
 from agentwatch.decisions.keys import PRIVATE, PUBLIC
 from tests.reliability.deciding.stage import Stage
@@ -25,6 +31,12 @@ def can_unshare() -> bool:
 
 
 SANDBOX = pytest.mark.skipif(not can_unshare(), reason="needs unprivileged mount namespaces")
+
+
+@pytest.fixture(autouse=True)
+def no_doors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have a tmux open."""
+    monkeypatch.setattr(doctor, "doors", lambda _environment: [])
 
 
 @pytest.fixture
@@ -111,16 +123,19 @@ def test_without_a_sandbox_an_agent_can_do_everything(stage: Stage) -> None:
         "reads_key": True,
         "reads_public_key": True,
         "writes_keys": True,
+        "writes_settings": True,
         "writes_ledger": True,
         "writes_workspace": True,
+        "enters_processes": Path("/proc/self/root").exists(),
+        "doors": [],
     }
     assert "can read the key, and so decide in your name: set a passphrase" in found.out
-    assert "can write the ledger: decisions are not protected from this agent" in found.out
+    assert f"can write the ledger, and take decisions away: keep {stage.state}/decisions out of its reach" in found.out
 
 
 @SANDBOX
 def test_a_sandbox_that_protects_both_places_lets_nobody_forge(stage: Stage) -> None:
-    places = [stage.keys.directory, stage.state]
+    places = [stage.configuration, stage.state]
     tried(stage, ["env"])
     script = "".join(f'mount --bind "{place}" "{place}"; mount -o remount,bind,ro "{place}"\n' for place in places)
     stage.keys.protect("a long one")
@@ -141,8 +156,57 @@ def test_other_files_under_the_same_names_are_not_taken_for_the_operators(stage:
     )
     found = tried(stage, sandbox(script))
     assert found == Reach(
-        reads_key=False, reads_public_key=False, writes_keys=False, writes_ledger=False, writes_workspace=True
+        reads_key=False,
+        reads_public_key=False,
+        writes_keys=False,
+        writes_settings=True,
+        writes_ledger=False,
+        writes_workspace=True,
+        enters_processes=False,
     )
+
+
+def stub(path: Path, script: str) -> list[str]:
+    """A wrapper of our own, which runs what it is given after a script, as sandboxes do."""
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return [str(path)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/root").exists(), reason="needs Linux's /proc")
+def test_a_sandbox_that_lets_an_agent_into_other_processes_is_open(stage: Stage) -> None:
+    """As bwrap does for root without --unshare-pid: the files are closed, and open again as those of a process."""
+    keep = (
+        f'for word; do shift; case "$word" in "{stage.state}"*|"{stage.configuration}"*) word=/dev/null/closed ;; '
+        'esac; set -- "$@" "$word"; done; exec "$@"'
+    )
+    found = stage.run("doctor", stage.workspace, "--", *stub(stage.root / "wrapper", keep))
+    assert found.code == 1
+    reach = json.loads(found.out.splitlines()[0])
+    assert [name for name, value in reach.items() if value is True] == ["writes_workspace", "enters_processes"]
+    assert "can enter your other processes" in found.out
+
+
+def test_a_socket_that_an_agent_sees_is_a_hole_until_it_is_hidden(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="agentwatch-") as place, socket.socket(socket.AF_UNIX) as tmux:
+        path = Path(place) / "tmux"
+        tmux.bind(str(path))
+        door = Door(str(path), "type into your terminal")
+        monkeypatch.setattr(doctor, "doors", lambda _environment: [door, Door(f"{place}/gone", "do nothing")])
+        seen = stage.run("doctor", stage.workspace, "--", "env")
+        assert json.loads(seen.out.splitlines()[0])["doors"] == [asdict(door)]
+        assert f"can reach {path}, and so type into your terminal: keep that socket out of its reach" in seen.out
+        hide = f'mv "{path}" "{path}.hidden"; : > "{path}"; "$@"; mv "{path}.hidden" "{path}"'
+        hidden = stage.run("doctor", stage.workspace, "--", *stub(stage.root / "wrapper", hide))
+        assert json.loads(hidden.out.splitlines()[0])["doors"] == []
+
+
+def test_a_wrapper_that_leaves_something_behind_is_understood(stage: Stage) -> None:
+    found = tried(stage, stub(stage.root / "wrapper", 'sleep 60 & echo $! > left; exec "$@"'), 50)
+    os.kill(int((stage.workspace / "left").read_text()), signal.SIGKILL)
+    assert isinstance(found, Reach)
 
 
 def test_a_sandbox_that_says_a_lot_is_understood(stage: Stage) -> None:
@@ -157,14 +221,18 @@ def test_a_sandbox_that_says_a_lot_is_understood(stage: Stage) -> None:
         (["false"], "it ended with 1: it said nothing"),
         (["sh", "-c", "printf '\\033[2Jno such image' >&2; exit 125"], "it ended with 125: ␛[2Jno such image"),
         (["no-such-sandbox"], "no-such-sandbox: No such file or directory"),
+        ([""], "a command without a name: "),
+        (["sh", "-c", "yes rubbish | head -c 9000000; exit 3"], "it ended with 3: rubbish rubbish"),
         (["sh", "-c", "sleep 60 & wait"], "it did not end within 0.5 s"),
+        (["sh", "-c", "exec yes"], "it did not end within 0.5 s"),
     ],
 )
 def test_a_probe_that_did_not_run_proves_nothing(stage: Stage, command: list[str], words: str) -> None:
-    found = tried(stage, command, 0.5)
+    seconds = 0.5 if "0.5 s" in words else 60
+    found = tried(stage, command, seconds)
     assert isinstance(found, Failure)
     assert words in found.why
-    if "sleep" not in str(command):
+    if seconds == 60:
         shown = stage.run("doctor", stage.workspace, "--", *command)
         assert shown.code == 1
         assert "✗ probe: the probe did not run in there" in shown.out

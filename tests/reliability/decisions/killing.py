@@ -20,6 +20,8 @@ from tests.unit.decisions.made import Operator
 ROUNDS_EACH = 100
 """Writers killed on one ledger: what a kill left is what the next one begins with."""
 
+READY = b"."
+
 LONGEST = 4
 """Decisions for which a writer has time at most."""
 
@@ -29,7 +31,8 @@ def task(number: int) -> str:
 
 
 def write(operator: Operator, first: int, pipe: int) -> None:
-    """Decide without end, and say each on the pipe once it is recorded."""
+    """Decide without end, and say each on the pipe once it is recorded; before the first one, say that it begins."""
+    os.write(pipe, READY)
     number = first
     while True:
         recorded = operator.decide(task(number))
@@ -58,6 +61,8 @@ def killed(operator: Operator, first: int, seconds: float) -> int:
         finally:
             os._exit(1)
     os.close(writing)
+    # Or most would be killed before they did anything: a fork takes as long as a decision.
+    assert os.read(reading, 1) == READY
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)

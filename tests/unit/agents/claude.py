@@ -58,9 +58,11 @@ class Claude:
             "background_tasks": [],
         }
 
-    def came_back(self, said: str, status: str = "completed") -> dict[str, Any]:
-        """The payload of PostToolUse of the tool that began the child."""
+    def came_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
+        """The payload of PostToolUse of the tool that began the child, which took so many milliseconds."""
         answer: dict[str, Any] = {"status": status, "prompt": self.prompt, "agentId": self.agent_id}
+        if took is not None:
+            answer["totalDurationMs"] = took
         if status == "completed":
             notes = [{"type": "text", "text": "[Subagent hand-back] its report follows"}]
             answer |= {"harnessNoteCount": 1, "harnessTailCount": 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 
 def packet(task_id: str = "shop.api", **more: object) -> str:
@@ -17,11 +18,38 @@ def packet(task_id: str = "shop.api", **more: object) -> str:
     return json.dumps(fields | more, indent=2) + "\n"
 
 
-def returned(state: str = "ERROR", summary: str = "The migration timed out.", more: str = "") -> str:
-    error = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Raise the time-out.\n"
+def returned(
+    state: str = "ERROR",
+    summary: str = "The migration timed out.",
+    more: str = "",
+    *,
+    code: str = "E_TOOL_FAILURE",
+    limits: Sequence[str] = (),
+) -> str:
+    error = f"error_code: {code}\nretry_recommended: yes\nretry_hint: Raise the time-out.\n"
+    limitations = "".join(("limitations:\n", *(f"- {limit}\n" for limit in limits))) if limits else ""
     return (
         f"## Status\nstate: {state}\nsummary: {summary}\n{error if state == 'ERROR' else ''}{more}\n"
         "## Deliverables\n- (none)\n\n## Evidence\n- docs/api.md - read\n\n"
         "## Runtime Attestation\nruntime_model_reported: some/model\nruntime_mode_reported: code\n"
-        "files_created:\n- (none)\nfiles_modified:\n- (none)\n"
+        f"files_created:\n- (none)\nfiles_modified:\n- (none)\n{limitations}"
     )
+
+
+def subagent(status: str, summary: str, *blockers: str, session: str = "sess_1735460684_a1b2c3") -> str:
+    """A subagent-return; it is blocked by what `blockers` say, and without any it has made `docs/api.md`."""
+    errors = [
+        {"type": "input", "message": blocker, "recoverable": True, "recommendation": "Say so."} for blocker in blockers
+    ]
+    fields = {
+        "status": status,
+        "summary": summary,
+        "artifacts": [] if blockers else [{"type": "documentation", "path": "docs/api.md", "summary": "The design."}],
+        "metadata": {
+            "session_id": session,
+            "agent_type": "implementer",
+            "delegation_depth": 1,
+            "delegation_path": ["implementer"],
+        },
+    }
+    return json.dumps(fields | ({"errors": errors} if errors else {}), indent=2) + "\n"

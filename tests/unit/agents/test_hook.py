@@ -21,17 +21,25 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Answer, Params, Subject
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import is_shown, shown
 from agentwatch.sources.claude_code.hooks import read_hook_call
+from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.sessions.reader import message
 from tests.unit.agents.claude import AGENT, SESSION, Claude
-from tests.unit.agents.documents import packet, returned
+from tests.unit.agents.documents import packet, returned, subagent
 
 TASK = "shop.api"
 FAILED = returned()
 DONE = returned("SUCCESS")
+OF_A_SESSION = packet(TASK, session_id="sess_1735460684_a1b2c3")
+JSON_OF_ANOTHER_SESSION = subagent("completed", "It is done.", session="sess_1735460684_ffffff")
 BROKEN = returned().replace("retry_recommended: yes\n", "")
 PROSE = "Looks fine to me."
 NOW = Settings(hook_wait=0.0)
@@ -65,8 +73,8 @@ class Scene:
         assert call is not None
         return stopped(call, self.workspace, self.settings, load)
 
-    def come_back(self, said: str, status: str = "completed") -> dict[str, Any]:
-        call = read_hook_call(json.dumps(self.claude.came_back(said, status)))
+    def come_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
+        call = read_hook_call(json.dumps(self.claude.came_back(said, status, took)))
         assert call is not None
         return told(call, self.workspace, self.settings, load)
 
@@ -185,13 +193,37 @@ def test_a_return_that_breaks_its_contract_is_sent_back_once_with_the_findings(s
     assert [entry["did"] for entry in scene.journal()] == ["sent back", "let go"]
 
 
-def test_prose_is_sent_back_where_a_packet_was_handed_over_and_only_there(scene: Scene) -> None:
-    assert "## Runtime Attestation" in scene.stop(PROSE)["reason"]
-    scene.claude.prompt = "Have a look, please."
+@pytest.mark.parametrize("prompt", [f"```json\n{packet(TASK)}\n```\n\nDo it.", "Have a look, please."])
+def test_prose_is_sent_back_only_where_a_contract_is_required(scene: Scene, prompt: str) -> None:
+    scene.claude.prompt = prompt
     scene.claude.write_transcript()
     assert scene.stop(PROSE) == {}
+    assert scene.come_back(PROSE) == {}
     scene.settings = replace(NOW, require_contract=True)
-    assert scene.stop(PROSE)["decision"] == "block"
+    assert "## Runtime Attestation" in scene.stop(PROSE)["reason"]
+    assert "is invalid" in scene.come_back(PROSE)["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("demands", [True, False])
+@pytest.mark.parametrize("prompt", [f"```json\n{packet(TASK)}\n```", f"```json\n{OF_A_SESSION}\n```", "Have a look."])
+@pytest.mark.parametrize(
+    "said", [DONE, FAILED, BROKEN, PROSE, f"It works.\n\n{DONE}", JSON_OF_ANOTHER_SESSION, "", "\n"]
+)
+def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, demands: bool, strict: bool) -> None:
+    scene.claude.prompt = prompt
+    scene.claude.write_transcript()
+    scene.settings = replace(NOW, require_contract=demands, enforcement="strict" if strict else "lenient")
+    answered = message(said, 20.0, key=NAME) if said.strip() else None
+    run = Run(
+        NAME, AGENT, SESSION, RunState.ENDED, "", 10.0, 20.0, prompt=message(prompt, 10.0, key=NAME), said=answered
+    )
+    tree = DelegationTree(strict=strict, demands=demands)
+    tree.apply(Ran(1, 20.0, AGENT, run))
+    (task,) = tree.tasks.values()
+    is_bad = task.state in (State.INVALID, State.FAILED, State.BLOCKED)
+    assert bool(scene.stop(said)) is is_bad
+    assert bool(scene.come_back(said)) is is_bad
 
 
 def test_a_return_in_a_file_is_as_good_as_one_in_words(scene: Scene) -> None:
@@ -199,10 +231,13 @@ def test_a_return_in_a_file_is_as_good_as_one_in_words(scene: Scene) -> None:
     (scene.workspace / "handoffs").mkdir()
     (scene.workspace / "handoffs" / "shop.api.handoff.json").write_text(packet(TASK), "utf-8")
     file = scene.workspace / "returns" / "shop.api.return.md"
-    file.write_text(DONE, "utf-8")
-    assert scene.stop("See the file.") == {}
+    file.write_text(BROKEN, "utf-8")
+    assert scene.stop("See the file.")["decision"] == "block"
+    assert scene.stop(DONE)["decision"] == "block", "the tree believes the file as well"
     os.utime(file, (1577000000, 1577000000))
-    assert "decision" in scene.stop("See the file."), "it is older than the child, so of an attempt before"
+    assert scene.stop("See the file.") == {}, "it is older than the child, so of an attempt before"
+    assert scene.come_back(DONE, took=1000) == {}
+    assert scene.come_back(DONE) == {}, "nobody knows when it began"
 
 
 def test_the_operator_can_switch_the_correction_off(scene: Scene) -> None:
@@ -265,6 +300,16 @@ def test_a_child_without_a_transcript_is_the_agent(scene: Scene) -> None:
 
 def test_a_child_that_was_only_launched_has_nothing_to_tell(scene: Scene) -> None:
     assert scene.come_back("", "async_launched") == {}
+
+
+def test_a_child_that_was_stopped_at_its_limit_of_turns_has_failed_whatever_it_said(scene: Scene) -> None:
+    payload = scene.claude.came_back(DONE)
+    note = {"type": "text", "text": "NOTE: this agent stopped at its 3-turn limit before finishing.\n"}
+    payload["tool_response"]["content"][0] = note
+    call = read_hook_call(json.dumps(payload))
+    assert call is not None
+    answer = told(call, scene.workspace, scene.settings, load)
+    assert "is failed" in answer["hookSpecificOutput"]["additionalContext"]
 
 
 def test_a_parent_is_told_nothing_about_a_child_that_is_done(scene: Scene) -> None:

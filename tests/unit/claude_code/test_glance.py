@@ -10,7 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.sources.claude_code.glance import is_routine, kind_of, step_of
+from agentwatch.sources.claude_code.glance import Glance
+from agentwatch.sources.claude_code.transcript import Transcript
+from agentwatch.sources.sessions.reader import message
 from agentwatch.sources.sessions.tail import Line
 from tests.unit.claude_code.building import Log, Store, meta, notification, packet, report
 
@@ -31,6 +33,13 @@ def got(log: Log, use: str, words: str, beside: str | None) -> None:
     blocks: list[object] = [{"tool_use_id": use, "type": "tool_result", "content": words}]
     blocks += [] if beside is None else [{"type": "text", "text": beside}]
     log.record("user", message={"role": "user", "content": blocks})
+
+
+def structured(log: Log, use: str, result: object) -> None:
+    """A tool gives its result, whose structured form the program writes behind everything else."""
+    log.got(use, "ok")
+    record = json.loads(log.lines.pop()) | {"toolUseResult": result}
+    log.raw(json.dumps(record, separators=(",", ":")).encode())
 
 
 def again(log: Log) -> None:
@@ -65,6 +74,12 @@ BLOCKS = st.one_of(
     ),
 )
 NUMBERS = st.integers(0, 3)
+RESULTS = (
+    "ok",
+    {"status": "completed", "agentId": "a1"},
+    {"uuid": "its own", "timestamp": "2099-01-01T00:00:00Z"},
+    [{"message": {}, "uuid": "its own", "timestamp": "2099-01-01T00:00:00Z"}],
+)
 STEPS = st.one_of(
     st.tuples(
         st.just(answered),
@@ -73,36 +88,50 @@ STEPS = st.one_of(
         st.tuples(NUMBERS, st.none() | NUMBERS, NUMBERS),
     ),
     st.tuples(st.just(got), st.sampled_from(["u1", "u2", "c1"]), WORDS, st.none() | WORDS),
+    st.tuples(st.just(structured), st.sampled_from(["u1", "c1"]), st.sampled_from(RESULTS)),
     st.tuples(st.just(Log.asked), WORDS),
     st.tuples(st.just(again)),
 )
 
 
-def shows(log: Log) -> tuple[bool, bool]:
-    """Whether the last line of a log is known at a glance: as a step, and as a sign of life."""
+def is_parsed(log: Log) -> bool:
+    """Whether the last line of an agent that works has to be parsed."""
+    transcript = Transcript(lambda text, at, _: message(text, at, key=""), is_agent=True)
+    glance = Glance(transcript.main, {"Agent"}, (), is_agent=True)
+    transcript.main.prompted("Go.", 0.0, 0)
+    glance.begun = True
     data = b"before\n" + log.lines[-1]
-    line = Line(0, data, 7, len(data) - 1)
-    return step_of(line) is not None, is_routine(line, *kind_of(line))
+    return list(glance.left(Line(107, data, 7, len(data) - 1))) == [Line(107, data, 7, len(data) - 1)]
 
 
 def test_steps_and_results_in_the_middle_of_the_work_are_not_parsed(tmp_path: Path) -> None:
     log = Store(tmp_path).agent("a1")
     log.used("Bash", "u1", command="make")
-    assert shows(log) == (True, False)
+    assert not is_parsed(log)
     log.got("u1", "ok")
-    assert shows(log) == (False, True)
+    assert not is_parsed(log)
+    log.got("u1", "a question")
+    assert not is_parsed(log)
     log.answered([{"type": "thinking", "thinking": "Hm.", "signature": "x"}], None)
-    assert shows(log) == (True, False)
+    assert not is_parsed(log)
     log.said("Half of it.", stop="tool_use")
-    assert shows(log) == (False, False)
-    log.answered([{"type": "thinking"}, {"type": "tool_use", "id": "u2", "name": "Agent", "input": {}}], "tool_use")
-    assert shows(log) == (False, False)
+    assert is_parsed(log)
+    log.used("Agent", "u2")
+    assert is_parsed(log)
+    log.answered([{"type": "thinking"}, {"type": "tool_use", "id": "u2", "name": "Bash", "input": {}}], "tool_use")
+    assert is_parsed(log)
     answered(log, [{"type": "thinking", "thinking": "No.", "signature": "x"}], "refusal", (1, 1, 1))
-    assert shows(log) == (False, False)
+    assert is_parsed(log)
     got(log, "u1", "ok", "[Request interrupted by user for tool use]")
-    assert shows(log) == (False, False)
+    assert is_parsed(log)
+    log.got("u1", "ok", uuid="its own", timestamp="2099-01-01T00:00:00Z")
+    assert not is_parsed(log)
+    structured(log, "u1", {"uuid": "its own", "timestamp": "2099-01-01T00:00:00Z"})
+    assert is_parsed(log)
+    structured(log, "u1", {"stdout": "ok"})
+    assert not is_parsed(log)
     log.interrupted()
-    assert shows(log) == (False, False)
+    assert is_parsed(log)
 
 
 @given(st.lists(STEPS, max_size=12), st.booleans())

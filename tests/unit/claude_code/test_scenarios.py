@@ -205,6 +205,21 @@ def test_an_agent_may_end_without_a_word(store: Store, blocks: list[dict[str, ob
     assert (run.state, run.said, run.reason) == (RunState.ENDED, None, "ended without a word")
 
 
+def test_an_answer_that_the_program_does_not_take_is_none(store: Store) -> None:
+    main, child = store.session(), store.agent("a1", meta("toolu_1"))
+    main.delegated("toolu_1", "one")
+    child.asked("one")
+    child.said(report("SUCCESS", "Half of"))
+    child.asked("Your response was cut off. Write it again from the start.", isMeta=True, turnCompanion=True)
+    assert store.runs()["a1"].state is RunState.WORKING
+    child.said(report("SUCCESS", "The whole."))
+    run = store.runs()["a1"]
+    assert (run.state, run.earlier) == (RunState.ENDED, ())
+    assert text(store, run.said) == report("SUCCESS", "The whole.")
+    child.asked("<system-reminder>\nTools were used.\n</system-reminder>", isMeta=True, turnCompanion=True)
+    assert store.runs()["a1"].state is RunState.ENDED
+
+
 def test_an_interrupted_agent_has_no_return_whatever_it_said(store: Store) -> None:
     main, child = store.session(), store.agent("a1", meta("toolu_1"))
     main.asked("Go.")
@@ -393,6 +408,20 @@ def test_agents_inside_an_old_sessions_file_are_runs_too(store: Store) -> None:
     assert runs[SESSION].state is RunState.WORKING
 
 
+def test_what_an_agent_inside_a_sessions_file_asked_for_hangs_below_it(store: Store) -> None:
+    main = store.session(version="1.0.128")
+    main.asked("Go.")
+    main.used("Task", "toolu_1", prompt="prompt 1", description="job 1")
+    main.asked("prompt 1", parentUuid=None, isSidechain=True)
+    given = {"prompt": "prompt 2", "description": "job 2"}
+    call = {"type": "tool_use", "id": "toolu_2", "name": "Task", "input": given}
+    main.answered([call], "tool_use", parentUuid="uuid-3", isSidechain=True)
+    refused = {"tool_use_id": "toolu_2", "type": "tool_result", "is_error": True, "content": "No such tool available"}
+    main.record("user", message={"role": "user", "content": [refused]}, parentUuid="uuid-4", isSidechain=True)
+    run = store.runs()["toolu_2"]
+    assert (run.state, run.parent_session) == (RunState.FAILED, "toolu_1")
+
+
 def test_todos_of_an_agent_are_its_progress(store: Store) -> None:
     old, new = store.agent("a1", meta("toolu_1")), store.agent("a2", meta("toolu_2"))
     store.session().asked("Go.")
@@ -444,6 +473,9 @@ def test_agents_that_the_program_runs_for_itself_are_left_out(store: Store) -> N
     store.session().asked("Go.")
     store.agent("acompact-70d8e7").asked("Summarise.")
     store.agent("aprompt_suggestion-1").asked("Suggest.")
+    warming = store.agent("a1b2c3d", version="2.0.76")
+    warming.asked("Warmup")
+    warming.said("I am ready.")
     assert list(store.runs()) == [SESSION]
 
 

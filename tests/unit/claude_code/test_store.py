@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.claude_code import ClaudeCodeReader
-from agentwatch.sources.claude_code.store import home, slug
+from agentwatch.sources.claude_code.reader import ClaudeCodeReader
+from agentwatch.sources.claude_code.store import slug
 from tests.unit.claude_code.building import SESSION, Store, meta
 
 
@@ -91,11 +91,6 @@ def test_agents_of_workflows_lie_deeper(tmp_path: Path) -> None:
     child.asked("one")
     child.path = child.path.parent / "workflows" / "wf_1" / child.path.name
     assert store.runs()["a1"].parent_session == SESSION
-
-
-def test_the_home_is_where_the_program_says(tmp_path: Path) -> None:
-    assert home({"CLAUDE_CONFIG_DIR": str(tmp_path)}) == tmp_path
-    assert home({}) == Path.home() / ".claude"
 
 
 def test_a_store_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:

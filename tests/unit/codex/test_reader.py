@@ -261,7 +261,11 @@ def test_compressed_sessions_are_counted_and_their_agents_not_called_submitted(h
     assert home.runs.keys() == {root.id}
     (found,) = home.reader.found()
     assert (found.source, found.place, found.sessions) == ("codex", str(home.path), 1)
-    assert found.skipped == "1 sessions of any workspace are compressed and not read."
+    assert found.skipped == "1 session of any workspace, compressed (.jsonl.zst): not read."
+    home.place(home.session(3)).with_suffix(".jsonl.zst").write_bytes(b"(\xb5/\xfd")
+    home.read()
+    (found,) = home.reader.found()
+    assert found.skipped == "2 sessions of any workspace, compressed (.jsonl.zst): not read."
 
 
 def database(path: Path, *statements: str) -> sqlite3.Connection:

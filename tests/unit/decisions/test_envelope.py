@@ -51,6 +51,8 @@ def test_the_file_is_dsse_to_everybody_else() -> None:
 def test_a_key_that_is_not_known_is_told_from_a_fake() -> None:
     with pytest.raises(UntrustedError, match="not one of yours"):
         opened(seal(b"payload", OTHER), KEYS)
+    with pytest.raises(UntrustedError, match="none is known here"):
+        opened(seal(b"payload", KEY), {})
     with pytest.raises(UnsignedError, match="does not hold"):
         opened(seal(b"payload", OTHER).replace(OTHER.public.keyid.encode(), KEY.public.keyid.encode()), KEYS)
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from agentwatch.config import config_directory
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import PRIVATE, PUBLIC, RETIRED, Keys
+from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
 from agentwatch.decisions.trust import Trust, TrustedKey, parse_public, parse_public_keys
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import NOON
@@ -82,6 +82,18 @@ def test_a_passphrase_can_be_set_changed_and_taken_away(keys: Keys) -> None:
     assert signs_alike(keys.load(), made)
     assert keys.show() == made.public
     assert (keys.directory / PRIVATE).stat().st_mode & 0o777 == 0o600
+
+
+def test_that_the_keyring_holds_the_passphrase_is_remembered_beside_the_key(keys: Keys) -> None:
+    assert not keys.in_keyring
+    keys.create("sesame")
+    for chosen in (True, True, False, False):
+        keys.choose_keyring(chosen=chosen)
+        assert keys.in_keyring is chosen
+    keys.choose_keyring(chosen=True)
+    keys.rotate("other")
+    assert keys.in_keyring
+    assert (keys.directory / KEYRING).stat().st_mode & 0o777 == 0o600
 
 
 def test_without_a_key_there_is_nothing_to_sign_with_and_nothing_to_trust(keys: Keys) -> None:

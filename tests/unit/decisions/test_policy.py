@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.policy import failed_alike, is_line_fault, mode_of, options, refusal, suggested
+from agentwatch.decisions.policy import mode_of, options, refusal, suggested
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.observation import Checked, Observation, Tick
-from agentwatch.delegation.retry import mitigated
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.observation import Checked, Decided, Observation, Tick
+from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from tests.unit.decisions.made import record
@@ -159,6 +159,50 @@ def test_after_a_restoration_exactly_one_more_retry() -> None:
     assert RETRY in allowed(task)
     task = told.attempt(3, returned(code="E_LINE_FAULT"))
     assert RETRY not in allowed(task)
+
+
+def called(told: Told, task: Task, **more: Any) -> Task:
+    """The fitter is called for the latest attempt, by the decision `d1`."""
+    latest = task.latest
+    assert latest is not None
+    assert latest.returned is not None
+    recorded = (Receipt(Stage.RECORDED, 1.0),)
+    decision = Decision("d1", "x", task.attempt, None, latest.returned.digest, ESCALATE, 1.0, recorded, mode="fitter")
+    told.tell(Decided(50, 1.0, "d1", decision))
+    fitter = json.loads(packet("fit")) | {"restores": "x", "decision_id": "d1"}
+    return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter | more)))
+
+
+def test_a_station_is_decided_about_again_once_its_fitter_has_ended() -> None:
+    told = Told()
+    told.attempt(1, returned(code="E_LINE_FAULT"))
+    task = called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
+    assert allowed(task) == set()
+    task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
+    assert suggested(task) is RETRY
+    assert options(task)[RETRY].warnings == ()
+    assert options(task)[ESCALATE].warnings == ("the line is restored, and the station was not retried since",)
+    assert "retry first" in (refusal(task, ESCALATE, Params(mode="fitter"), "") or "")
+    assert refusal(task, ESCALATE, Params(mode="debug"), "") is None
+
+
+def test_a_fitter_who_gives_up_leaves_the_station_to_the_operator() -> None:
+    told = Told()
+    told.attempt(1, returned(code="E_LINE_FAULT"))
+    called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
+    task = told.tell(told.seen.seen("f/fit.return.md", returned("PARTIAL")))
+    assert (suggested(task), allowed(task)) == (ESCALATE, {ESCALATE, ABORT, RESPOND})
+
+
+def test_nothing_is_decided_below_an_abort() -> None:
+    told = Told()
+    told.attempt(1, returned())
+    root = told.seen.seen("r.handoff.json", packet("r"))
+    aborted = Decision("d1", "r", 1, None, None, ABORT, 1.0, (Receipt(Stage.RECORDED, 1.0),))
+    child = json.loads(packet("x", attempt=1)) | {"parent_task_id": "r"}
+    task = told.tell(root, Decided(50, 1.0, "d1", aborted), told.seen.seen("x1.handoff.json", json.dumps(child)))
+    assert task.ended_with == "r"
+    assert {option.why_not for option in options(task).values()} == {"a task above it was aborted"}
 
 
 def test_the_advice_of_the_child_warns_and_does_not_forbid() -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from agentwatch.decisions.chain import ProblemKind
 from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.reader import Expired, Forged, Pending, Place, Question, Reader, Verified
+from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick
@@ -88,6 +90,27 @@ def test_what_is_not_decided_is_pending_with_what_was_looked_at(operator: Operat
         found = outside(operator).find(question, NOON)
         assert isinstance(found, Verified if question == Question("a", 1) else Pending)
     assert outside(operator).find(Question("b")) == Pending("the operator has not decided yet (looked into the ledger)")
+
+
+def test_what_was_carried_out_to_its_end_answers_no_more(operator: Operator) -> None:
+    decide(operator, "a", action=Action.ESCALATE, params=Params(mode="fitter"))
+    called = operator.chain().entries[0].record.decision_id
+    question = Question("a", 1, RETURN, over=frozenset({called}))
+    for reader in (outside(operator), inside(operator)):
+        assert isinstance(reader.find(question, NOON), Pending)
+    decide(operator, "a", subject=replace(operator.subject("a"), after=called))
+    for reader in (outside(operator), inside(operator)):
+        found = reader.find(question, NOON)
+        assert isinstance(found, Verified)
+        assert (found.record.action, found.record.after) == (Action.RETRY, called)
+
+
+def test_the_final_report_is_answered_by_its_abort_and_by_nothing_else(operator: Operator) -> None:
+    decide(operator, "a", action=Action.ABORT)
+    decide(operator, "b")
+    for task, now, is_final in (("a", True, True), ("a", False, False), ("b", False, True)):
+        found = outside(operator).find(Question(task, 1, "0" * 64, is_final=is_final), NOON)
+        assert isinstance(found, Verified if now else Pending)
 
 
 def test_without_a_key_nothing_can_be_told(operator: Operator) -> None:

@@ -71,6 +71,19 @@ def test_what_is_decided_about_changes_the_id_and_what_is_decided_does_not() -> 
     assert record(action=Action.ABORT, note="x", operator="y").decision_id == record().decision_id
 
 
+def test_a_decision_after_the_fitter_is_another_one_and_says_after_which() -> None:
+    before = record()
+    subject = Subject(before.workspace_id, "a.b", 1, HANDOFF, RETURN, before.decision_id)
+    again = record(decision_id=subject.decision_id, after=before.decision_id)
+    assert again.decision_id != before.decision_id
+    assert list(json.loads(again.to_bytes())) == [*KEYS, "after"]
+    assert parse(again.to_bytes()) == again
+    assert again.subject == subject
+    for after in (None, "", "d" * 31, before.decision_id.upper()):
+        with pytest.raises(RecordError):
+            parse(json.dumps(again.document() | {"after": after}, separators=(",", ":")).encode())
+
+
 @given(TEXTS, TEXTS, st.lists(st.tuples(st.none() | TEXTS, TEXTS), min_size=1))
 def test_what_was_written_is_read_again(note: str, task_id: str, answers: list[tuple[str | None, str]]) -> None:
     made = record(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, tree_of
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Finding, Reading
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
@@ -13,6 +13,7 @@ from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Decided, Observation, Ran, Tick
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
 
 
 def failed(outcome: str = "failed", *findings: Finding) -> tuple[Recorder, list[Observation], Decision]:
@@ -101,3 +102,105 @@ def test_a_child_that_answers_again_in_its_session_has_acted_on_the_decision_abo
     assert attempt.decision is not None
     assert (attempt.decision.receipt.stage, attempt.binding) == (Stage.ACTED, None)
     assert tree.tasks["s1"].state is State.PARTIAL
+
+
+def read(decision: Decision, action: Action, handed_off: str | None = None) -> Decision:
+    """The decision, of another kind, once an agent knows it."""
+    receipts = (*decision.receipts, Receipt(Stage.READ, 1_011.0))
+    return replace(decision, action=action, handoff_sha256=handed_off, receipts=receipts)
+
+
+def stage_of(tree: DelegationTree) -> Stage | None:
+    decision = tree.tasks["a"].decision
+    return decision.receipt.stage if decision is not None else None
+
+
+def test_another_return_in_the_same_attempt_came_of_the_decision_that_was_read() -> None:
+    record, observations, decision = failed("blocked")
+    digest = observations[0].digest  # type: ignore[union-attr]  # the handoff
+    done = record.seen("a.return.md", returned("completed"))
+    answered = read(decision, Action.RESPOND, digest)
+    tree = tree_of([*observations, decided(answered), done])
+    assert (tree.tasks["a"].state, stage_of(tree)) == (State.COMPLETED, Stage.ACTED)
+
+    for other in (replace(answered, handoff_sha256="f" * 64), replace(answered, receipts=decision.receipts)):
+        tree = tree_of([*observations, decided(other), done])
+        assert (tree.tasks["a"].state, stage_of(tree)) == (State.COMPLETED, None)
+
+
+@pytest.mark.parametrize("outcome", ["failed", "blocked"])
+def test_what_an_aborted_child_says_late_begins_nothing_anew(outcome: str) -> None:
+    record, observations, decision = failed()
+    aborted = read(decision, Action.ABORT, observations[0].digest)  # type: ignore[union-attr]
+    late = record.seen("a.return.md", returned(outcome))
+    tree = tree_of([*observations, decided(aborted), late])
+    assert (tree.tasks["a"].state, tree.tasks["a"].ask, stage_of(tree)) == (State.CANCELED, None, Stage.ACTED)
+    unread = replace(aborted, receipts=decision.receipts)
+    assert tree_of([*observations, decided(unread), late]).tasks["a"].state is State.CANCELED
+    # Its success is worth knowing.
+    tree = tree_of([*observations, decided(aborted), record.seen("a.return.md", returned("completed"))])
+    assert tree.tasks["a"].state is State.COMPLETED
+
+
+def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
+    record, observations, decision = failed()
+    tree = tree_of(
+        [
+            *observations,
+            record.seen("b.handoff.json", handoff("a.b")),
+            record.seen("c.handoff.json", handoff("a.b.c")),
+            record.seen("d.return.md", returned("failed", task_id="a.d")),
+            record.seen("q.handoff.json", handoff("q")),
+            record.seen("r.handoff.json", handoff("q.r")),
+        ]
+    )
+    assert [task.task_id for task in tree.asking()] == ["a", "a.d"]
+    tree.apply(decided(replace(decision, action=Action.ABORT)))
+    assert tree.asking() == []
+    below = ["a canceled", "  a.b canceled", "    a.b.c canceled", "  a.d failed"]
+    assert outline(tree) == [*below, "q working", "  q.r submitted"]
+    assert (tree.tasks["a.b.c"].why, tree.tasks["a.b.c"].ended_at) == (
+        "you aborted a, and with it what was open below",
+        decision.at,
+    )
+
+    tree.apply(record.seen("q.handoff.json", handoff("q", parent_task_id="a")))
+    assert outline(tree) == [*below, "  q canceled", "    q.r canceled"]
+    tree.apply(record.seen("q.handoff.json", handoff("q")))
+    assert outline(tree) == [*below, "q working", "  q.r submitted"]
+    tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
+    assert outline(tree)[:3] == ["a working", "  a.b working", "    a.b.c submitted"]
+
+
+def test_a_handoff_of_another_task_that_carries_the_decision_shows_that_it_is_carried_out() -> None:
+    record, observations, decision = failed("partial")
+    tree = tree_of([*observations, decided(replace(decision, action=Action.ACCEPT))])
+    assert stage_of(tree) is Stage.RECORDED
+    assert "a" in tree.apply(record.seen("b.handoff.json", handoff("b", decision_id="d1")))
+    assert stage_of(tree) is Stage.ACTED
+    tree.apply(record.gone("b.handoff.json"))
+    assert stage_of(tree) is Stage.RECORDED
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "over"),
+    [
+        ("working", State.ESCALATED, False),
+        ("failed", State.ESCALATED, False),
+        ("completed", State.FAILED, True),
+        ("partial", State.FAILED, True),
+    ],
+)
+def test_a_station_can_be_decided_anew_once_its_fitter_has_ended(outcome: str, state: State, *, over: bool) -> None:
+    record, observations, decision = failed()
+    called = record.seen("f.handoff.json", handoff("f", restores="a", decision_id="d1"))
+    tree = tree_of([*observations, decided(replace(decision, action=Action.ESCALATE)), called])
+    assert (tree.tasks["a"].state, stage_of(tree)) == (State.ESCALATED, Stage.ACTED)
+    tree.apply(record.seen("f.return.md", returned(outcome)))
+    station = tree.tasks["a"]
+    assert (station.state, station.needs_operator, tree.over("a")) == (state, over, {"d1"} if over else set())
+    assert ("the fitter has restored the line" in (station.ask or "")) == (outcome == "completed")
+    if over:
+        tree.apply(decided(replace(decision, decision_id="d2")))
+        assert tree.tasks["a"].state is State.RETRYING
+        assert [one.decision_id for one in station.attempts[0].decisions] == ["d1", "d2"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +11,16 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, return
 
 from agentwatch.contracts.shapes import Contract, Document, Outcome
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.export import tree_document
-from agentwatch.delegation.observation import Gone, Observation, Tick
+from agentwatch.delegation.observation import Decided, Gone, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 
 IDS = ["a", "a.b", "a.b.c", "d", "e.f"]
+HANDOFF = "a.handoff.json"
 PATHS = [
-    "a.handoff.json",
+    HANDOFF,
     "a.return.md",
     "b.handoff.json",
     "job/handoff.json",
@@ -35,8 +38,16 @@ attempts = st.sampled_from([None, None, None, 1, 2])
 sessions = st.sampled_from([None, "s1", "s2"])
 agents = st.sampled_from(["orchestrator", "plan", "planner"])
 
+decision_ids = st.sampled_from([None, *(f"d-{task_id}" for task_id in IDS)])
+
 handoffs = st.builds(
-    handoff, maybe_id, parent_task_id=maybe_id, attempt=attempts, session_id=sessions, restores=maybe_id
+    handoff,
+    maybe_id,
+    parent_task_id=maybe_id,
+    attempt=attempts,
+    session_id=sessions,
+    restores=maybe_id,
+    decision_id=decision_ids,
 )
 returns = st.builds(
     returned,
@@ -49,19 +60,33 @@ returns = st.builds(
 )
 checklists = st.lists(st.sampled_from([" ", "-", "x"]), min_size=1, max_size=3).map(lambda marks: todos(*marks))
 checks = st.lists(st.sampled_from(["verified", "contradicted", "unverifiable"]), max_size=2).map(tuple)
-Step = tuple[str, Document | tuple[str, ...] | None, bool]
-kinds = st.one_of(st.none(), handoffs, returns, returns, checklists, checks)
+
+
+class Deciding(NamedTuple):
+    """A decision about the first attempt of a task."""
+
+    task_id: str
+    action: Action
+
+
+decisions = st.builds(Deciding, st.sampled_from(IDS), st.sampled_from(Action))
+Step = tuple[str, Document | tuple[str, ...] | Deciding | None, bool]
+kinds = st.one_of(st.none(), handoffs, returns, returns, checklists, checks, decisions)
 events = st.tuples(st.sampled_from(PATHS), kinds, st.booleans())
 
 
 def record(steps: list[Step]) -> list[Observation]:
-    """None deletes the file, a tuple of verdicts checks what it held last (or something else, where `flag` is set)."""
+    """None deletes the file, a tuple of verdicts checks what it held last (or something else, where `flag` is set). A
+    decision is about what the file held last, whatever that was; with `flag` an agent has read it."""
     recorder = Recorder()
     digests: dict[str, str] = {}
     observations: list[Observation] = []
     for path, step, flag in steps:
         if step is None:
             observations.append(recorder.gone(path))
+        elif isinstance(step, Deciding):
+            recorder.seq += 1
+            observations.append(decided(recorder.seq, step, digests.get(path), digests.get(HANDOFF), is_read=flag))
         elif isinstance(step, tuple):
             digest = "another" if flag else digests.get(path, "none")
             observations.append(recorder.checked(path, digest, *step))
@@ -70,6 +95,12 @@ def record(steps: list[Step]) -> list[Observation]:
             digests[path] = seen.digest
             observations.append(seen)
     return observations
+
+
+def decided(seq: int, step: Deciding, returned: str | None, handed_off: str | None, *, is_read: bool) -> Decided:
+    at, name = 1_000.0 + seq, f"d-{step.task_id}"
+    receipts = tuple(Receipt(stage, at) for stage in Stage if is_read or stage is Stage.RECORDED)[:3]
+    return Decided(seq, at, name, Decision(name, step.task_id, 1, handed_off, returned, step.action, at, receipts))
 
 
 def interleaved(observations: list[Observation], order: list[int]) -> list[Observation]:

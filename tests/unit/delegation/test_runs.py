@@ -43,6 +43,14 @@ def test_children_hang_below_the_session_that_asked_for_them_in_any_order() -> N
         assert tree.tasks["deep"].parent_basis is Basis.SESSION
 
 
+def test_the_document_tells_the_last_sign_of_life() -> None:
+    (root, silent) = tree_document(tree_of(ran(ROOT, child("one", updated_at=1_767_225_600.0))), "/w")["tasks"]
+    assert root["updated_at"] == "1970-01-01T00:01:40Z"
+    assert silent["updated_at"] == "2026-01-01T00:00:00Z"
+    (ageless,) = tree_document(tree_of(ran(replace(ROOT, updated_at=1e300))), "/w")["tasks"]
+    assert ageless["updated_at"] is None
+
+
 def test_a_child_whose_parent_is_not_known_is_a_root_until_it_is() -> None:
     tree = tree_of(ran(child("one")))
     assert tree.roots == ["one"]

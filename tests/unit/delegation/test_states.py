@@ -104,6 +104,35 @@ def test_the_budget_is_one_retry_and_every_restoration_adds_exactly_one() -> Non
     assert tree.tasks["s"].ask == "retry, escalate or abort? 1 of 2 retries left"
 
 
+def test_an_attempt_after_an_answer_is_no_retry() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [
+            see("s.handoff.json", handoff("s", attempt=1)),
+            see("s.md", returned("blocked", task_id="s", attempt=1)),
+            see("s.handoff.json", handoff("s", attempt=2)),
+            see("s.md", returned("failed", task_id="s", attempt=2)),
+        ]
+    )
+    assert (tree.tasks["s"].attempt, tree.tasks["s"].retry.remaining) == (2, 1)
+    tree.apply(see("s.handoff.json", handoff("s", attempt=3)))
+    tree.apply(see("s.md", returned("failed", task_id="s", attempt=3)))
+    assert (tree.tasks["s"].attempt, tree.tasks["s"].retry.remaining) == (3, 0)
+
+
+def test_a_line_fault_asks_for_the_fitter() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("s.md", returned("failed", task_id="s", error_code="E_LINE_FAULT", retry_recommended=True))])
+    assert tree.tasks["s"].ask == "a line fault: escalate to the fitter? 1 of 1 retries left"
+
+
+def test_the_same_failure_twice_asks_for_an_escalation() -> None:
+    see = Recorder().seen
+    failures = [returned("failed", task_id="s", attempt=number, error_code="E_TOOL") for number in (1, 2)]
+    tree = tree_of([see(f"s{number}.md", one) for number, one in enumerate(failures)], max_retries=2)
+    assert tree.tasks["s"].ask == "escalate? it failed twice in the same way; 1 of 2 retries left"
+
+
 def test_a_budget_of_two_allows_three_attempts() -> None:
     see = Recorder().seen
     tree = tree_of([see("s.md", returned("failed", task_id="s", attempt=3))], max_retries=2)

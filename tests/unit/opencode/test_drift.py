@@ -95,15 +95,47 @@ def test_a_database_without_sessions_is_told(database: Path, watched: Reading) -
     assert "session" in watched.reader.trouble
 
 
-def test_the_tables_of_the_next_version_are_told(program: Program, watched: Reading) -> None:
-    program.connection.execute("CREATE TABLE session_v2 (id text)")
+def test_sessions_of_the_next_version_are_counted_where_they_are_of_the_workspace(
+    program: Program, watched: Reading, workspace: Path
+) -> None:
+    program.connection.execute("CREATE TABLE session_v2 (id text, directory text)")
     watched.read()
     assert watched.reader.trouble is None
-    program.connection.execute("INSERT INTO session_v2 VALUES ('ses_1')")
-    program.connection.execute("CREATE TABLE more (id text)")
-    program.session()
+    add = "INSERT INTO session_v2 VALUES (?, ?)"
+    program.connection.execute(add, ("ses_0", "/elsewhere"))
     watched.read()
-    assert watched.reader.trouble == "opencode.db also has sessions of OpenCode 2, which are not read."
+    assert watched.reader.trouble is None
+    program.connection.execute(add, ("ses_1", str(workspace / "below")))
+    watched.read()
+    assert watched.reader.trouble == "opencode.db has 1 session of OpenCode 2 that agentwatch does not read."
+    for table in ("session", "message", "part"):
+        program.connection.execute(f"DROP TABLE {table}")
+    watched.read()
+    assert watched.reader.trouble == "opencode.db has 1 session of OpenCode 2 that agentwatch does not read."
+
+
+def test_a_session_whose_messages_are_kept_in_the_next_way_is_shown_without_them(
+    program: Program, watched: Reading
+) -> None:
+    program.connection.execute(
+        "CREATE TABLE session_message (id text PRIMARY KEY, session_id text, type text, seq integer, data text)"
+    )
+    root, old = program.session(title="through the newer API"), program.session()
+    program.answer(old, "Done.")
+    assert watched.read()[root].reason == ""
+    add = "INSERT INTO session_message VALUES (?, ?, 'user', 1, ?)"
+    program.connection.execute(add, ("msg_1", root, '{"text": "Build."}'))
+    program.connection.execute(add, ("msg_2", old, '{"text": "a copy"}'))
+    program.rename(root, "still the same")
+    run = watched.read()[root]
+    assert (run.state, run.title, run.prompt) == (RunState.SUBMITTED, "still the same", None)
+    assert run.reason == "its messages are kept as OpenCode 2 does, which is not read yet"
+    assert watched.runs[old].state is RunState.ENDED
+    said = "opencode.db has 1 session with messages as OpenCode 2 keeps them: not read."
+    assert watched.reader.trouble == said
+    program.delete(root)
+    watched.read()
+    assert watched.reader.trouble is None
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"no database at all" * 100, bytes(4096)])

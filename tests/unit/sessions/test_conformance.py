@@ -77,6 +77,19 @@ def test_the_story_is_the_tree(build: Build) -> None:
 
 
 @every_store
+def test_what_a_human_began_is_counted_apart_from_what_sessions_asked_for(build: Build) -> None:
+    with built(build) as store:
+        store.finish()
+        watch = store.watch()
+        watch.look()
+        begun = sum(task["parent_id"] is None for task in watch.tasks.values())
+        attempts = sum(len(task["attempts"]) for task in watch.tasks.values())
+        found = watch.source.found()
+        assert sum(one.sessions for one in found) == begun == 2
+        assert sum(one.children for one in found) == attempts - begun
+
+
+@every_store
 @settings(max_examples=EXAMPLES)
 @given(doings=st.lists(st.sampled_from(["write", "look", "come anew"]), max_size=300))
 def test_however_a_store_grows_the_tree_is_that_of_one_look(build: Build, doings: list[str]) -> None:

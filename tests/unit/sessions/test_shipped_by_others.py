@@ -10,7 +10,7 @@ import pytest
 
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.sources.sessions.registry import open_readers
+from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.sessions.conformance import packet, report
 
@@ -64,7 +64,7 @@ def example() -> str:
 
 
 def source_of(workspace: Path) -> SessionsSource:
-    return SessionsSource(lambda known, broken: open_readers(workspace, known, broken))
+    return SessionsSource(Registry(workspace).open)
 
 
 def keep(workspace: Path, session: str, **kept: object) -> None:
@@ -88,7 +88,7 @@ def test_the_reader_of_the_guide_shows_sessions(workspace: Path, install: Callab
         "shop.page": ("lead", "canceled"),
     }
     assert source.trouble == ["scribe: half.json is not understood (JSONDecodeError)"]
-    assert [found.sessions for found in source.found() if found.source == "scribe"] == [3]
+    assert [(found.sessions, found.children) for found in source.found() if found.source == "scribe"] == [(1, 2)]
     returned = tree.tasks["shop.api"].attempts[0].returned
     assert returned is not None
     assert source.content(returned.digest) == report()

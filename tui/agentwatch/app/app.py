@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
 from textual.app import App, SystemCommand
@@ -17,16 +16,18 @@ from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
-from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
 from agentwatch.app.announcing import Announcer
+from agentwatch.app.at_hand import file_at_hand
 from agentwatch.app.commands import COMMANDS, Command, Home, bindings
 from agentwatch.app.editor import hand_over
 from agentwatch.app.guard import TerminalGuard
 from agentwatch.app.messages import Inspect, TreeUpdated
 from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.typeahead import Answered, Typeahead, Typed
+from agentwatch.app.updates import Updates
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import config_directory
 from agentwatch.delegation.decision import Action
@@ -35,12 +36,6 @@ from agentwatch.text import clean
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
-
-_REFRESH: Final = 1 / 30
-"""Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
-
-_SETTLED: Final = 0.3
-"""Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
 
 
 class AgentwatchApp(App[None]):
@@ -74,20 +69,16 @@ class AgentwatchApp(App[None]):
         self.clock = clock
         self.steady = steady
         self._when_settled = when_settled
-        self._changed: set[str] = set()
-        self._refreshed_at = 0.0
-        self._refresh_timer: Timer | None = None
-        self._settle_timer: Timer | None = None
-        self._first_update_at: float | None = None
-        self._settled = False
+        self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
         self._theme_failures: list[str] = []
+        self._typeahead = Typeahead(self, super().on_event)
         self.announcer = Announcer(monitor, self._write, self.bell, clock=clock, steady=steady)
         self._load_themes()
 
     @property
     def is_settled(self) -> bool:
         """Whether the first scan is over: from now on nothing folds by itself."""
-        return self._settled
+        return self._updates.is_settled
 
     # Themes
 
@@ -111,6 +102,11 @@ class AgentwatchApp(App[None]):
             if name not in themes:
                 self.unregister_theme(name)
 
+    def suit_terminal(self) -> None:
+        """On a terminal of sixteen colours, use those as they are, unless the operator has asked for a theme."""
+        if self.monitor.settings.theme is None and self.console.color_system == "standard":
+            self.theme = theming.SIXTEEN_COLOURS
+
     def _use_theme(self, name: str) -> None:
         self.theme = name
 
@@ -130,7 +126,7 @@ class AgentwatchApp(App[None]):
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.set_interval(1.0, self.announcer.tell)
         # After the first frame: the sources' first look takes what processor there is.
-        self.call_after_refresh(self.run_worker, self._watch(), name="watch", exit_on_error=False)
+        self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)
 
     def on_unmount(self) -> None:
         loop = asyncio.get_running_loop()
@@ -139,26 +135,10 @@ class AgentwatchApp(App[None]):
 
     # Updates
 
-    async def _watch(self) -> None:
-        async for update in self.monitor.updates():
-            self._changed |= update.changed
-            if self._refresh_timer is None:
-                pause = self._refreshed_at + _REFRESH - time.monotonic()
-                if pause <= 0:
-                    self._refresh_screens()
-                else:
-                    self._refresh_timer = self.set_timer(pause, self._refresh_screens)
-            self._wait_for_settling()
-
-    def _refresh_screens(self) -> None:
-        """Tell the screens what has changed since they were told last."""
-        self._refresh_timer = None
-        self._refreshed_at = time.monotonic()
-        changed = frozenset(self._changed)
-        self._changed.clear()
+    def _refresh_screens(self, changed: frozenset[str]) -> None:
         self.announce(changed)
         for screen in self.screen_stack:
-            screen.post_message(TreeUpdated(changed, settled=self._settled))
+            screen.post_message(TreeUpdated(changed, settled=self.is_settled))
 
     def announce(self, changed: frozenset[str]) -> None:
         """These tasks have changed: an operator who looks elsewhere is told of those that ask."""
@@ -179,22 +159,24 @@ class AgentwatchApp(App[None]):
         # One that was forwarded comes back up later than it was pressed.
         if isinstance(event, events.Key | events.MouseDown) and not event.is_forwarded:
             self.announcer.act()
-        await super().on_event(event)
+        if isinstance(event, Typed) and not event.is_forwarded:
+            await self._typeahead.take(event)
+        else:
+            await super().on_event(event)
 
-    def _wait_for_settling(self) -> None:
-        if self._settled or self.monitor.health.mode == "starting":
-            return
-        now = time.monotonic()
-        self._first_update_at = self._first_update_at or now
-        if self._settle_timer is not None:
-            self._settle_timer.stop()
-        pause = max(min(_SETTLED, self._first_update_at + 10 * _SETTLED - now), 0.001)
-        self._settle_timer = self.set_timer(pause, self._settle)
+    @on(Answered)
+    async def _take_answer(self, answer: Answered) -> None:
+        await self._typeahead.take_answer(answer)
 
     def _settle(self) -> None:
-        self._settled = True
-        self._refresh_screens()
         self._when_settled()
+        self._load_screens()
+
+    @work(exit_on_error=False)
+    async def _load_screens(self) -> None:
+        """Have every screen at hand when its key is pressed: reading their code takes a moment."""
+        for name in ("task", "timeline", "inspect", "help", "notices", *(("decide",) if self.monitor.clerk else ())):
+            await asyncio.to_thread(import_module, f"agentwatch.app.screens.{name}")
 
     @on(Worker.StateChanged)
     def _watch_ended(self, event: Worker.StateChanged) -> None:
@@ -242,7 +224,7 @@ class AgentwatchApp(App[None]):
     def _inspect(self, event: Inspect) -> None:
         from agentwatch.app.screens.inspect import InspectScreen  # noqa: PLC0415 - it needs what the details need
 
-        self.push_screen(InspectScreen(self.monitor, event))
+        self.push_screen(InspectScreen(self.monitor, self.clock, event))
 
     def action_decide(self, action: str) -> None:
         """Open the dialog of a decision about the selected task."""
@@ -277,59 +259,33 @@ class AgentwatchApp(App[None]):
 
     @work(group="decide", exclusive=True)
     async def _open_each(self, desk: Desk, task_ids: Sequence[str], action: Action | None) -> None:
-        # The dialogs need the models of the contracts: a tenth of a second when the first one opens.
-        await asyncio.to_thread(import_module, "agentwatch.app.screens.decide")
+        # The dialogs need the models of the contracts: a tenth of a second when the first one opens. What is typed
+        # meanwhile is not meant for the tree.
+        with self._typeahead.held():
+            await asyncio.to_thread(import_module, "agentwatch.app.screens.decide")
         from agentwatch.app.screens.decide import decide  # noqa: PLC0415 - imported on the line above
 
         await decide(self, desk, task_ids, action)
 
-    def action_edit(self) -> None:
+    @work(group="file", exclusive=True)
+    async def action_edit(self) -> None:
         """Open the selected task's file in the operator's editor; the screen waits."""
-        path = self._file()
-        if path is None:
-            return
-        trouble = hand_over(self, self.monitor.settings.editor, path)
+        file = await file_at_hand(self.screen, self.monitor)
+        trouble = file if isinstance(file, str) else hand_over(self, self.monitor.settings.editor, file)
         if trouble is not None:
             self._complain(trouble)
 
-    def action_copy_path(self) -> None:
+    @work(group="file", exclusive=True)
+    async def action_copy_path(self) -> None:
         """Put the path of the selected task's file on the clipboard."""
-        path = self._file()
-        if path is not None:
+        file = await file_at_hand(self.screen, self.monitor)
+        if isinstance(file, str):
+            self._complain(file)
+        else:
             # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file.
-            words = clean(str(path))
+            words = clean(str(file))
             self.copy_to_clipboard(words)
             self.notify(words, title="Copied", markup=False, timeout=3)
 
-    def _file(self) -> Path | None:
-        """The file that is inspected; else the return of the selected task's latest attempt, else the handoff."""
-        inspected = getattr(self.screen, "inspected", None)
-        if isinstance(inspected, Path) and _is_file(inspected):
-            return inspected
-        task_id = getattr(self.screen, "task_id", None)
-        task = self.monitor.tree.tasks.get(task_id) if isinstance(task_id, str) else None
-        for attempt in reversed(task.attempts if task else []):
-            version = attempt.returned or attempt.handoff
-            if version is not None:
-                path = self.monitor.absolute(version.path)
-                if _is_file(path):
-                    return path
-                self._complain(f"{clean(version.path, 200)} is no longer there; the Raw tab has its last content.")
-                return None
-        self._complain(
-            "No file speaks of this task: it is only named in another's delegation path."
-            if task
-            else "No task is selected."
-        )
-        return None
-
     def _complain(self, words: str) -> None:
         self.notify(words, severity="warning", markup=False, timeout=6)
-
-
-def _is_file(path: Path) -> bool:
-    """Whether it can be opened by name; a name that the system refuses names no file."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False

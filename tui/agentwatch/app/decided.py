@@ -16,9 +16,6 @@ UNREAD_SECONDS: Final = 180.0
 
 GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
 
-ACTIONS: Final = {f"decide.{action}": action for action in Action}
-"""The commands that decide."""
-
 _WORDS: Final = {
     Action.RETRY: "retry",
     Action.ESCALATE: "escalate",
@@ -39,19 +36,6 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     if policy.options(task, mitigation=record.Mitigation.CHANGED_INPUTS)[action].allowed:
         return None
     return policy.options(task)[action].why_not
-
-
-def refusal_of(command_id: str, task: Task | None, now: float) -> str | None:
-    """Why a command that decides is refused for a task; None where it is not, and for every other command."""
-    action = ACTIONS.get(command_id)
-    return why_not(task, action, now) if action is not None and task is not None else None
-
-
-def is_pointless(command_id: str, task: Task | None, now: float) -> bool:
-    """Whether a command that decides need not be shown: nobody asks for it, and it is not possible either."""
-    if command_id not in ACTIONS:
-        return False
-    return task is None or (not task.needs_operator and refusal_of(command_id, task, now) is not None)
 
 
 def decision_of(task: Task) -> Decision | None:
@@ -91,6 +75,8 @@ def receipt_line(decision: Decision, now: float) -> Content:
         before, age = age, present.ago(receipt.at, now)
         claimed = " (it says so)" if receipt.claimed else ""
         words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
+    if decision.announced:
+        words.append(Content(decision.announced))
     if decision.receipt.stage is Stage.READ and is_on_its_way(decision):
         words.append(Content(f"attempt {decision.attempt + 1} not seen yet"))
     return Content(" · ").join(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,14 @@ def run(monitor: Monitor) -> int:
     """Show the monitor until the operator leaves; the exit code. The caller has seen to it that there is a terminal."""
     # What the first scan has made stays: without this, the collector looks at all of it again and again, at 10,000
     # tasks for a tenth of a second in which no key is answered.
-    with _own_title() if monitor.settings.notify_title else nullcontext():
-        return _run(AgentwatchApp(monitor, when_settled=gc.freeze))
+    return _run_titled(AgentwatchApp(monitor, when_settled=gc.freeze))
+
+
+def demo(monitor: Monitor, hold: Callable[[bool], None]) -> int:
+    """The same for the monitor of a demo, which waits on `hold(True)`."""
+    from agentwatch.app.demo import DemoApp  # noqa: PLC0415 - nobody else needs it
+
+    return _run_titled(DemoApp(monitor, hold, when_settled=gc.freeze))
 
 
 def replay(monitor: Monitor, playback: Playback) -> int:
@@ -31,7 +37,13 @@ def replay(monitor: Monitor, playback: Playback) -> int:
     return _run(ReplayApp(monitor, playback, when_settled=gc.freeze))
 
 
+def _run_titled(app: AgentwatchApp) -> int:
+    with _own_title() if app.monitor.settings.notify_title else nullcontext():
+        return _run(app)
+
+
 def _run(app: AgentwatchApp) -> int:
+    app.suit_terminal()
     app.run()
     return app.return_code or 0
 

@@ -21,6 +21,8 @@ from textual.theme import Theme
 from agentwatch.text import clean
 
 DEFAULT_THEME: Final = "agentwatch-dark"
+SIXTEEN_COLOURS: Final = "agentwatch-ansi"
+"""The others, brought down to sixteen colours, lose most of what tells the states apart."""
 
 # What an undefined variable falls back to: it must exist before the first theme is read. Textual's own styles for
 # themes of sixteen colours use the two ansi variables without declaring them.

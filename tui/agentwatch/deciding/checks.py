@@ -53,7 +53,7 @@ def all_checks(workspace: Path, settings: Settings, desk: Desk) -> Iterator[Resu
 
 def _state(state: Path) -> Iterator[Result]:
     about = "state directory"
-    there = next(one for one in (state, *state.parents) if one.exists())
+    there = next(one for one in (state, *state.parents) if os.path.exists(one))
     try:
         _try_links(there)
     except OSError as error:
@@ -102,6 +102,8 @@ def _keys(desk: Desk) -> Iterator[Result]:
     about = "signing key"
     try:
         public, locked = desk.keys.show(), desk.keys.is_encrypted()
+        in_keyring = locked and desk.keys.in_keyring
+        why_not = desk.why_locked() if in_keyring else None
     except KeyMissingError as error:
         yield note(about, str(error))
     except DecisionError as error:
@@ -109,7 +111,12 @@ def _keys(desk: Desk) -> Iterator[Result]:
     else:
         private = f"{public.keyid[:16]}…, readable by you alone"
         cure = "an agent that can read your files could decide; `agentwatch keys passphrase` closes that"
-        yield good(about, f"{private}, with a passphrase") if locked else note(about, f"{private}; {cure}")
+        if why_not is not None:
+            yield note(about, f"{private}; {why_not}: each decision asks for it")
+        elif locked:
+            yield good(about, f"{private}, with a passphrase{' in the keyring' if in_keyring else ''}")
+        else:
+            yield note(about, f"{private}; {cure}")
 
 
 def _workspace(workspace: Path, settings: Settings) -> Iterator[Result]:

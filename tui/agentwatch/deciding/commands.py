@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,16 +40,15 @@ def _wait(arguments: Sequence[str], load: Load) -> int:
     if options.attempt is not None and options.attempt < 1:
         raise UsageError(f"there is no attempt {options.attempt}; they count from 1")
     workspace = workspace_at(options.path)
-    from agentwatch.deciding.waiting import question_about, wait  # noqa: PLC0415
+    from agentwatch.deciding.waiting import wait  # noqa: PLC0415
 
     try:
         settings = load_settings()
     except ConfigError:
         # A sandbox may hide them, and nothing in them decides what is told here.
         settings = Settings()
-    tree = load(workspace, settings, inspects=False).tree
-    question = question_about(tree, options.task, options.attempt)
-    return wait(workspace, tree, question, options.timeout, indent=None if options.json else 2)
+    indent = None if options.json else 2
+    return wait(workspace, settings, load, options.task, options.attempt, timeout=options.timeout, indent=indent)
 
 
 def _claim(arguments: Sequence[str], _load: Load) -> int:
@@ -133,7 +133,7 @@ def _verify(arguments: Sequence[str], load: Load) -> int:
     words.add_argument("--set-aside", action="store_true", help=aside)
     options = words.parse_args(arguments)
     file = options.file
-    if file is not None and Path(file).is_dir():
+    if file is not None and os.path.isdir(file):
         file, options.path = None, file
     workspace = workspace_at(options.path)
     from agentwatch.deciding.verifying import set_aside, verify_all, verify_file  # noqa: PLC0415
@@ -154,12 +154,17 @@ def _keys(arguments: Sequence[str], _load: Load) -> int:
     what = "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it"
     ways = "show", "create", "rotate", "passphrase"
     words.add_argument("what", nargs="?", default="show", choices=ways, metavar="WHAT", help=what)
+    kept = "have the system's keyring hold the passphrase; decisions ask it first, then you"
+    words.add_argument("--keyring", action="store_true", help=f"with passphrase: {kept}")
     options = words.parse_args(arguments)
+    if options.keyring and options.what != "passphrase":
+        raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
     from agentwatch.deciding import keyring  # noqa: PLC0415
     from agentwatch.decisions.keys import Keys  # noqa: PLC0415
 
-    way = {"create": keyring.create, "rotate": keyring.rotate, "passphrase": keyring.passphrase}
-    return way.get(options.what, keyring.show)(Keys())
+    if options.what == "passphrase":
+        return keyring.passphrase(Keys(), in_keyring=options.keyring)
+    return {"create": keyring.create, "rotate": keyring.rotate}.get(options.what, keyring.show)(Keys())
 
 
 def _doctor(arguments: Sequence[str], _load: Load) -> int:

@@ -68,6 +68,9 @@ def decide(
         say("nothing is recorded")
         return codes.NOT
     returned = _returned(workspace, settings, task, look)
+    why_locked = desk.why_locked()
+    if why_locked is not None and desk.keys.in_keyring:
+        complain(clean(why_locked))
     _tell(desk.decide(subject, wish.action, params, returned=returned, note=wish.note))
     if not settings.read_only:
         _look_around(desk)

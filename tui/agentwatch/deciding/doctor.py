@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from agentwatch.config import Settings
 from agentwatch.deciding.checks import all_checks
+from agentwatch.deciding.doors import doors
 from agentwatch.deciding.probe import Failure, Reach, probe
 from agentwatch.deciding.results import Result, bad, good, note, tell
 from agentwatch.decisions.desk import Desk
@@ -36,32 +38,48 @@ def examine_sandbox(workspace: Path, command: Sequence[str]) -> int:
     except OSError as error:
         return tell([bad("probe", f"{desk.ledger.directory}: {reason(error)}; `agentwatch doctor` says more")])
     reach = probe(
-        command, private=private, public=desk.keys.directory / PUBLIC, ledger=desk.ledger.directory, workspace=workspace
+        command,
+        private=private,
+        public=desk.keys.directory / PUBLIC,
+        ledger=desk.ledger.directory,
+        workspace=workspace,
+        doors=doors(os.environ),
     )
     if isinstance(reach, Failure):
         return tell([bad("probe", f"the probe did not run in there: {reach.why}")])
     say(json.dumps(asdict(reach)))
-    return tell(consequences(reach, locked=locked, public_key=desk.keys.show().text))
+    return tell(consequences(reach, desk, locked=locked))
 
 
-def consequences(reach: Reach, *, locked: bool, public_key: str) -> Iterator[Result]:
+def consequences(reach: Reach, desk: Desk, *, locked: bool) -> Iterator[Result]:
     """What follows from what an agent can reach, in plain words. `locked`: a passphrase protects the key."""
-    about, out_of_reach = "protection", "keep that directory out of its reach"
+    about, keys, ledger = "protection", desk.keys.directory, desk.ledger.directory
     holes = []
     if reach.reads_key and not locked:
         cure = "set a passphrase with `agentwatch keys passphrase`, then replace the key with `agentwatch keys rotate`"
         holes.append(f"can read the key, and so decide in your name: {cure}")
     if reach.writes_keys:
-        holes.append(f"can write where the keys are, and put its own there: {out_of_reach}")
+        holes.append(f"can write where the keys are, and put its own there: keep {keys} out of its reach")
+    if reach.writes_settings:
+        holes.append(
+            f"can write the settings, which name programs that agentwatch runs: keep {keys.parent} out of its reach"
+        )
     if reach.writes_ledger:
-        holes.append(f"can write the ledger: decisions are not protected from this agent; {out_of_reach}")
+        holes.append(f"can write the ledger, and take decisions away: keep {ledger} out of its reach")
+    elif reach.enters_processes:
+        cure = "give the sandbox process ids of its own (bwrap: --unshare-pid)"
+        holes.append(f"can enter your other processes, and read and write all that they can: {cure}")
+    holes += [f"can reach {door.path}, and so {door.use}: keep that socket out of its reach" for door in reach.doors]
     for hole in holes:
         yield bad(about, f"an agent in there {hole}")
     if not holes:
         yield good(about, "an agent in there cannot forge decisions")
     if reach.reads_key and locked:
-        yield note(about, "it can read the key file, and only the passphrase keeps it from deciding: take a long one")
+        more = ", and keep the keyring, which holds it, out of its reach" if desk.keys.in_keyring else ""
+        yield note(
+            about, f"it can read the key file, and only the passphrase keeps it from deciding: take a long one{more}"
+        )
     if not reach.reads_public_key:
-        yield note("verifying", f"it cannot read the public key; start it with {VARIABLE}={public_key}")
+        yield note("verifying", f"it cannot read the public key; start it with {VARIABLE}={desk.keys.show().text}")
     if not reach.writes_workspace:
         yield note("workspace", "it cannot write here under this path, so it can leave no receipts")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from getpass import getpass
+from pathlib import Path
+from typing import Final
 
 from agentwatch.deciding import codes
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
 from agentwatch.decisions.keys import PRIVATE, Keys
+from agentwatch.decisions.passphrase import forget, store, stored
 from agentwatch.decisions.trust import VARIABLE
 from agentwatch.errors import UsageError
-from agentwatch.text import clean, complain, say
+from agentwatch.text import clean, complain, quoted, say
+
+_NO_TERMINAL: Final = "a passphrase is asked on a terminal only"
 
 
 def show(keys: Keys) -> int:
@@ -21,6 +26,7 @@ def show(keys: Keys) -> int:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
     try:
         kept = "a passphrase protects it" if keys.is_encrypted() else "no passphrase: whoever can read it can decide"
+        kept += ", and the system's keyring holds it" if keys.is_encrypted() and keys.in_keyring else ""
     except KeyMissingError as error:
         kept = str(error)
     say(f"public key   {public.text}")
@@ -52,37 +58,76 @@ def rotate(keys: Keys) -> int:
     try:
         locked = keys.is_encrypted()
     except KeyMissingError:
-        locked = False
-    keys.rotate(_new_passphrase(may_be_empty=False) if locked else None)
+        locked = keys.in_keyring
+    new = _new_passphrase() if locked else None
+    keys.rotate(new)
     say("replaced: what the key before has signed stays valid, and nothing that it signs from now on")
+    if new is not None and keys.in_keyring:
+        try:
+            store(keys.directory / PRIVATE, new)
+        except KeyProblemError as error:
+            keys.choose_keyring(chosen=False)
+            complain(f"{clean(str(error))}; each decision asks for the passphrase from now on")
     return show(keys)
 
 
-def passphrase(keys: Keys) -> int:
-    """Set, change or remove the passphrase. Raises KeyProblemError."""
-    locked = keys.is_encrypted()
+def passphrase(keys: Keys, *, in_keyring: bool) -> int:
+    """Set, change or remove the passphrase; `in_keyring` has the system's keyring hold it. Raises KeyProblemError."""
+    locked, was_in_keyring, key = keys.is_encrypted(), keys.in_keyring, keys.directory / PRIVATE
     if not sys.stdin.isatty():
-        raise UsageError("a passphrase is asked on a terminal only")
-    old = getpass("Passphrase of now: ") if locked else ""
-    if locked:
-        # Before a new one is asked for.
-        keys.load(lambda: old)
-    new = _new_passphrase(may_be_empty=locked)
-    keys.protect(new or None, (lambda: old) if locked else None)
-    if new:
+        raise UsageError(_NO_TERMINAL)
+    old = _passphrase_of_now(keys) if locked else ""
+    empty = ("the same" if in_keyring else "none") if locked else None
+    new = _new_passphrase(empty) or (old if in_keyring else "")
+    keyring = _stored_first(key, new) if in_keyring else None
+    if new != old:
+        keys.protect(new or None, (lambda: old) if locked else None)
+    keys.choose_keyring(chosen=in_keyring)
+    if keyring is not None:
+        say(f"set, and kept in the keyring {quoted(keyring)}: it is asked first, and you where it does not answer")
+    elif new:
         say("set: each decision asks for it once; without it nobody can decide, and nobody can get it back")
-        if not locked:
-            complain("somebody may have read the key before: then replace it, with `agentwatch keys rotate`")
     else:
         say("removed: whoever can read the key file can decide")
+    if new and not locked:
+        complain("somebody may have read the key before: then replace it, with `agentwatch keys rotate`")
+    if was_in_keyring and not in_keyring:
+        try:
+            forget(key)
+        except KeyProblemError as error:
+            complain(f"{clean(str(error))}; the passphrase of before may still be in there")
     return codes.DONE
 
 
-def _new_passphrase(*, may_be_empty: bool) -> str:
+def _passphrase_of_now(keys: Keys) -> str:
+    """What opens the key, from the keyring that was chosen, else typed."""
+    if keys.in_keyring:
+        try:
+            found = stored(keys.directory / PRIVATE)
+            keys.load(lambda: found)
+            return found
+        except KeyProblemError as error:
+            complain(clean(str(error)))
+    old = getpass("Passphrase of now: ")
+    # Before a new one is asked for.
+    keys.load(lambda: old)
+    return old
+
+
+def _stored_first(key: Path, passphrase: str) -> str:
+    """Have the keyring hold it before the key needs it. Returns the keyring's name."""
+    try:
+        return store(key, passphrase)
+    except KeyProblemError as error:
+        raise KeyProblemError(f"{error}; nothing was changed") from error
+
+
+def _new_passphrase(empty: str | None = None) -> str:
+    """Asked twice. `empty` says what nothing typed stands for, None: it is refused."""
     if not sys.stdin.isatty():
-        raise UsageError("a passphrase is asked on a terminal only")
-    new = getpass("New passphrase (empty: none): " if may_be_empty else "New passphrase: ")
-    if not new and not may_be_empty:
+        raise UsageError(_NO_TERMINAL)
+    new = getpass("New passphrase: " if empty is None else f"New passphrase (empty: {empty}): ")
+    if not new and empty is None:
         raise KeyProblemError("an empty passphrase protects nothing; nothing was changed")
     if getpass("The same again: ") != new:
         raise KeyProblemError("the two are not the same; nothing was changed")

@@ -14,6 +14,7 @@ from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
 from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
@@ -92,7 +93,7 @@ def _words(task: Task, action: Action, return_sha256: str | None, workspace: Pat
 def _asked(task: Task, action: Action) -> list[str]:
     """The options that ask for an action."""
     if action is Action.ESCALATE:
-        return ["--escalate", policy.FITTER if policy.is_line_fault(task) else "MODE"]
+        return ["--escalate", FITTER if is_line_fault(task) else "MODE"]
     return [f"--{action}", *_ALSO.get(action, ())]
 
 
@@ -113,8 +114,8 @@ def _say_decision(decision: Decision, now: float) -> None:
     steps = ", ".join(f"{one.stage} {_ago(now - one.at)}{_claimed(one.claimed)}" for one in decision.receipts)
     by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
     say(f"→ {clean(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
-    if decision.waits:
-        say(f"  {clean(decision.waits)}")
+    for words in filter(None, (decision.waits, decision.announced)):
+        say(f"  {clean(words)}")
 
 
 def _task_document(task: Task, desk: Desk, workspace: Path) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from agentwatch.deciding.doors import Door
+from agentwatch.deciding.running import run
 from agentwatch.text import clean
 
 SECONDS: Final = 120.0
@@ -27,23 +27,31 @@ _LONGEST: Final = 300
 
 SCRIPT: Final = r"""
 sum() { if [ -f "$1" ]; then cksum < "$1" 2>/dev/null || echo; else echo; fi; }
-put() { if ( : > "$1" ) 2>/dev/null; then echo true; else echo false; fi; }
-printf '\n%s{"key": "%s", "public": "%s", "keys": %s, "ledger": %s, "workspace": %s}\n' \
-  "$1" "$(sum "$2")" "$(sum "$3")" "$(put "$4")" "$(put "$5")" "$(put "$6")"
+node() { if [ -S "$1" ] && [ -w "$1" ]; then ls -di "$1" 2>/dev/null | { read -r number _; echo "$number"; }; fi; }
+mark=$1 key=$(sum "$2") public=$(sum "$3"); shift 3
+while [ "$1" != -- ]; do ( : > "$1" ) 2>/dev/null; shift; done; shift
+for door; do number=$(node "$door"); doors="$doors ${number:-0}"; done
+printf '\n%s{"key": "%s", "public": "%s", "doors": "%s"}\n' "$mark" "$key" "$public" "$doors"
 """
-"""Arguments: a mark for the line that is printed, the private key, the public key, and a file that is not there yet in
-each of the key directory, the ledger and the workspace."""
+"""Arguments: a mark for the line that is printed, the private key, the public key; files to make, which are not there
+yet; `--`; sockets, of which it tells the inodes, 0 where it has no use for one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What the script could do, as seen from outside. `writes_workspace` is no harm: the agent works there."""
+    """What the script could do, as seen from outside. `writes_workspace` is no harm: the agent works there.
+
+    `enters_processes`: the operator's other processes, and by them all files as they lie outside.
+    """
 
     reads_key: bool
     reads_public_key: bool
     writes_keys: bool
+    writes_settings: bool
     writes_ledger: bool
     writes_workspace: bool
+    enters_processes: bool
+    doors: tuple[Door, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,69 +62,79 @@ class Failure:
 
 
 def probe(
-    command: Sequence[str], *, private: Path, public: Path, ledger: Path, workspace: Path, seconds: float = SECONDS
+    command: Sequence[str],
+    *,
+    private: Path,
+    public: Path,
+    ledger: Path,
+    workspace: Path,
+    doors: Sequence[Door] = (),
+    seconds: float = SECONDS,
 ) -> Reach | Failure:
     """Run the script behind `command`, in the workspace. All paths are absolute, and all of them are there."""
     mark = f"agentwatch-probe-{secrets.token_hex(8)} "
-    with _traces(mark, private.parent, ledger, workspace) as traces:
-        arguments = ["sh", "-c", SCRIPT, "sh", mark, *map(str, (private, public, *traces))]
-        ran = _run([*command, *arguments], workspace, seconds)
-        if isinstance(ran, Failure):
-            return ran
-        inside = _line(ran.stdout, mark)
-        if inside is None:
-            said = clean(ran.stderr.strip() or ran.stdout.strip() or "it said nothing", _LONGEST)
-            return Failure(f"it ended with {ran.returncode}: {said}")
-        left = [os.path.lexists(trace) for trace in traces]
-    outside = _run(["sh", "-c", SCRIPT, "sh", mark, str(private), str(public), *["/"] * 3], workspace, seconds)
-    here = None if isinstance(outside, Failure) else _line(outside.stdout, mark)
-    if here is None or not here["key"]:
+    first, last = ["sh", "-c", SCRIPT, "sh", mark, str(private), str(public)], ["--", *(door.path for door in doors)]
+    places = (private.parent, private.parent.parent, ledger, workspace)
+    with _traces(mark, places, ledger) as traces:
+        inside = _ran([*command, *first, *traces, *last], workspace, mark, seconds)
+        if isinstance(inside, Failure):
+            return inside
+        keys, settings, decisions, files, processes = (os.path.lexists(trace) for trace in traces.values())
+    here = _ran([*first, *last], workspace, mark, seconds)
+    if isinstance(here, Failure) or not here["key"]:
         return Failure("`sh` and `cksum` are needed out here as well")
-    return Reach(inside["key"] == here["key"], inside["public"] == here["public"], *left)
+    numbers = zip(doors, inside["doors"].split(), here["doors"].split(), strict=False)
+    return Reach(
+        reads_key=inside["key"] == here["key"],
+        reads_public_key=inside["public"] == here["public"],
+        writes_keys=keys,
+        writes_settings=settings,
+        writes_ledger=decisions,
+        writes_workspace=files,
+        enters_processes=processes,
+        doors=tuple(door for door, number, there in numbers if number == there != "0"),
+    )
 
 
 @contextmanager
-def _traces(mark: str, *directories: Path) -> Iterator[list[Path]]:
-    """Names for files that the script tries to make; whatever it made is removed."""
-    traces = [directory / f".{mark.strip()}" for directory in directories]
+def _traces(mark: str, directories: Sequence[Path], ledger: Path) -> Iterator[dict[str, Path]]:
+    """Files that the script tries to make, by the names that it has for them; whatever it made is removed.
+
+    The last one lies in the ledger's directory as this process sees it: there for whoever may look into processes.
+    """
+    name = f".{mark.strip()}"
+    traces = {str(directory / name): directory / name for directory in directories}
+    traces[f"/proc/{os.getpid()}/root{ledger / name}-by-process"] = ledger / f"{name}-by-process"
     try:
         yield traces
     finally:
-        for trace in traces:
+        for trace in traces.values():
             with suppress(OSError):
                 trace.unlink()
 
 
-def _run(command: list[str], workspace: Path, seconds: float) -> subprocess.CompletedProcess[str] | Failure:
+def _ran(command: list[str], workspace: Path, mark: str, seconds: float) -> dict[str, str] | Failure:
+    """What the script told."""
     try:
-        process = subprocess.Popen(  # noqa: S603  the operator's own command line
-            command,
-            cwd=workspace,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        ran = run(command, workspace, seconds)
     except OSError as error:
-        return Failure(f"{clean(command[0], _LONGEST)}: {error.strerror}")
-    with process:
-        try:
-            out, err = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            # With all that it has started: a sandbox is rarely one process.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            return Failure(f"it did not end within {seconds:g} s")
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+        return Failure(f"{clean(command[0], _LONGEST) or 'a command without a name'}: {error.strerror}")
+    if ran is None:
+        return Failure(f"it did not end within {seconds:g} s")
+    told = _line(ran.out, mark)
+    if told is None:
+        return Failure(
+            f"it ended with {ran.code}: {clean(ran.err.strip() or ran.out.strip() or 'it said nothing', _LONGEST)}"
+        )
+    return told
 
 
-def _line(output: str, mark: str) -> dict[str, Any] | None:
+def _line(output: str, mark: str) -> dict[str, str] | None:
     """What the script printed, whatever the sandbox printed around it."""
     for line in output.splitlines():
         if line.startswith(mark):
             with suppress(ValueError):
                 found = json.loads(line.removeprefix(mark))
-                return found if isinstance(found, dict) and {"key", "public"} <= found.keys() else None
+                if isinstance(found, dict) and {"key", "public", "doors"} <= found.keys():
+                    return {name: str(value) for name, value in found.items()}
     return None

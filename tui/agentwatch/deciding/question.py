@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.deciding.proposal import Wish
-from agentwatch.decisions.policy import FITTER
 from agentwatch.decisions.proposal import goes_to_fitter
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.retry import mitigated
+from agentwatch.delegation.retry import FITTER, mitigated
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, clean_lines, say
 
@@ -60,11 +59,11 @@ def lines(
 
 
 def confirmed() -> bool:
-    """Ask on the terminal. Only `y` or `yes`, typed after the question was there, is a yes."""
+    """Ask on the terminal. Only `y` or `yes` is a yes, and nothing that was typed before the question."""
+    # First this, as passphrases are asked for: after the question an answer could be thrown away.
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     sys.stdout.write("\nRecord this decision? [y/N] ")
     sys.stdout.flush()
-    # What was typed before it could be read is no answer to it.
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     typed = sys.stdin.readline()
     if not typed.endswith("\n"):
         say("")

@@ -20,6 +20,7 @@ from agentwatch.decisions.errors import reason
 from agentwatch.decisions.readable import page
 from agentwatch.decisions.record import Record
 from agentwatch.decisions.trust import VARIABLE, Trust, parse_public_keys
+from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.disk import TEMPORARY, Directory
 from agentwatch.dot_directory import NAME as DOT
@@ -78,11 +79,11 @@ def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
         return
     yield _in_chain(record, data, desk)
     yield _of_time(record)
-    yield _of_return(record, tree)
+    yield _of_return(record, tree, desk)
 
 
 def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
-    if not desk.ledger.directory.exists():
+    if not os.path.exists(desk.ledger.directory):
         return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
     chain = desk.read()
     entry = next((one for one in chain.entries if one.sha256 == hashlib.sha256(data).hexdigest()), None)
@@ -99,7 +100,7 @@ def _of_time(record: Record) -> Result:
     return good("expiry", f"it holds until {record.expires_at or 'further notice'}")
 
 
-def _of_return(record: Record, tree: DelegationTree) -> Result:
+def _of_return(record: Record, tree: DelegationTree, desk: Desk) -> Result:
     task = tree.tasks.get(record.task_id)
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
     if attempt is None or task is None:
@@ -109,6 +110,9 @@ def _of_return(record: Record, tree: DelegationTree) -> Result:
         return good("return", "what was decided about is what is there")
     if attempt is not task.latest:
         return note("return", "another one is there; there has been another attempt since")
+    is_read = desk.receipts([record])[record.decision_id].furthest.stage.rank >= Stage.READ.rank
+    if is_read and attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256:
+        return note("return", "another one is there, given after an agent had read the decision")
     return bad("return", "it was changed since it was decided about, so the decision does not bind it")
 
 

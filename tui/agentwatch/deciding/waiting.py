@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from agentwatch.config import Settings
 from agentwatch.deciding import codes
+from agentwatch.decisions.amend import is_final_report
 from agentwatch.decisions.answer import answer
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Forged, Found, Place, Question, Reader, Verified
@@ -21,19 +25,31 @@ from agentwatch.dot_directory import ignore_ourselves, open_dot_directory
 from agentwatch.place import state_directory
 from agentwatch.text import clean, complain, quoted, say
 
+if TYPE_CHECKING:
+    from agentwatch.deciding.loading import Load
+
 HANDOFFS: Final = "handoffs"
 """The directory in `.agentwatch` that amended handoffs are handed out in."""
 
 _READER: Final = "wait"
 
 
-def wait(workspace: Path, tree: DelegationTree, question: Question, timeout: float, *, indent: int | None) -> int:
+def wait(
+    workspace: Path,
+    settings: Settings,
+    load: Load,
+    task_id: str,
+    attempt: int | None,
+    *,
+    timeout: float,
+    indent: int | None,
+) -> int:
     """Wait for a decision, at most `timeout` seconds, and print it. Returns one of `codes`.
 
     Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
     """
-    task = quoted(question.task_id or "")
-    found = Reader(workspace).wait(question, timeout)
+    task = quoted(task_id)
+    found = _decided(workspace, settings, load, task_id, attempt, timeout=timeout)
     path = None
     if isinstance(found, Verified):
         path = hand_out(workspace, found.record)
@@ -51,23 +67,45 @@ def wait(workspace: Path, tree: DelegationTree, question: Question, timeout: flo
         _complain_of(found)
     else:
         complain(f"pending: the operator has not decided about {task} yet; call again")
-        if question.task_id not in tree.tasks:
-            complain(f"no task {task} is seen in {clean(str(workspace))}: is its id spelled right?")
+        # The agents' sessions may be large, and nobody has decided anything about them.
+        files = load(workspace, replace(settings, sessions=False), inspects=False)
+        if task_id not in files.tree.tasks:
+            place = clean(str(workspace))
+            complain(f"no file in {place} is about {task}: where no agent's session is either, its id is misspelled")
     return _code(found)
+
+
+def _decided(
+    workspace: Path, settings: Settings, load: Load, task_id: str, attempt: int | None, *, timeout: float
+) -> Found:
+    """What there is to say after at most `timeout` seconds.
+
+    What is there now is looked at when there is a decision about the task, whichever: before that, nothing in the
+    workspace can make one, and the agents' sessions may be large.
+    """
+    end = time.monotonic() + timeout
+    reader = Reader(workspace)
+    found = reader.wait(Question(task_id, attempt), timeout)
+    if not isinstance(found, Verified | Expired):
+        return found
+    question = question_about(load(workspace, settings, inspects=False).tree, task_id, attempt)
+    return reader.wait(question, max(end - time.monotonic(), 0.0))
 
 
 def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Question:
     """The question for what the operator can be looking at now.
 
-    A decision about an attempt before, or about a return that was rewritten since, is none about this one. From inside
-    a sandbox the history may be hidden, and attempts be counted too low: so the number counts as the least only.
+    A decision about an attempt before, or about a return that was rewritten since, is none about this one; an abort
+    still is where its final report was written since. From inside a sandbox the history may be hidden, and attempts be
+    counted too low: so the number counts as the least only.
     """
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task is not None else {}
     asked = known.get(attempt) if attempt is not None else (task.latest if task is not None else None)
     digest = asked.returned.digest if asked is not None and asked.returned is not None else None
     since = max(known, default=1) if attempt is None else 1
-    return Question(task_id, attempt, digest, since)
+    is_final = is_final_report(asked.result if asked is not None else None)
+    return Question(task_id, attempt, digest, since, over=tree.over(task_id), is_final=is_final)
 
 
 def claim(workspace: Path, decision_id: str, by: str | None) -> int:

@@ -11,10 +11,10 @@ from typing import Final
 from agentwatch.contracts.handoff import SCHEMA
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Contract, Handoff, Reading, Return, Severity
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.packet_text import PacketText
-from agentwatch.decisions.policy import FITTER
+from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task, Version
 from agentwatch.text import clean
 
@@ -141,6 +141,11 @@ def final_report(task: Task, *, note: str = "", operator: str = "") -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def is_final_report(returned: Return | None) -> bool:
+    """Whether a return says that the operator has ended the chain. It proves nothing: anybody can write it."""
+    return returned is not None and returned.outcome is Outcome.FAILED and returned.error_code == ABORTED
 
 
 def report_problems(text: str) -> list[str]:

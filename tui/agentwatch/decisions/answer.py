@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.reader import Expired, Forged, Found, Verified
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.retry import FITTER
 from agentwatch.text import clean
 
 _CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a refusal"
@@ -37,13 +40,26 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
     task, after = clean(record.task_id), record.attempt + 1
     if record.action is Action.RETRY:
         return f"run {task} once more, as attempt {after}, {_given(record, handoff_path)}"
+    if record.action is Action.ESCALATE and _restores(record):
+        fitter = f"start the {FITTER} {_given(record, handoff_path)}"
+        return f"{fitter}, and once it has returned, wait for the next decision about {task}"
     if record.action is Action.ESCALATE:
         return f"hand {task} to the mode {clean(record.params.mode or '')}, {_given(record, handoff_path)}"
     if record.action is Action.ABORT:
-        return f"stop {task}, start no other attempt of it, and hand params.report up as its final error report"
+        all_of_it = f"stop {task} and what is below it, start no other attempt of it"
+        return f"{all_of_it}, and hand params.report up as its return: it is the final error report"
     if record.action is Action.RESPOND:
-        return f"give params.answers to the child of {task}, and let it go on as attempt {after}"
-    return f"go on as if {task} had succeeded: the operator accepts its return as it is"
+        again = f"a handoff anew, with `attempt` {after} and `decision_id` {record.decision_id}"
+        return f"give params.answers to the child of {task}: in its session, or with {again}"
+    next_one = f"the handoff that goes on from it carries `decision_id` {record.decision_id}"
+    return f"go on as if {task} had succeeded: the operator accepts its return as it is; {next_one}"
+
+
+def _restores(record: Record) -> bool:
+    """Whether what is handed on is for a fitter, and not for the station itself."""
+    reading = read_document(record.params.handoff or "", "fitter.handoff.json")
+    packet = reading.document if reading is not None else None
+    return isinstance(packet, Handoff) and packet.restores == record.task_id
 
 
 def _given(record: Record, handoff_path: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from agentwatch.contracts.shapes import Finding
@@ -41,6 +42,7 @@ class Clerk:
         self._known: dict[str, told.Decision] = {}
         self._forged: dict[str, str] = {}
         self._acted: set[str] = set()
+        self._announced: dict[str, str] = {}
         self._mirror = Mirror()
         self._news = threading.Condition()
         self._hurry = False
@@ -95,6 +97,7 @@ class Clerk:
         for record in records:
             waits = (self._mirror.reason or "") if record.decision_id in self._mirror.pending else ""
             decision = decision_of(record, receipts[record.decision_id], waits)
+            decision = replace(decision, announced=self._announced.get(record.decision_id, ""))
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 observations.append(Decided(0, decision.at, decision.decision_id, decision))
@@ -109,15 +112,19 @@ class Clerk:
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
         """Write down which decisions were carried out, for those that read the receipts elsewhere."""
-        for task in tasks:
-            for attempt in task.attempts:
-                decision = attempt.decision
-                if decision is None or decision.decision_id in self._acted:
-                    continue
-                if decision.receipt.stage is told.Stage.ACTED:
-                    self._acted.add(decision.decision_id)
-                    with self._news:
-                        self._news.notify()
+        decisions = (one for task in tasks for attempt in task.attempts for one in attempt.decisions)
+        for decision in decisions:
+            if decision.receipt.stage is told.Stage.ACTED and decision.decision_id not in self._acted:
+                self._acted.add(decision.decision_id)
+                with self._news:
+                    self._news.notify()
+
+    def note_announced(self, decision_id: str, words: str) -> None:
+        """Say of a decision that the session that waits for it was told. Any thread may call it."""
+        with self._news:
+            self._announced[decision_id] = words
+            self._hurry = True
+            self._news.notify()
 
     def _run(self, emit: Emit) -> None:
         mirror_at = 0.0

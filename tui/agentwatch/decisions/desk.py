@@ -16,9 +16,10 @@ from agentwatch.decisions import delivery, receipts
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.delivery import Known, Mirror, deliver, mirror_missing
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.decisions.errors import KeyMissingError, ReturnChangedError
+from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Draft, Ledger
+from agentwatch.decisions.passphrase import unlocked
 from agentwatch.decisions.receipts import Receipt, ReceiptBook, ReceiptError, Receipts
 from agentwatch.decisions.record import Params, Record, Subject
 from agentwatch.decisions.trust import Trust
@@ -91,13 +92,14 @@ class Desk:
 
     def subject(self, task: Task) -> Subject:
         """What a decision about a task is about: its latest attempt as it was seen. Take it when the dialog opens."""
-        latest = task.latest
+        latest, before = task.latest, task.decision
         return Subject(
             workspace_id=self.workspace_id,
             task_id=task.task_id,
             attempt=task.attempt,
             handoff_sha256=latest.handoff.digest if latest and latest.handoff else None,
             return_sha256=latest.returned.digest if latest and latest.returned else None,
+            after=before.decision_id if before and before.over else None,
         )
 
     def decide(
@@ -174,12 +176,25 @@ class Desk:
         """
         return self._book.mark(decision_id, Stage.ACTED, by)
 
-    def is_locked(self) -> bool:
-        """Whether the key needs its passphrase before the next decision can be signed. Raises KeyProblemError."""
+    def why_locked(self) -> str | None:
+        """Why the passphrase has to be typed before the next decision can be signed; None where it has not.
+
+        A keyring that the operator chose is asked first, and may ask the operator itself: it can take a minute.
+        Raises KeyProblemError.
+        """
         try:
-            return (self._signing is None or self._signing.public != self.keys.show()) and self.keys.is_encrypted()
+            if not self.keys.is_encrypted() or (self._signing and self._signing.public == self.keys.show()):
+                return None
         except KeyMissingError:
-            return False
+            return None
+        why = "the key that signs decisions is encrypted"
+        if not self.keys.in_keyring:
+            return why
+        try:
+            self._signing = unlocked(self.keys)
+        except KeyProblemError as error:
+            return f"{why}, and {error}"
+        return None
 
     def unlock(self, passphrase: str) -> None:
         """Load the encrypted key, for this and the next decisions. Raises KeyProblemError."""

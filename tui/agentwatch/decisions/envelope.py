@@ -103,7 +103,8 @@ def opened(data: bytes, keys: dict[str, PublicKey]) -> Opened:
         raise EnvelopeError("its base64 is not the one that was written: it was edited")
     key = keys.get(keyid)
     if key is None:
-        raise UntrustedError(f"it is signed with the key {keyid[:16]}…, which is not one of yours")
+        why = "which is not one of yours" if keys else "and none is known here: `agentwatch keys` says how to give it"
+        raise UntrustedError(f"it is signed with the key {keyid[:16]}…, {why}")
     if not _holds(signature, payload, key):
         raise UnsignedError("its signature does not hold: the content was changed, or it is a fake")
     return Opened(payload, keyid)

@@ -3,6 +3,7 @@
 <configuration directory>/keys/            0700
     decisions.key                          0600, PKCS8; encrypted where there is a passphrase
     decisions.pub                          what an orchestrator is started with
+    decisions.keyring                      empty; there where the system's keyring holds the passphrase
     retired/<key id>.pub                   keys that were replaced: what they signed until then still counts
 """
 
@@ -26,6 +27,7 @@ from agentwatch.disk import DISK, Directory, Disk, LockedError
 PRIVATE: Final = "decisions.key"
 PUBLIC: Final = "decisions.pub"
 RETIRED: Final = "retired"
+KEYRING: Final = "decisions.keyring"
 
 _LARGEST: Final = 64 * 1024
 _WRITABLE_BY_OTHERS: Final = 0o022
@@ -99,6 +101,24 @@ class Keys:
         """Whether the signing key cannot be used without a passphrase."""
         with self._opened() as directory:
             return _ENCRYPTED in self._pem(directory)
+
+    @property
+    def in_keyring(self) -> bool:
+        """Whether the operator chose that the system's keyring holds the passphrase. Nobody is asked for it."""
+        try:
+            with self._opened() as directory:
+                return _has(directory, KEYRING)
+        except KeyMissingError:
+            return False
+
+    def choose_keyring(self, *, chosen: bool) -> None:
+        """Remember that the system's keyring holds the passphrase, or that it does not."""
+        with self._opened() as directory, self._in_words("written"):
+            if chosen:
+                directory.replace(KEYRING, b"")
+            else:
+                with suppress(FileNotFoundError):
+                    directory.remove(KEYRING)
 
     def show(self) -> PublicKey:
         """The public key."""

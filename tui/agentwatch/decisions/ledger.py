@@ -187,6 +187,7 @@ class Ledger:
             operator=draft.operator,
             created_at=written(draft.created_at),
             expires_at=None if draft.expires_at is None else written(draft.expires_at),
+            after=subject.after,
         )
         name, data = name_of(record), seal(record.to_bytes(), key)
         # As it will be read: a key that is not trusted must not write what nobody accepts.

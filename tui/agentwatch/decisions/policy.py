@@ -5,21 +5,16 @@ The sentences are ours; what a child said is quoted in none of them but its erro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.decisions.record import Mitigation, Params, Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.retry import mitigated
+from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored, mitigated
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import clean, quoted
 
-FITTER: Final = "fitter"
-"""The mode that a line fault is escalated to."""
-
-_LINE_FAULT: Final = re.compile(r"line[\s_-]*fault", re.IGNORECASE)
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 _NEEDS: Final[Mapping[Action, tuple[str, ...]]] = {
     Action.RETRY: (),
@@ -67,6 +62,8 @@ def refusal(task: Task, action: Action, params: Params, note: str, decided: Reco
     for need in option.needs:
         if not given[need]:
             return _MISSING[need]
+    if action is Action.ESCALATE and params.mode == FITTER and is_restored(task):
+        return f"the {FITTER} has restored the line: retry first, or escalate to another mode"
     if action is Action.ESCALATE and params.mode == mode_of(task):
         return f"it ran in the mode {quoted(params.mode or '')} already; escalate to another"
     return None
@@ -76,6 +73,8 @@ def suggested(task: Task) -> Action | None:
     """What the contracts point to, None where it is up to the operator alone."""
     if not task.needs_operator:
         return None
+    if is_restored(task) and task.retry.remaining:
+        return Action.RETRY
     if is_line_fault(task) and not task.retry.restored:
         return Action.ESCALATE
     if task.own_state is State.BLOCKED:
@@ -86,25 +85,6 @@ def suggested(task: Task) -> Action | None:
     if task.contradicted:
         return Action.RETRY if task.retry.remaining else None
     return Action.ACCEPT
-
-
-def failed_alike(task: Task) -> bool:
-    """Whether the last two attempts failed in the same way, so that a retry would most likely as well."""
-    failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in _FAILED]
-    results = [result for result in failed if result is not None]
-    if len(results) < 2:
-        return False
-    before, last = results
-    if before.error_code or last.error_code:
-        return before.error_code == last.error_code
-    said = last.error_message or last.summary
-    return said is not None and said == (before.error_message or before.summary)
-
-
-def is_line_fault(task: Task) -> bool:
-    """Whether the line is at fault and not the work: a fitter restores it, then the station gets one more retry."""
-    code = task.result.error_code if task.result else None
-    return code is not None and _LINE_FAULT.search(code) is not None
 
 
 def mode_of(task: Task) -> str | None:
@@ -128,6 +108,8 @@ def _why_never(task: Task, decided: Record | None) -> str | None:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):
         return "it was decided, and the next attempt has not been seen yet"
+    if task.ended_with is not None:
+        return "a task above it was aborted"
     if task.inferred:
         return "no file speaks of it: decide the tasks below it"
     return None
@@ -195,7 +177,7 @@ def _warnings(task: Task, action: Action) -> tuple[str, ...]:
             found.append("it has not returned, and may still be at work")
         if task.packet is None:
             found.append("no handoff was seen: the next attempt gets your note only")
-    if action is Action.RETRY:
+    if action is Action.RETRY and not is_restored(task):
         if task.retry.recommended is False:
             found.append("the child advises against a retry")
         if failed_alike(task):
@@ -204,7 +186,9 @@ def _warnings(task: Task, action: Action) -> tuple[str, ...]:
             found.append(f"the last two attempts failed in the same way{again}: escalating is more likely to help")
         if is_line_fault(task) and not task.retry.restored:
             found.append(f"a line fault: escalate to the {FITTER}, and retry once it has restored the line")
-    if action is Action.ESCALATE and task.retry.remaining and suggested(task) is not Action.ESCALATE:
+    if action is Action.ESCALATE and is_restored(task):
+        found.append("the line is restored, and the station was not retried since")
+    elif action is Action.ESCALATE and task.retry.remaining and suggested(task) is not Action.ESCALATE:
         left = task.retry.remaining
         found.append(f"{left} of {task.retry.max_retries} retries left: error-propagation retries first")
     return tuple(found)

@@ -14,8 +14,8 @@ from agentwatch.decisions.amend import (
     handoff_problems,
     report_problems,
 )
-from agentwatch.decisions.policy import FITTER, is_line_fault
 from agentwatch.decisions.record import Subject
+from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task, Version
 
 Check = Callable[[str], list[str]]

@@ -28,6 +28,7 @@ def page(record: Record) -> bytes:
         "number": str(record.seq),
         "operator": clean(record.operator),
         "decided": record.created_at,
+        "after": f"{record.after}, whose fitter has ended" if record.after else None,
         "holds until": record.expires_at or "further notice",
         "mode": clean(params.mode) if params.mode else None,
         "mitigation": params.mitigation.value if params.mitigation else None,

@@ -25,6 +25,7 @@ from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.record import Record
 from agentwatch.decisions.trust import OWN_ID, VARIABLE, Trust, parse_public_keys
+from agentwatch.delegation.decision import Action
 from agentwatch.disk import DISK, Directory, Disk
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import open_dot_directory
@@ -86,7 +87,8 @@ class Question:
 
     `attempt` and `return_sha256` should be given wherever they are known: without them the latest attempt that was
     decided answers, which may be one of before. `since` is the first attempt that counts, for those who know only that
-    it has come so far. `task_id` may be None where the `decision_id` is known.
+    it has come so far. `task_id` may be None where the `decision_id` is known. The decisions that are `over` answer no
+    more. `is_final`: the return that is there is a final error report, so the abort that it came of answers as well.
     """
 
     task_id: str | None
@@ -94,15 +96,21 @@ class Question:
     return_sha256: str | None = None
     since: int = 1
     decision_id: str | None = None
+    over: frozenset[str] = frozenset()
+    is_final: bool = False
 
     def fits(self, record: Record) -> bool:
         return (
             self.task_id in (None, record.task_id)
             and self.attempt in (None, record.attempt)
-            and self.return_sha256 in (None, record.return_sha256)
+            and (self.return_sha256 in (None, record.return_sha256) or self._reports(record))
             and self.since <= record.attempt
             and self.decision_id in (None, record.decision_id)
+            and record.decision_id not in self.over
         )
+
+    def _reports(self, record: Record) -> bool:
+        return self.is_final and record.action is Action.ABORT
 
 
 class Reader:
@@ -204,7 +212,7 @@ class Reader:
     def _chain(self, trust: Trust) -> Chain | None:
         """The ledger, None where it is not to be seen from here."""
         try:
-            return self._ledger.read(trust) if self._ledger.directory.exists() else None
+            return self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
         except (LedgerError, OSError):
             return None
 

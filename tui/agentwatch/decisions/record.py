@@ -64,17 +64,22 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is decided about: one attempt, with the sha256 in hex of the handoff and the return that were looked at."""
+    """What is decided about: one attempt, with the sha256 in hex of the handoff and the return that were looked at.
+
+    `after` is the id of the decision that called a fitter for this very attempt, once that fitter has ended.
+    """
 
     workspace_id: str
     task_id: str
     attempt: int
     handoff_sha256: str | None
     return_sha256: str | None
+    after: str | None = None
 
     @property
     def decision_id(self) -> str:
-        return decision_id(self.workspace_id, self.task_id, self.attempt, self.handoff_sha256, self.return_sha256)
+        about = self.workspace_id, self.task_id, self.attempt, self.handoff_sha256, self.return_sha256
+        return decision_id(*about, after=self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,8 @@ class Record:
     """One decision as it is signed. Raises RecordError where a field is not what it must be.
 
     Times are UTC, `2030-01-01T00:00:00Z`; `expires_at` is None where it holds for ever. `seq` counts the decisions of
-    a workspace from 1; `prev_sha256` is the sha256 of the file before, None for the first.
+    a workspace from 1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, is
+    written only where there is one.
     """
 
     version: int
@@ -100,6 +106,7 @@ class Record:
     operator: str
     created_at: str
     expires_at: str | None
+    after: str | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -112,7 +119,8 @@ class Record:
 
     @property
     def subject(self) -> Subject:
-        return Subject(self.workspace_id, self.task_id, self.attempt, self.handoff_sha256, self.return_sha256)
+        about = self.workspace_id, self.task_id, self.attempt, self.handoff_sha256, self.return_sha256
+        return Subject(*about, self.after)
 
     def is_expired(self, now: datetime) -> bool:
         """Whether it does not hold any more at a time (aware)."""
@@ -120,7 +128,7 @@ class Record:
 
     def document(self) -> dict[str, Any]:
         """The record as JSON values, keys in their order."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
+        return {name: getattr(self, name) for name in _keys(has_after=self.after is not None)} | {
             "action": self.action.value,
             "params": {
                 "mitigation": self.params.mitigation.value if self.params.mitigation else None,
@@ -140,12 +148,22 @@ class Record:
 
 
 def decision_id(
-    workspace_id: str, task_id: str, attempt: int, handoff_sha256: str | None, return_sha256: str | None
+    workspace_id: str,
+    task_id: str,
+    attempt: int,
+    handoff_sha256: str | None,
+    return_sha256: str | None,
+    *,
+    after: str | None = None,
 ) -> str:
-    """One attempt has one decision: its id follows from what is decided about (DESIGN.md, "Decisions")."""
-    about = _compact([workspace_id, task_id, attempt, handoff_sha256, return_sha256])
+    """One attempt has one decision: its id follows from what is decided about (DESIGN.md, "Decisions").
+
+    A station whose fitter has ended is decided about once more: `after` keeps the two apart.
+    """
+    about = [workspace_id, task_id, attempt, handoff_sha256, return_sha256]
+    spelled = _compact(about if after is None else [*about, after])
     try:
-        return hashlib.sha256(about.encode()).hexdigest()[:32]
+        return hashlib.sha256(spelled.encode()).hexdigest()[:32]
     except UnicodeEncodeError as error:
         raise RecordError("the task id holds half a character, which cannot be written") from error
 
@@ -161,12 +179,17 @@ def parse(data: bytes) -> Record:
     if isinstance(document, dict):
         # First of all: a record of a later version may have any other keys.
         _version("version", document.get("version"))
-    values = _exactly(document, tuple(field.name for field in fields(Record)), "the record")
+    has_after = isinstance(document, dict) and "after" in document
+    values = _exactly(document, _keys(has_after=has_after), "the record")
     record = Record(**(values | {"action": _one_of(Action, values["action"]), "params": _params(values["params"])}))
     # JSON has many spellings of one value; signing only one of them leaves nothing to argue about.
     if record.to_bytes() != data:
         raise RecordError("it is not spelled as agentwatch spells it")
     return record
+
+
+def _keys(*, has_after: bool) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(Record) if has_after or field.name != "after")
 
 
 def written(time: datetime) -> str:
@@ -283,6 +306,11 @@ def _identifier(name: str, value: object) -> None:
         raise RecordError(f"{name} must be 32 hex digits")
 
 
+def _optional_identifier(name: str, value: object) -> None:
+    if value is not None:
+        _identifier(name, value)
+
+
 def _moment(name: str, value: object) -> None:
     try:
         if not isinstance(value, str):
@@ -311,4 +339,5 @@ _CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     "operator": _named,
     "created_at": _moment,
     "expires_at": _optional_moment,
+    "after": _optional_identifier,
 }

@@ -9,7 +9,8 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
 
@@ -38,7 +39,7 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     result = task.result
     if task.run is not None and task.run.waiting and task.own_state is State.BLOCKED:
         return f"it waits in its own session: {task.run.waiting}"
-    if task.inferred or task.is_session or task.binding is not None:
+    if task.inferred or task.is_session or task.binding is not None or task.ended_with is not None:
         return None
     if result is None:
         return _ask_of_run(task)
@@ -78,6 +79,12 @@ def _ask_after_failure(task: Task) -> str:
     if not retry.remaining:
         return f"no retry left ({retry.max_retries} used): escalate to another mode, or abort"
     left = f"{retry.remaining} of {retry.max_retries} retries left"
+    if is_restored(task):
+        return f"retry? the {FITTER} has restored the line; {left}"
+    if is_line_fault(task) and not retry.restored:
+        return f"a line fault: escalate to the {FITTER}? {left}"
+    if failed_alike(task):
+        return f"escalate? it failed twice in the same way; {left}"
     if retry.recommended is None:
         return f"retry, escalate or abort? {left}"
     if retry.recommended:
@@ -93,10 +100,13 @@ def why(task: Task) -> str:
 def _why(task: Task) -> str:
     if task.inferred:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
+    if task.ended_with is not None and task.own_state is State.CANCELED:
+        return f"you aborted {task.ended_with}, and with it what was open below"
     attempt = task.latest
     result = task.result
     if attempt is not None and (decision := attempt.binding) is not None:
-        return f"{_DECIDED[decision.action]}; the decision is {decision.receipt.stage}"
+        stage = decision.receipt.stage
+        return f"{_DECIDED[decision.action]}; the decision is {'carried out' if stage is Stage.ACTED else stage}"
     if (
         attempt is not None
         and attempt.run is not None

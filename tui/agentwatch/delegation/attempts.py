@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity, Todo, TodoList, TodoStatus
-from agentwatch.delegation.decision import Decision, Receipt, Stage
+from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, found
 from agentwatch.delegation.run import Run, RunState
@@ -73,10 +73,9 @@ def fold(
             _execute(history, ran, ran.run)
     history.attempts.sort(key=lambda attempt: attempt.number)
     for attempt in history.attempts:
-        attempt.state = _state(attempt, strict=strict, demands=demands)
+        attempt.state = state_of(attempt, strict=strict, demands=demands)
         if _answers_another_session(attempt):
             _report_session(history, attempt)
-            attempt.state = State.INVALID if strict else attempt.state
     _mark_life(history)
     for decision in decisions:
         _bind(history, decision)
@@ -183,21 +182,32 @@ def _execute(history: History, ran: Ran, run: Run) -> None:
 
 
 def _bind(history: History, decision: Decision) -> None:
-    """A decision belongs to the attempt it names, as long as that has the return that was decided about."""
+    """A decision belongs to the attempt it names, as long as that has the return that was decided about, or one that
+    came of it."""
     attempt = next((one for one in history.attempts if one.number == decision.attempt), None)
     if attempt is None:
         return
     next_attempt = next((one for one in history.attempts if one.number > attempt.number), None)
-    is_now = (attempt.returned.digest if attempt.returned else None) == decision.return_sha256
     earlier = attempt.run.earlier if attempt.run is not None else ()
-    is_before = any(message.digest == decision.return_sha256 for message in earlier)
-    if next_attempt is None and not is_now and not is_before:
-        return
-    attempt.decision = decision
-    if (next_attempt is not None or not is_now) and decision.receipt.stage is not Stage.ACTED:
-        begun = next_attempt.started_at if next_attempt is not None else None
-        acted = Receipt(Stage.ACTED, decision.receipt.at if begun is None else begun, "what came after")
-        attempt.decision = replace(decision, receipts=(*decision.receipts, acted))
+    if next_attempt is not None:
+        attempt.decisions.append(decision.acted(next_attempt.started_at))
+    elif decision.return_sha256 == (attempt.returned.digest if attempt.returned else None):
+        attempt.decisions.append(decision)
+    elif any(message.digest == decision.return_sha256 for message in earlier):
+        attempt.decisions.append(decision.acted(None))
+    elif attempt.returned is not None and _came_of(attempt, decision):
+        attempt.decisions.append(decision.acted(attempt.returned.at) if decision.is_read else decision)
+
+
+def _came_of(attempt: Attempt, decision: Decision) -> bool:
+    """Whether another return than the one that was decided about came of the decision, in the same attempt.
+
+    Only a return that is there is ever decided about, so another one came later: of the decision, if somebody had read
+    that. What an aborted child says late, whoever read what, does not undo the abort.
+    """
+    is_same = attempt.handoff is not None and attempt.handoff.digest == decision.handoff_sha256
+    answered = decision.is_read and decision.return_sha256 is not None
+    return is_same and (answered or decision.action is Action.ABORT)
 
 
 def _next(history: History) -> Attempt:
@@ -226,8 +236,11 @@ def _is_early(version: Version) -> bool:
     return isinstance(document, Return) and document.outcome is Outcome.WORKING
 
 
-def _state(attempt: Attempt, *, strict: bool, demands: bool) -> State:
+def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
+    """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
     returned, document, run = attempt.returned, attempt.result, attempt.run
+    if strict and _answers_another_session(attempt):
+        return State.INVALID
     if run is not None and (returned is None or document is None or run.state in _ENDED_BADLY):
         return _state_of_run(run, demands=demands)
     if returned is None or document is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -45,7 +45,9 @@ class Decision:
     """One verified decision about one attempt. Digests are sha256 in hex, None where there was no such document.
 
     `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
-    delivered yet. Times are epoch seconds. The operator's texts (`note`, `mode`, `operator`) are unsanitised.
+    delivered yet, `announced` that the session that asked for the task was told of it, "" where it was not. `over`: it
+    called a fitter who has ended, so the attempt can be decided anew; `restored`: and who has restored the line. Times
+    are epoch seconds. The operator's texts (`note`, `mode`, `operator`) are unsanitised.
     """
 
     decision_id: str
@@ -62,13 +64,27 @@ class Decision:
     mode: str | None = None
     mitigation: str | None = None
     waits: str = ""
+    announced: str = ""
+    over: bool = False
+    restored: bool = False
 
     @property
     def receipt(self) -> Receipt:
         """The furthest stage reached."""
         return self.receipts[-1]
 
+    @property
+    def is_read(self) -> bool:
+        """Whether some agent knows it."""
+        return self.receipt.stage.rank >= Stage.READ.rank
+
+    def acted(self, at: float | None) -> Decision:
+        """The same, carried out at this time (None: not known), as what came after it shows."""
+        if self.receipt.stage is Stage.ACTED:
+            return self
+        acted = Receipt(Stage.ACTED, self.receipt.at if at is None else at, "what came after")
+        return replace(self, receipts=(*self.receipts, acted))
+
     def is_expired(self, now: float) -> bool:
         """Whether its time is over and no agent has read it: it binds nobody any more."""
-        unread = self.receipt.stage.rank < Stage.READ.rank
-        return unread and self.expires_at is not None and now >= self.expires_at
+        return not self.is_read and self.expires_at is not None and now >= self.expires_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final, TypedDict
 
 from agentwatch.delegation.claims import Verdict
@@ -68,6 +69,7 @@ class TaskDocument(TypedDict):
     why: str
     needs_operator: bool
     ask: str | None
+    updated_at: str | None
     stale: bool
     contradicted: bool
     worst_below: str | None
@@ -119,6 +121,16 @@ def tree_document(tree: DelegationTree, workspace: str) -> TreeDocument:
     }
 
 
+def moment(at: float | None) -> str | None:
+    """A moment (epoch seconds) as ISO 8601 in UTC, None where it is not known or no time of this world."""
+    if at is None:
+        return None
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def finding_document(placed: PlacedFinding) -> FindingDocument:
     finding = placed.finding
     return {
@@ -150,6 +162,7 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
         "why": task.why,
         "needs_operator": task.needs_operator,
         "ask": task.ask,
+        "updated_at": moment(task.updated_at or None),
         "stale": task.stale,
         "contradicted": task.contradicted,
         "worst_below": worst.value if worst else None,

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Verdict
-from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.run import Run
 
 
@@ -43,6 +43,8 @@ class State(StrEnum):
 
 _URGENCY = {state: rank for rank, state in enumerate(State)}
 _OPEN = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED, State.BLOCKED})
+
+_NO_RESULT = frozenset({State.BLOCKED, State.FAILED, State.INVALID})
 
 _GLYPHS = {
     State.CANCELED: "–",
@@ -106,14 +108,27 @@ class Attempt:
     started_at: float | None = None
     run: Run | None = None
     """The execution as a session store shows it, None where only files speak of it."""
-    decision: Decision | None = None
-    """What the operator decided about this attempt, or about an answer that it gave before in the same session."""
+    decisions: list[Decision] = field(default_factory=list)
+    """What the operator decided about this attempt, or about an answer that it gave before in the same session, in the
+    order of the decisions."""
+
+    @property
+    def decision(self) -> Decision | None:
+        """What was decided last."""
+        return self.decisions[-1] if self.decisions else None
 
     @property
     def binding(self) -> Decision | None:
-        """The decision, as long as it is about the very return that is there now."""
-        digest = self.returned.digest if self.returned else None
-        return self.decision if self.decision is not None and self.decision.return_sha256 == digest else None
+        """The decision, as long as it is about the very return that is there now.
+
+        An abort ends the attempt: the final report, or a late failure of the child, begins nothing anew.
+        """
+        decision = self.decision
+        if decision is None or decision.over:
+            return None
+        is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
+        is_final = decision.action is Action.ABORT and self.state in _NO_RESULT
+        return decision if is_now or is_final else None
 
     @property
     def packet(self) -> Handoff | None:
@@ -218,6 +233,8 @@ class Task:
     updated_at: float = 0.0
     """The last sign of life of the task itself."""
     ended_at: float | None = None
+    ended_with: str | None = None
+    """The id of a task above that the operator aborted, and this one with it."""
     below: Below | None = None
     """None for a leaf."""
 

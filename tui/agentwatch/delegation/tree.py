@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from agentwatch.delegation import asks, facts, identity
+from agentwatch.delegation.aborts import Aborts
 from agentwatch.delegation.attempts import fold
+from agentwatch.delegation.carriers import Carriers
 from agentwatch.delegation.changes import Changes, Unclaimed
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.deadlines import Deadlines
@@ -71,8 +73,8 @@ class DelegationTree:
         self._own_findings: dict[str, list[PlacedFinding]] = {}
         self._unreadable: dict[str, PlacedFinding] = {}
         self._checked: dict[str, Checked] = {}
-        self._restores: dict[str, str] = {}
-        self._fitters: dict[str, set[str]] = defaultdict(set)
+        self._carriers = Carriers()
+        self._aborts = Aborts(self.tasks)
         self._asking: set[str] = set()
         self._removed: set[str] = set()
         self._now = float("-inf")
@@ -126,6 +128,10 @@ class DelegationTree:
         """How many tasks below have not ended and wait for this one's answer."""
         return task.below.open if task.below else 0
 
+    def over(self, task_id: str) -> frozenset[str]:
+        """The ids of the decisions about a task after which it can be decided anew: their fitters have ended."""
+        return self._carriers.over(task_id)
+
     def unclaimed(self, task: Task) -> Unclaimed | None:
         """The files that changed during the latest attempt and that no return claims; None where nothing is known.
 
@@ -176,6 +182,7 @@ class DelegationTree:
 
     def _decide(self, decision: Decision) -> set[str]:
         self._decisions[decision.task_id][decision.decision_id] = decision
+        self._carriers.decide(decision)
         if decision.expires_at is not None:
             self._expiries.put(decision.task_id, decision.expires_at)
         return {decision.task_id}
@@ -196,19 +203,17 @@ class DelegationTree:
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id)
             self.structure += 1
-        was_completed = task.own_state is State.COMPLETED
         self._fill(task, versions, runs)
         packet = task.packet
-        restores = packet.restores if packet and packet.restores != task_id else None
-        if restores != self._restores.get(task_id) or was_completed != (task.own_state is State.COMPLETED):
-            follow |= self._set_restores(task_id, restores)
         claims = Claims(
             parent_task_id=packet.parent_task_id if packet else None,
             asked_by=self._runs.parent_of(task_id) if runs else None,
             delegated_by=self._inference.delegated_by(task_id),
             directory=identity.place_of(versions),
         )
-        self._hang(self._linking.place(task_id, claims) | {task_id})
+        follow |= self._hang(self._linking.place(task_id, claims) | {task_id})
+        follow |= self._aborts.end(task)
+        follow |= self._carriers.take(task_id, task) & self.tasks.keys()
         verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         self._sums.change(task, task.own_state, self._ask(task, verdict), verdict)
         return follow
@@ -257,17 +262,15 @@ class DelegationTree:
         self._own_findings[task.task_id] = history.problems + [
             PlacedFinding(finding, version.path) for version in current if version for finding in version.findings
         ]
-        fitters = self._fitters.get(task.task_id, ())
-        restored = sum(1 for fitter in fitters if self.tasks[fitter].own_state is State.COMPLETED)
-        task.retry = budget(task, max_retries=self._max_retries, restored=restored)
+        task.retry = budget(task, max_retries=self._max_retries, restored=self._carriers.restored(task.task_id))
 
     def _check_of(self, returned: Version) -> Checked | None:
         """What was found about this very content; None where another one was checked last."""
         checked = self._checked.get(returned.path)
         return checked if checked and checked.digest == returned.digest else None
 
-    def _hang(self, task_ids: set[str]) -> None:
-        """Put tasks where their links say."""
+    def _hang(self, task_ids: set[str]) -> set[str]:
+        """Put tasks where their links say. Returns the tasks that an abort above may end now, or no more."""
         moving = []
         for task_id in task_ids:
             task = self.tasks[task_id]
@@ -284,6 +287,7 @@ class DelegationTree:
             task.first_seq = first_seq
             self._sums.insert(task, parent_id)
             self.structure += 1
+        return self._aborts.moved([task.task_id for task, _, _ in moving])
 
     def _first_seen(self, task: Task) -> int:
         if versions := self._files.versions(task.task_id):
@@ -300,27 +304,16 @@ class DelegationTree:
         task = self.tasks.get(task_id)
         if task is None:
             return set()
-        self._hang(self._linking.remove(task_id))
+        follow = self._hang(self._linking.remove(task_id))
         self._sums.remove(task)
-        follow = self._set_restores(task_id, None)
+        follow |= self._carriers.take(task_id, None) & self.tasks.keys()
+        self._aborts.drop(task_id)
         self._changes.drop(task_id)
         del self.tasks[task_id], self._own_findings[task_id]
         self._asking.discard(task_id)
         self._removed.add(task_id)
         self.structure += 1
         return follow
-
-    def _set_restores(self, task_id: str, target: str | None) -> set[str]:
-        """Remember which task this one repairs. Returns the tasks whose retries depend on it, before or now."""
-        before = self._restores.pop(task_id, None)
-        if before is not None:
-            self._fitters[before].discard(task_id)
-            if not self._fitters[before]:
-                del self._fitters[before]
-        if target is not None:
-            self._restores[task_id] = target
-            self._fitters[target].add(task_id)
-        return {other for other in (before, target) if other in self.tasks and other != task_id}
 
     def _settle(self) -> set[str]:
         """Bring what depends on several tasks up to date for all that were touched. Returns the changed ids."""
@@ -378,4 +371,5 @@ class DelegationTree:
     def _decisions_on(self, task_id: str) -> list[Decision]:
         """The decisions about a task that bind, in the order in which they were made."""
         decisions = self._decisions.get(task_id, {}).values()
-        return sorted((one for one in decisions if not one.is_expired(self._now)), key=lambda one: one.at)
+        binding = (self._carriers.followed(one) for one in decisions if not one.is_expired(self._now))
+        return sorted(binding, key=lambda one: one.at)

@@ -11,35 +11,130 @@ direction are its content. Lines that begin with `@@` are remarks.
 | `todo` | the file is written again with the checkboxes of the lines given |
 | `rename` | `PATH -> NEW` |
 | `delete`, `mkdir` | as they say |
+
+A line `@ cast TASK HANDOFF PATTERN…` says which files are the task's, its handoff first, or `-` where it has none. A
+line `@ on ACTION… TASK` begins a scene: what happens once the operator has decided so about the task, `*` for any. Of
+several the first is played. In a scene's paths and content stand `$name`s of `WORDS`, which the decision fills in.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from string import Template
+from typing import Final
 
+from agentwatch.delegation.decision import Action as Decision
 from agentwatch.sources.replay import Action, Delete, MakeDirectory, Rename, Script, Step, Write, halves
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+WORDS: Final = frozenset({"answer", "attempt", "ending", "file", "handoff", "mode", "report", "task"})
+"""What a scene can name of a decision: see `Orchestrator`, which fills it in."""
 
+_CAST: Final = re.compile(r"@ cast (?P<task>\S+)(?P<files>( \S+)+)")
+_SCENE: Final = re.compile(r"@ on (?P<actions>[a-z]+( [a-z]+)*) (?P<task>\S+)")
 _DIRECTION: Final = re.compile(r"@ \+(?P<pause>\d+(?:\.\d+)?) (?P<verb>[a-z]+) (?P<path>\S+)(?: -> (?P<to>\S+))?")
 _CHECKBOX: Final = re.compile(r"- \[[ x-]\] (?P<text>.+)")
 _HALF_SECONDS: Final = 0.8
 
+_Line = tuple[int, str]
+"""A line with its number, from 1."""
 
-def demo_script() -> Script:
-    """The session that `agentwatch demo` plays."""
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What happens after one of these decisions about a task, or about any for `*`; seconds count from then."""
+
+    decisions: frozenset[Decision]
+    task_id: str
+    script: Script
+
+
+@dataclass(frozen=True, slots=True)
+class Screenplay:
+    """A session, the scenes that follow decisions, and which files are whose: patterns, the handoff's path first."""
+
+    script: Script
+    cast: Mapping[str, tuple[str, ...]]
+    scenes: tuple[Scene, ...]
+
+    def scene(self, decision: Decision, task_id: str) -> Script | None:
+        """What is played once it is decided so; None where nothing more happens."""
+        for scene in self.scenes:
+            if decision in scene.decisions and scene.task_id in (task_id, "*"):
+                return scene.script
+        return None
+
+    def handoff_of(self, task_id: str) -> str | None:
+        """Where the handoff of a task lies; None where it has none, or no part in the session."""
+        path, *_ = self.cast.get(task_id, ("-",))
+        return None if path == "-" else path
+
+    def belongs(self, path: str, task_id: str, *, below: bool = False) -> bool:
+        """Whether a file is that of a task, or with `below` of one below it."""
+        return any(
+            fnmatchcase(path, pattern)
+            for owner, patterns in self.cast.items()
+            if owner == task_id or (below and owner.startswith(f"{task_id}."))
+            for pattern in patterns
+        )
+
+
+def demo_screenplay() -> Screenplay:
+    """What `agentwatch demo` plays."""
     return parse(files(__package__).joinpath("checkout.screenplay").read_text(encoding="utf-8"))
 
 
-def parse(text: str) -> Script:
-    """The script of a screenplay. Raises ValueError with the line that cannot be understood."""
+def demo_script() -> Script:
+    """The session that `agentwatch demo` plays where nobody decides anything."""
+    return demo_screenplay().script
+
+
+def parse(text: str) -> Screenplay:
+    """Raises ValueError with the line that cannot be understood."""
+    cast: dict[str, tuple[str, ...]] = {}
+    headings: list[tuple[frozenset[Decision], str]] = []
+    blocks: list[list[_Line]] = [[]]
+    for number, line in enumerate(text.splitlines(), start=1):
+        if role := _CAST.fullmatch(line):
+            cast[role["task"]] = tuple(role["files"].split())
+        elif heading := _SCENE.fullmatch(line):
+            headings.append((_decisions(heading["actions"], number), heading["task"]))
+            blocks.append([])
+        elif not line.startswith("@@"):
+            blocks[-1].append((number, line))
+    scripts = [_script(block) for block in blocks]
+    for script, block in zip(scripts[1:], blocks[1:], strict=True):
+        _check_words(script, block)
+    scenes = [Scene(*heading, script) for heading, script in zip(headings, scripts[1:], strict=True)]
+    return Screenplay(scripts[0], cast, tuple(scenes))
+
+
+def _decisions(words: str, line: int) -> frozenset[Decision]:
+    try:
+        return frozenset(Decision(word) for word in words.split())
+    except ValueError:
+        raise ValueError(f"line {line}: a scene is 'on' one or more of {', '.join(Decision)}") from None
+
+
+def _check_words(script: Script, block: list[_Line]) -> None:
+    used = {name for step in script.steps for text in _texts(step.action) for name in Template(text).get_identifiers()}
+    if unknown := used - WORDS:
+        line = next(number for number, line in block if f"${min(unknown)}" in line)
+        raise ValueError(f"line {line}: a decision has no ${min(unknown)}; there are {', '.join(sorted(WORDS))}")
+
+
+def _texts(action: Action) -> tuple[str, ...]:
+    return (action.path, action.text) if isinstance(action, Write) else (action.path,)
+
+
+def _script(block: Iterable[_Line]) -> Script:
     steps: list[Step] = []
     written: dict[str, str] = {}
     clock = 0.0
-    for line, direction, lines in _scenes(text):
+    for line, direction, lines in _directions(block):
         path, verb = direction["path"], direction["verb"]
         clock = round(clock + float(direction["pause"]), 3)
         content = _ticked(written.get(path, ""), lines, line) if verb == "todo" else lines
@@ -70,13 +165,11 @@ def _action(direction: re.Match[str], content: str, line: int) -> Action:
             raise ValueError(f"line {line}: {verb!r} is no stage direction, or lacks its '-> NEW'")
 
 
-def _scenes(text: str) -> Iterator[tuple[int, re.Match[str], str]]:
-    """Each direction with its line number (from 1) and its content, which ends in one line feed."""
+def _directions(block: Iterable[_Line]) -> Iterator[tuple[int, re.Match[str], str]]:
+    """Each direction with its line number and its content, which ends in one line feed."""
     opened: tuple[int, re.Match[str]] | None = None
     content: list[str] = []
-    for number, line in enumerate([*text.splitlines(), "@ end"], start=1):
-        if line.startswith("@@"):
-            continue
+    for number, line in (*block, (0, "@ end")):
         if not line.startswith("@ "):
             content.append(line)
             continue
@@ -84,7 +177,7 @@ def _scenes(text: str) -> Iterator[tuple[int, re.Match[str], str]]:
             yield *opened, "\n".join(content).strip("\n") + "\n"
         content = []
         direction = _DIRECTION.fullmatch(line)
-        if direction is None and line != "@ end":
+        if direction is None and number:
             raise ValueError(f"line {number}: write a stage direction as '@ +SECONDS VERB PATH'")
         opened = (number, direction) if direction else None
 

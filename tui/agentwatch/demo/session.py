@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import signal
 import tempfile
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.demo.screenplay import demo_script
+from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.sources.replay import Player
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
+
+    from agentwatch.decisions.desk import Desk
+    from agentwatch.demo.orchestrator import Orchestrator
 
 PAUSE_SECONDS: Final = 20.0
 """How long the last state stays before the session starts over; real seconds, whatever the speed."""
@@ -24,13 +28,20 @@ EMPTY_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 60.0
 """The silence that counts as stale in a session of two minutes, at speed 1."""
 
+POLL_SECONDS: Final = 0.2
+"""Between two looks for a decision."""
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+"""What would end the process at once, and leave the directory behind."""
+
 
 class DemoSession:
     """A workspace in which the demo happens, for as long as the `with` block lasts.
 
-    `once` plays the session once and leaves its last state; otherwise it starts over after a pause. The
-    workspace is removed at the end, however the block ends. Raises UsageError for a speed that cannot be
-    played, and WorkspaceError at the end of the block where the player could not write.
+    What the operator decides there is signed with a key of the demo's own and carried out by its orchestrator. `once`
+    plays the session once and leaves its last state; otherwise it starts over after a pause, until something is
+    decided. Workspace, ledger and key are removed at the end, however the block ends. Raises UsageError for a speed
+    that cannot be played, and WorkspaceError at the end of the block where the player could not write.
     """
 
     def __init__(self, speed: float = 1.0, once: bool = False) -> None:
@@ -41,37 +52,93 @@ class DemoSession:
         self._speed = speed
         self._once = once
         self._stop = Event()
+        self._held = False
+        self._asked_to_end: int | None = None
+        self._orchestrator: Orchestrator | None = None
         self._failure: OSError | WorkspaceError | None = None
 
     def __enter__(self) -> Path:
+        # The app has handlers of its own, once it is there.
+        self._handlers = {number: signal.signal(number, self._note) for number in _ENDING}
         self._directory = tempfile.TemporaryDirectory(prefix="agentwatch-demo-", ignore_cleanup_errors=True)
-        workspace = Path(self._directory.name).resolve() / "shop"
-        workspace.mkdir()
-        player = Player(demo_script(), workspace, self._speed)
-        self._thread = Thread(target=self._play, args=(player,), name="agentwatch-demo", daemon=True)
+        place = Path(self._directory.name).resolve()
+        self._workspace, self._state, self._configuration = place / "shop", place / "state", place / "configuration"
+        self._workspace.mkdir()
+        self._play = demo_screenplay()
+        self._player = Player(self._play.script, self._workspace, self._speed)
+        self._thread = Thread(target=self._run, name="agentwatch-demo", daemon=True)
         self._thread.start()
-        return workspace
+        return self._workspace
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
         self._stop.set()
         self._thread.join()
         self._directory.cleanup()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
         if self._failure and error is None:
             raise WorkspaceError(
                 f"the demo stopped: {self._failure}; give {tempfile.gettempdir()} free space, or set TMPDIR"
             ) from self._failure
 
-    def _play(self, player: Player) -> None:
+    def open_desk(self) -> Desk:
+        """The operator's desk in the demo, and the orchestrator that reads what is decided there.
+
+        Nothing of the operator's own is read or written.
+        """
+        # Signatures take a while to load.
+        from agentwatch.decisions.desk import Desk  # noqa: PLC0415
+        from agentwatch.demo.orchestrator import Orchestrator  # noqa: PLC0415
+
+        places = self._workspace, self._state, self._configuration
+        self._orchestrator = Orchestrator(*places, self._play, self._player)
+        return Desk(self._workspace, state=self._state, configuration=self._configuration)
+
+    def hold(self, held: bool) -> None:
+        """Let the play wait, or go on: nothing is to change under the hands of somebody who decides.
+
+        The app calls it first when it is there: a signal that came before is sent again, for the app to end.
+        """
+        self._held = held
+        number, self._asked_to_end = self._asked_to_end, None
+        if number is not None:
+            signal.raise_signal(number)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """What the player asks between two steps: whether it has to stop there."""
+        return self._stop.wait(timeout) or self._held
+
+    def _run(self) -> None:
         try:
-            while True:
-                player.run(self._stop)
-                if self._once or self._stop.wait(PAUSE_SECONDS):
-                    return
-                player.rewind()
-                if self._stop.wait(EMPTY_SECONDS):
-                    return
+            self._perform()
         except (OSError, WorkspaceError) as failure:
             # An error in a thread would be written over the screen: it is told when the screen has gone.
             self._failure = failure
+
+    def _perform(self) -> None:
+        quiet = 0.0
+        while True:
+            self._player.run(self, self._attend, POLL_SECONDS)
+            if self._stop.wait(POLL_SECONDS):
+                return
+            quiet = 0.0 if self._held else quiet + POLL_SECONDS
+            if quiet >= PAUSE_SECONDS and not (self._once or self._was_decided):
+                self._player.rewind()
+                quiet = 0.0
+                if self._stop.wait(EMPTY_SECONDS):
+                    return
+
+    def _attend(self) -> None:
+        if self._orchestrator is not None:
+            self._orchestrator.attend()
+
+    @property
+    def _was_decided(self) -> bool:
+        return self._orchestrator is not None and self._orchestrator.was_told
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._asked_to_end = number

@@ -71,7 +71,7 @@ def find_repository(workspace: str) -> Repository:
             if not format_is_known:
                 raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
             return Repository(top, git, common, prefix, _head(git, common), settings)
-        if all(os.path.exists(os.path.join(top, name)) for name in ("HEAD", "objects", "refs")):  # noqa: PTH110,PTH118
+        if all(os.path.exists(os.path.join(top, name)) for name in ("HEAD", "objects", "refs")):  # noqa: PTH118
             raise NoRepositoryError("a bare git repository: it has no files to compare with")
         above = os.path.dirname(top)  # noqa: PTH120
         if above == top:

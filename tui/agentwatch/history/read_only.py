@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import stat
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -56,10 +57,10 @@ class Snapshot:
 def open_snapshot(directory: Path) -> Snapshot | None:
     """Open the history of a state directory for reading, None where there is none. Raises UnusableError."""
     path = directory / NAME
-    if not path.is_file():
-        return None
     try:
-        return _open(path)
+        return _open(path) if stat.S_ISREG(path.stat().st_mode) else None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (sqlite3.Error, OSError) as error:
         raise UnusableError(f"the history cannot be read: {path}: {error}") from error
 
@@ -114,7 +115,7 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _exists(path: Path, suffix: str) -> bool:
-    return os.path.exists(f"{path}{suffix}")  # noqa: PTH110
+    return os.path.exists(f"{path}{suffix}")
 
 
 def _signature(path: Path) -> Signature:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from agentwatch.delegation.export import moment
 from agentwatch.report.shapes import Account
-from agentwatch.report.wording import moment
 
 
 def document(account: Account) -> str:

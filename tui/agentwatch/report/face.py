@@ -42,7 +42,7 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
         )
         for task, _ in monitor.tree.preorder()
         for attempt in task.attempts
-        if (decision := attempt.decision) is not None
+        for decision in attempt.decisions
     ]
     workspace = str(monitor.workspace)
     account = account_of(monitor.tree, _changes(monitor), workspace=workspace, now=now, decisions=decided)

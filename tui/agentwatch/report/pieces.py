@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from agentwatch.delegation.export import moment
 from agentwatch.report.markup import Child, Html, element, text
-from agentwatch.report.wording import Look, clock, moment
+from agentwatch.report.wording import Look, clock
 from agentwatch.text import clean_lines
 
 _PROSE_LINES: Final = 60

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.export import moment
 from agentwatch.delegation.task import Basis, State
 
 if TYPE_CHECKING:
@@ -138,16 +138,6 @@ def unclaimed(task: TaskLine) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "changed, and not claimed", task.unclaimed_changes
     if task.unattributed_changes:
         yield "changed by this one or another", task.unattributed_changes
-
-
-def moment(at: float | None) -> str | None:
-    """A moment as ISO 8601 in UTC, None where it is not known or no time of this world."""
-    if at is None:
-        return None
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def clock(at: float | None) -> str:

@@ -1,7 +1,7 @@
 """Plays a session into a workspace: real files, written, amended, renamed and deleted at their times.
 
 The demo plays it against the clock; tests and pictures play it without waiting. The same script always leaves
-the same bytes under the same names.
+the same bytes under the same names, unless something is cut in.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import os
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Protocol
 
 from agentwatch.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 def _check(path: str) -> None:
@@ -152,23 +152,37 @@ class Player:
         self._workspace = workspace
         self._speed = speed
         self._clock = clock
-        self._next = 0
+        self._left = list(script.steps)
+        self._cut_in: list[Step] = []
         self._position = 0.0
 
     @property
     def finished(self) -> bool:
         """Every step has been played."""
-        return self._next == len(self._script.steps)
+        return not self._left
 
-    def run(self, stop: Stop) -> None:
-        """Plays what is left at its times, until the script ends or `stop` is set. Blocks its thread."""
+    def run(self, stop: Stop, attend: Callable[[], object] = lambda: None, every: float = math.inf) -> None:
+        """Plays what is left at its times, until all is played or `stop` is set. Blocks its thread.
+
+        `attend` is called first, and then at least `every` so many seconds: it may `cut_in`.
+        """
         began = self._clock() - self._position / self._speed
+        attend()
         while not self.finished:
-            step = self._script.steps[self._next]
-            due = began + step.at_seconds / self._speed
-            if stop.wait(max(0.0, due - self._clock())):
+            wait = max(0.0, began + self._left[0].at_seconds / self._speed - self._clock())
+            if stop.wait(min(wait, every)):
                 return
-            self._play(step, None)
+            if wait <= every:
+                self._play_next(None)
+            self._position = max(self._position, (self._clock() - began) * self._speed)
+            attend()
+
+    def cut_in(self, steps: Iterable[Step], instead_of: Callable[[str], bool] = lambda _path: False) -> None:
+        """Plays these as well, their times counted from now; what was to come of some paths is left out instead."""
+        added = [replace(step, at_seconds=self._position + step.at_seconds) for step in steps]
+        self._cut_in += added
+        kept = [step for step in self._left if not instead_of(step.action.path)]
+        self._left = sorted((*kept, *added), key=lambda step: step.at_seconds)
 
     def play_all(self, until: float | None = None, started_at: float | None = None) -> None:
         """Plays what is left without waiting, up to and including the second `until` of the script.
@@ -179,15 +193,14 @@ class Player:
         end = self._script.duration if until is None else until
         if started_at is None:
             started_at = time.time() - end
-        while not self.finished and self._script.steps[self._next].at_seconds <= end:
-            step = self._script.steps[self._next]
-            self._play(step, started_at + step.at_seconds)
+        while not self.finished and self._left[0].at_seconds <= end:
+            self._play_next(started_at)
         self._position = max(self._position, end)
 
     def rewind(self) -> None:
-        """Removes what the script puts into the workspace, nothing else; the next call plays from the start."""
+        """Removes what was put into the workspace, nothing else; the next call plays the script from the start."""
         made: set[PurePosixPath] = set()
-        for step in self._script.steps:
+        for step in (*self._script.steps, *self._cut_in):
             name = step.action.to if isinstance(step.action, Rename) else step.action.path
             made.update((PurePosixPath(name), *PurePosixPath(name).parents[:-1]))
         # Deepest first. A directory that holds something of somebody else stays.
@@ -198,7 +211,7 @@ class Player:
                     place.rmdir()
             else:
                 place.unlink(missing_ok=True)
-        self._next = 0
+        self._left, self._cut_in = list(self._script.steps), []
         self._position = 0.0
 
     def _place(self, path: str, *, follows: bool = False) -> Path:
@@ -208,8 +221,10 @@ class Player:
             raise WorkspaceError(f"{path} leads out of {self._workspace} by a link; remove that link")
         return place
 
-    def _play(self, step: Step, modified_at: float | None) -> None:
+    def _play_next(self, started_at: float | None) -> None:
+        step = self._left[0]
         action = step.action
+        modified_at = None if started_at is None else started_at + step.at_seconds
         follows = isinstance(action, Append | MakeDirectory) or (isinstance(action, Write) and not action.atomic)
         place = self._place(action.path, follows=follows)
         match action:
@@ -234,8 +249,8 @@ class Player:
                     place.replace(target)
             case MakeDirectory():
                 place.mkdir(parents=True, exist_ok=True)
-        self._next += 1
-        self._position = step.at_seconds
+        del self._left[0]
+        self._position = max(self._position, step.at_seconds)
 
 
 def _write(place: Path, content: bytes, *, atomic: bool, modified_at: float | None) -> None:

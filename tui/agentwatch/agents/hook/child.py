@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Handoff, Outcome, Reading, Return
-from agentwatch.delegation.run import Message
-from agentwatch.delegation.task import Task
-from agentwatch.sources.claude_code.frames import handed_back
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation.attempts import state_of
+from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.runs import handed_back, handed_over, task_of
+from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.sources.claude_code.conversation import NOTHING
+from agentwatch.sources.claude_code.frames import cut_short
+from agentwatch.sources.claude_code.frames import handed_back as words_handed_back
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.claude_code.transcript import Transcript
-from agentwatch.sources.sessions.fields import text
+from agentwatch.sources.sessions.fields import number, text
 from agentwatch.sources.sessions.reader import message
 from agentwatch.sources.sessions.tail import Line, Tail
 
@@ -31,7 +36,7 @@ _PAUSE_SECONDS: Final = 0.05
 _HEAD: Final = 4 * 1024 * 1024
 """Bytes of a transcript in which its prompt must stand."""
 
-_BAD: Final = frozenset({Outcome.FAILED, Outcome.BLOCKED})
+_BAD: Final = frozenset({State.INVALID, State.FAILED, State.BLOCKED})
 _LAUNCHED: Final = "async_launched"
 
 
@@ -39,47 +44,49 @@ _LAUNCHED: Final = "async_launched"
 class Child:
     """`task_id` is that of the packet in its prompt, else the agent's id. Texts are foreign and unsanitised.
 
-    `reading` is what it gave back, None where that follows no contract. `digests` are those of its return that a
-    decision may name: the program trims its last message, and the transcript does not; None where there is no return.
-    `began` is in seconds since the epoch.
+    `ran` is the execution that has just ended, as the tree will know it. `returned` is what it gave back, None where
+    that follows no contract. `digests` are those of its return that a decision may name: the program trims its last
+    message, and the transcript does not; None where there is no return. `began` is in seconds since the epoch.
     """
 
     task_id: str
     session_id: str
     agent_id: str
-    packet: Handoff | None
-    reading: Reading | None
+    ran: Ran
+    returned: Version | None
     digests: tuple[str | None, ...]
     began: float | None = None
 
     @property
-    def returned(self) -> Return | None:
-        document = self.reading.document if self.reading is not None else None
-        return document if isinstance(document, Return) else None
+    def packet(self) -> Handoff | None:
+        """What it was handed over, None where it was asked in words alone."""
+        handed = handed_over(self.ran)
+        return handed.document if handed is not None and isinstance(handed.document, Handoff) else None
 
     @property
     def attempt(self) -> int:
         """As its packet counts."""
         return (self.packet.attempt if self.packet is not None else None) or 1
 
-    def breaks_its_contract(self, *, strict: bool, demands: bool) -> bool:
-        """Whether it is non-compliant. A packet asks for a return by itself; with `demands`, every child owes one."""
-        returned = self.returned
-        if returned is None or self.reading is None:
-            return demands or self.packet is not None
-        return returned.outcome is None or (strict and self.reading.has_error)
-
-    @property
-    def reports_failure(self) -> bool:
-        """Whether it says itself that it has failed, or cannot go on."""
-        return self.returned is not None and self.returned.outcome in _BAD
+    def state(self, settings: Settings) -> State:
+        """How it stands, by the judgement of the tree."""
+        attempt = Attempt(self.attempt, handoff=handed_over(self.ran), returned=self.returned, run=self.ran.run)
+        return state_of(attempt, strict=settings.strict, demands=settings.require_contract)
 
     def with_file(self, task: Task | None) -> Child:
-        """The same child, with the return that it wrote into a file instead of saying it, if there is one."""
+        """The same child, with the return that it wrote into a file, which stands above its last words; if there is
+        one. Where nobody knows when the child began, the file may be of an attempt before: then words stand above it.
+        """
         latest = task.latest.returned if task is not None and task.latest is not None else None
-        if latest is None or latest.stored or (self.began is not None and latest.at < self.began):
+        if latest is None or latest.stored:
             return self
-        return replace(self, reading=Reading(latest.document, latest.findings), digests=(latest.digest,))
+        is_its_own = self.returned is None if self.began is None else latest.at >= self.began
+        return replace(self, returned=latest, digests=(latest.digest,)) if is_its_own else self
+
+
+def is_bad(state: State) -> bool:
+    """Whether a child must not stop like this without a word of the operator."""
+    return state in _BAD
 
 
 def child_that_stops(call: HookCall) -> Child:
@@ -96,26 +103,37 @@ def child_that_returned(call: HookCall) -> Child | None:
         return None
     prompt = text(call.given, "prompt")
     given = message(prompt, 0.0, key=NAME) if prompt is not None else None
-    said = handed_back([], call.answered) or ""
+    said = words_handed_back([], call.answered) or ""
     agent_id = text(call.answered, "agentId") or call.tool_use_id or call.session_id
-    return _child(call, agent_id, given, (said, said.removesuffix("\n")))
+    state = RunState.FAILED if cut_short([], call.answered) else RunState.ENDED
+    child = _child(call, agent_id, given, (said, said.removesuffix("\n")), state)
+    took = number(call.answered, "totalDurationMs")
+    return replace(child, began=time.time() - took / 1000) if took is not None else child
 
 
-def task_of_files(child: Child, workspace: Path, settings: Settings, load: Load) -> Task | None:
-    """The task of a child as the files of the workspace have it; session stores, which may be large, are not read."""
-    return load(workspace, replace(settings, sessions=False), inspects=False).tree.tasks.get(child.task_id)
+def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load) -> Child:
+    """The child with what it wrote into a file of the workspace; session stores, which may be large, are not read."""
+    if child.packet is None:
+        return child
+    monitor = load(workspace, replace(settings, sessions=False), inspects=False)
+    return child.with_file(monitor.tree.tasks.get(child.task_id))
 
 
-def _child(call: HookCall, agent_id: str, prompt: Message | None, spellings: tuple[str, ...]) -> Child:
+def _child(
+    call: HookCall,
+    agent_id: str,
+    prompt: Message | None,
+    spellings: tuple[str, ...],
+    state: RunState = RunState.ENDED,
+) -> Child:
     """`spellings` are those that the last message may have in the transcript; the first is the one at hand."""
-    document = prompt.reading.document if prompt is not None and prompt.reading is not None else None
-    packet = document if isinstance(document, Handoff) else None
-    reading = message(spellings[0], 0.0, key=NAME).reading
-    if reading is not None and not isinstance(reading.document, Return):
-        reading = None
-    digests: tuple[str | None, ...] = tuple(map(_digest, spellings)) if reading is not None else (None,)
-    task_id = (packet.task_id if packet is not None else None) or agent_id
-    return Child(task_id, call.session_id, agent_id, packet, reading, digests)
+    said = message(spellings[0], 0.0, key=NAME) if spellings[0].strip() not in NOTHING else None
+    place = call.agent_transcript or ""
+    run = Run(NAME, agent_id, call.session_id, state, place, 0.0, 0.0, prompt=prompt, said=said)
+    ran = Ran(0, 0.0, agent_id, run)
+    returned = handed_back(ran)
+    digests: tuple[str | None, ...] = tuple(map(_digest, spellings)) if returned is not None else (None,)
+    return Child(task_of(run), call.session_id, agent_id, ran, returned, digests)
 
 
 def _beginning(path: str | None) -> tuple[Message | None, float | None]:

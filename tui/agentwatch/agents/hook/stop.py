@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.agents.hook import words
-from agentwatch.agents.hook.child import Child, child_that_stops, task_of_files
+from agentwatch.agents.hook.child import Child, child_that_stops, is_bad, with_its_file
 from agentwatch.agents.hook.desk import READER, Desk
 from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, Entry, Journal
 from agentwatch.config import Settings
 from agentwatch.decisions.reader import Expired, Forged, Found, Verified
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.task import State
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.text import quoted
 
@@ -61,17 +62,14 @@ class _Case:
 def stopped(call: HookCall, workspace: Path, settings: Settings, load: Load) -> words.Answer:
     """The answer to a child that is about to stop. Blocks for at most `hook_wait` seconds and a few more."""
     desk, journal = Desk(workspace, settings), Journal(Desk(workspace, settings).state)
-    child = child_that_stops(call)
-    if child.returned is None and child.packet is not None:
-        # It may have handed back in a file, with a few words at the end.
-        child = child.with_file(task_of_files(child, workspace, settings, load))
+    child = with_its_file(child_that_stops(call), workspace, settings, load)
     row = journal.row(child.session_id, child.agent_id) if call.stop_hook_active else []
     _note_acted(desk, row)
     case = _Case(call, child, row, desk, journal)
-    broken = child.breaks_its_contract(strict=settings.strict, demands=settings.require_contract)
-    if not broken and not child.reports_failure:
+    state = child.state(settings)
+    if not is_bad(state):
         return case.let_go("", None)
-    return _answer(case, settings, broken=broken)
+    return _answer(case, settings, broken=state is State.INVALID)
 
 
 def _answer(case: _Case, settings: Settings, *, broken: bool) -> words.Answer:

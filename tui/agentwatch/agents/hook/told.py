@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentwatch.agents.hook import words
-from agentwatch.agents.hook.child import child_that_returned, task_of_files
+from agentwatch.agents.hook.child import child_that_returned, is_bad, with_its_file
 from agentwatch.agents.hook.desk import READER, Desk
 from agentwatch.agents.hook.journal import TOLD, Entry, Journal
 from agentwatch.config import Settings
@@ -23,15 +23,12 @@ def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> wor
     child = child_that_returned(call)
     if child is None:
         return {}
-    if child.returned is None and child.packet is not None:
-        child = child.with_file(task_of_files(child, workspace, settings, load))
-    broken = child.breaks_its_contract(strict=settings.strict, demands=settings.require_contract)
-    if not broken and not child.reports_failure:
+    child = with_its_file(child, workspace, settings, load)
+    state = child.state(settings)
+    if not is_bad(state):
         return {}
     desk = Desk(workspace, settings)
     found = desk.find(child)
-    returned = child.returned
-    state = "invalid" if broken or returned is None or returned.outcome is None else returned.outcome.value
     decision_id = None
     if isinstance(found, Verified):
         decision_id = found.record.decision_id

@@ -57,7 +57,8 @@ def carry_out(record: Record, handoff_path: str | None) -> str:
 
 def mend(child: Child) -> str:
     """To the child: its return breaks its contract."""
-    if child.reading is None:
+    returned = child.returned
+    if returned is None:
         lines = [
             "Fix your return format: what you ended with follows none of the contracts, so your task counts as failed.",
             "Answer again with a return such as this one, true to what you did, and nothing else around it:",
@@ -65,10 +66,9 @@ def mend(child: Child) -> str:
             EXAMPLES["return-format"],
         ]
     else:
-        lines = [
-            f"Fix your return format: it breaks the {child.reading.contract} contract, so your task counts as failed."
-        ]
-        errors = [one for one in child.reading.findings if one.severity is Severity.ERROR]
+        broken = f"it breaks the {returned.document.contract} contract"
+        lines = [f"Fix your return format: {broken}, so your task counts as failed."]
+        errors = [one for one in returned.findings if one.severity is Severity.ERROR]
         for one in errors[:_MOST_FINDINGS]:
             lines.append(f"- {f'line {one.line}: ' if one.line else ''}{one.message} ({one.rule})")
         if len(errors) > _MOST_FINDINGS:

@@ -13,6 +13,7 @@ from agentwatch.agents.server.names import stem_of
 from agentwatch.agents.server.shapes import Submitted
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff, Reading, Return
+from agentwatch.decisions.amend import is_final_report
 from agentwatch.delegation.identity import fallback_id, own_id
 from agentwatch.disk import Directory
 from agentwatch.text import quoted
@@ -89,6 +90,9 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
             " accept_invalid=true: the task then counts as failed",
         )
     task = quoted(task_id)
+    if is_final_report(document):
+        do_now = f"go on without {task}: the operator has aborted it; hand this report up, and start nothing for it"
+        return _written(workspace, place, text, reading, do_now, read_only=read_only)
     do_now = (
         f"call wait_for_decision for {task} now, again and again until it is not pending, and do what its do_now says;"
         " do not retry, escalate or give up by yourself"

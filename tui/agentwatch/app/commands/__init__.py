@@ -29,8 +29,8 @@ __all__ = [
 # In the order of the footer: what a narrow footer has no room for stands at the end.
 COMMANDS: Final[tuple[Command, ...]] = (
     *opening.COMMANDS,
-    *timeline.COMMANDS,
     *deciding.COMMANDS,
+    *timeline.COMMANDS,
     *moving.COMMANDS,
     *replaying.COMMANDS,
     *program.COMMANDS,

@@ -9,6 +9,8 @@ from agentwatch.app.commands.command import Command, Group, Home, Place
 _TREE: Final = (Home.TREE,)
 _APP: Final = (Home.APP,)
 _DECIDE: Final = (Home.DECIDE,)
+_SELECTED: Final = (Place.TREE, Place.DETAILS, Place.PAGE, Place.TIMELINE, Place.INSPECT)
+"""Where a task is selected."""
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command(
@@ -20,7 +22,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="retry",
         tooltip="Retry the selected task, with an amended handoff.",
         title="Decide: retry",
-        footer=(Place.TREE, Place.DETAILS, Place.PAGE),
+        footer=_SELECTED,
         acts=True,
     ),
     Command(
@@ -32,7 +34,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="escalate",
         tooltip="Give the selected task to another mode; a line fault goes to the fitter.",
         title="Decide: escalate",
-        footer=(Place.TREE, Place.DETAILS, Place.PAGE),
+        footer=_SELECTED,
         acts=True,
     ),
     Command(
@@ -44,7 +46,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="abort",
         tooltip="Abort the selected task and what is below it, with a final error report.",
         title="Decide: abort",
-        footer=(Place.TREE, Place.DETAILS, Place.PAGE),
+        footer=_SELECTED,
         acts=True,
     ),
     Command(
@@ -56,7 +58,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="answer",
         tooltip="Answer what the selected task asks.",
         title="Decide: answer",
-        footer=(Place.TREE, Place.DETAILS, Place.PAGE),
+        footer=_SELECTED,
         acts=True,
     ),
     Command(
@@ -68,7 +70,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="accept",
         tooltip="Accept a partial, invalid or contradicted return as it is, with a reason.",
         title="Decide: accept",
-        footer=(Place.TREE, Place.DETAILS, Place.PAGE),
+        footer=_SELECTED,
         acts=True,
     ),
     Command(
@@ -80,7 +82,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="review",
         tooltip="Decide about the marked tasks, or all that need you, one after another.",
         title="Review what needs you",
-        footer=(Place.TREE, Place.PAGE),
+        footer=_SELECTED,
         acts=True,
     ),
     Command(

@@ -86,7 +86,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="edit",
         tooltip="Open the selected task's return, else its handoff, or the inspected file, in $VISUAL or $EDITOR.",
         title="Open the file in the editor",
-        footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.INSPECT),
+        footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.INSPECT, Place.TIMELINE),
         acts=True,
     ),
     Command(
@@ -98,7 +98,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         words="copy path",
         tooltip="Copy the path of that file to the clipboard.",
         title="Copy the path",
-        footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.INSPECT),
+        footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.INSPECT, Place.TIMELINE),
         acts=True,
     ),
     Command(

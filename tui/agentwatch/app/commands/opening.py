@@ -81,7 +81,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "switch",
         _INSPECT,
         Group.DETAILS,
-        words="file or difference",
+        words="difference",
         tooltip="Of that file: its git diff since the handoff, and back to the file itself.",
         footer=(Place.INSPECT,),
     ),

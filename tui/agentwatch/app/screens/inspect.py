@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -17,6 +17,7 @@ from textual.widgets import Static
 
 from agentwatch.app.commands import Home, Place, bindings
 from agentwatch.app.messages import Inspect, TreeUpdated
+from agentwatch.app.offered import Offered
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import Block, Gap, faint, plain, text
 from agentwatch.app.widgets.details.claim_rows import Entry, claimed
@@ -53,7 +54,8 @@ class _Look:
 class InspectScreen(Screen[None]):
     """Shows the file of an entry of the attestation, and follows it while it changes.
 
-    Reading and asking git happen in a thread. Where the file vanishes, what it held stays.
+    Reading and asking git happen in a thread. Where the file vanishes, what it held stays. `clock` gives seconds since
+    the epoch.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
@@ -66,7 +68,7 @@ class InspectScreen(Screen[None]):
     InspectScreen #inspect-head { height: auto; max-height: 6; padding: 0 1 1 1; }
     """
 
-    def __init__(self, monitor: Monitor, wanted: Inspect) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: Inspect) -> None:
         super().__init__()
         self._monitor = monitor
         self._entry = Entry(wanted.kind, wanted.path, wanted.lines)
@@ -81,6 +83,8 @@ class InspectScreen(Screen[None]):
         since = "last commit" if self._handed_off_at is None else "handoff"
         self._bar = TabBar((("file", "File"), ("difference", f"Difference since the {since}")))
         self._page = Page()
+        offered = Offered(monitor, clock, lambda: self.task_id)
+        self._footer = Footer(Place.INSPECT, is_useless=offered.is_out_of_question)
 
     @property
     def inspected(self) -> Path | None:
@@ -93,7 +97,7 @@ class InspectScreen(Screen[None]):
         yield self._head
         yield self._bar
         yield self._page
-        yield Footer(Place.INSPECT)
+        yield self._footer
 
     def on_mount(self) -> None:
         self._page.focus()
@@ -124,6 +128,7 @@ class InspectScreen(Screen[None]):
     @on(TreeUpdated)
     def _take_update(self, event: TreeUpdated) -> None:
         self.header.redraw()
+        self._footer.redraw()
         if self.task_id in event.changed:
             self._claim = self._find_claim() or self._claim
             self._show_head()

@@ -14,16 +14,15 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
 from agentwatch.app.commands import PANE_COMMANDS, Home, Place, bindings
-from agentwatch.app.decided import ACTIONS, is_pointless, refusal_of
 from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.offered import Offered
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.app.widgets.needs_you import NeedsYou, next_asking
-from agentwatch.app.widgets.outline import Filter
+from agentwatch.app.widgets.search import Filter
 from agentwatch.app.widgets.task_tree import TaskTree
-from agentwatch.delegation.task import State
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
@@ -68,7 +67,8 @@ class MainScreen(Screen[None]):
         self.details: DetailsPane | None = None
         """The details beside the tree, once they are there: they come after the first frame."""
         self.needs_you = NeedsYou(monitor.tree, clock)
-        self.footer = Footer(Place.TREE, self._is_on, self._is_useless, self._why_not)
+        self._offered = Offered(monitor, clock, lambda: self.task_id, lambda: len(self.task_tree.marked))
+        self.footer = Footer(Place.TREE, self._is_on, self._is_useless, self._offered.why_not)
         self._empty = Empty(monitor)
         self._told: set[str] = set()
 
@@ -211,21 +211,8 @@ class MainScreen(Screen[None]):
             or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.notices))
             or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
             or (command_id in PANE_COMMANDS and not (self.details and command_id in self.details.offered))
-            or (command_id == "review" and not (self._can_decide and self._review_length > 1))
-            or (command_id in ACTIONS and not self._can_decide)
-            or is_pointless(command_id, self.task_tree.cursor_task, self._clock())
+            or self._offered.is_useless(command_id)
         )
-
-    @property
-    def _can_decide(self) -> bool:
-        return self._monitor.clerk is not None
-
-    @property
-    def _review_length(self) -> int:
-        return len(self.task_tree.marked) or self._monitor.tree.totals.needs_operator
-
-    def _why_not(self, command_id: str) -> str | None:
-        return refusal_of(command_id, self.task_tree.cursor_task, self._clock())
 
     @on(KeysChanged)
     def _show_keys(self) -> None:
@@ -325,18 +312,17 @@ class MainScreen(Screen[None]):
         if self._monitor.tree.tasks and self.filter_bar.is_attached:
             self.filter_bar.write()
 
+    def on_paste(self, event: events.Paste) -> None:
+        """A filter that is pasted, slash and all, is as good as a typed one."""
+        line = next(iter(event.text.splitlines()), "")
+        if line.startswith("/") and self._monitor.tree.tasks and self.filter_bar.is_attached:
+            self.filter_bar.write(line[1:])
+
     def action_filter_state(self, step: int) -> None:
-        """The next of: everything, what needs the operator, each state there is, the most urgent first."""
-        if not self.filter_bar.is_attached:
-            return
-        totals = self._monitor.tree.totals
-        states: list[State] = sorted(totals.states, key=lambda state: -state.urgency)
-        text = self.filter_bar.sought.text
-        choices = [Filter(text), *([Filter(text, needs_operator=True)] if totals.needs_operator else [])]
-        choices += [Filter(text, state) for state in states]
-        sought = self.filter_bar.sought
-        position = choices.index(sought) if sought in choices else 0
-        self.filter_bar.seek(choices[(position + step) % len(choices)])
+        """Show what is in the next state that there is."""
+        if self.filter_bar.is_attached:
+            totals = self._monitor.tree.totals
+            self.filter_bar.step(totals.states, step, asks=totals.needs_operator > 0)
 
     @on(FilterBar.Changed)
     def _take_filter(self, event: FilterBar.Changed) -> None:

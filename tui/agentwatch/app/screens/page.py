@@ -14,8 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 _WIDTH: Final = 84
-_EDGES: Final = 5
-"""Cells of border, padding and scroll bar."""
+_EDGES: Final = 6
+"""Cells of border, padding, and the scroll bar with a blank before it."""
 
 
 class PageScreen(ModalScreen[None]):
@@ -32,7 +32,7 @@ class PageScreen(ModalScreen[None]):
     PageScreen > #page {{
         width: {_WIDTH}; max-width: 100%; height: auto; max-height: 100%;
         border: round $line; background: $background; color: $foreground; padding: 0 1; scrollbar-size-vertical: 1;
-        border-title-color: $foreground; border-title-style: bold;
+        border-title-color: $foreground; border-title-style: bold; border-subtitle-color: $text-muted;
     }}
     PageScreen #page-text {{ height: auto; width: 1fr; }}
     """

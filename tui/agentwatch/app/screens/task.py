@@ -11,8 +11,8 @@ from textual.binding import BindingType
 from textual.screen import Screen
 
 from agentwatch.app.commands import PANE_COMMANDS, Home, Place, bindings
-from agentwatch.app.decided import ACTIONS, is_pointless, refusal_of
 from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.offered import Offered
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
@@ -47,7 +47,8 @@ class TaskScreen(Screen[str]):
         self.task_id = task_id
         self.header = Header(monitor)
         self.details = DetailsPane()
-        self.footer = Footer(Place.PAGE, is_useless=self._is_useless, why_not=self._why_not)
+        self._offered = Offered(monitor, clock, lambda: self.task_id)
+        self.footer = Footer(Place.PAGE, is_useless=self._is_useless, why_not=self._offered.why_not)
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -73,20 +74,16 @@ class TaskScreen(Screen[str]):
     @on(TreeUpdated)
     def _take_update(self, event: TreeUpdated) -> None:
         self.header.redraw()
+        self.footer.redraw()
         if self.task_id in event.changed:
             self._show()
-            self.footer.redraw()
 
     def _is_useless(self, command_id: str) -> bool:
-        task = self._monitor.tree.tasks.get(self.task_id)
         return (
             (command_id in PANE_COMMANDS and command_id not in self.details.offered)
-            or (command_id in (*ACTIONS, "review") and self._monitor.clerk is None)
-            or is_pointless(command_id, task, self._clock())
+            or (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
+            or self._offered.is_useless(command_id)
         )
-
-    def _why_not(self, command_id: str) -> str | None:
-        return refusal_of(command_id, self._monitor.tree.tasks.get(self.task_id), self._clock())
 
     @on(KeysChanged)
     def _show_keys(self) -> None:

@@ -12,6 +12,7 @@ from textual.screen import Screen
 
 from agentwatch.app.commands import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.offered import Offered
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.app.widgets.task_tree import TaskTree
@@ -44,7 +45,8 @@ class TimelineScreen(Screen[str]):
         self.chart = TimelineChart(monitor.tree, clock, tree)
         self.ruler = Ruler(self.chart)
         self.reading = Reading(self.chart, clock)
-        self.footer = Footer(Place.TIMELINE, self._is_on)
+        offered = Offered(monitor, clock, lambda: self.task_id, lambda: len(tree.marked))
+        self.footer = Footer(Place.TIMELINE, self._is_on, offered.is_out_of_question)
 
     @property
     def task_id(self) -> str | None:
@@ -73,12 +75,14 @@ class TimelineScreen(Screen[str]):
     def _take_update(self, event: TreeUpdated) -> None:
         self.header.redraw()
         self.chart.refresh_tasks(event.changed, settled=event.settled)
+        self.footer.redraw()
         if self.task_id in event.changed:
             self.reading.redraw()
 
     @on(TaskTree.Selected)
     def _take_selection(self) -> None:
         self.reading.redraw()
+        self.footer.redraw()
 
     @on(TimelineChart.Drawn)
     def _take_picture(self) -> None:

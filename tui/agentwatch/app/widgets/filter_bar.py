@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -14,7 +16,8 @@ from textual.widgets import Input, Static
 
 from agentwatch.app.commands import Home, bindings
 from agentwatch.app.present import LOOKS
-from agentwatch.app.widgets.outline import Filter
+from agentwatch.app.widgets.search import Filter
+from agentwatch.delegation.task import State
 
 
 class FilterInput(Input):
@@ -76,10 +79,20 @@ class FilterBar(Horizontal):
         """The filter that is on."""
         return self._sought
 
-    def write(self) -> None:
-        """Let the operator write."""
+    def write(self, text: str | None = None) -> None:
+        """Let the operator write, or go on behind a text."""
         self.display = True
         self.query_one(FilterInput).focus()
+        if text is not None:
+            self.seek(replace(self._sought, text=text))
+
+    def step(self, states: Iterable[State], by: int, *, asks: bool) -> None:
+        """Ask for the next of: everything, what needs the operator where somebody `asks`, each state, urgent first."""
+        text = self._sought.text
+        choices = [Filter(text), *([Filter(text, needs_operator=True)] if asks else [])]
+        choices += [Filter(text, state) for state in sorted(states, key=lambda state: -state.urgency)]
+        position = choices.index(self._sought) if self._sought in choices else 0
+        self.seek(choices[(position + by) % len(choices)])
 
     def seek(self, sought: Filter) -> None:
         """Ask for another filter."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from agentwatch.app.commands import COMMANDS, Command, Home, Place, footer_commands
+from agentwatch.app.offered import ACTIONS
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 
@@ -13,6 +14,8 @@ _ON_SCREEN: Final = (Home.MAIN, Home.PAGE, Home.PANE, Home.INSPECT, Home.TIMELIN
 _NAMESPACES: Final = {Home.APP: "app."} | dict.fromkeys(_ON_SCREEN, "screen.")
 _PALETTE: Final = next(command for command in COMMANDS if command.id == "palette")
 _HELP: Final = next(command for command in COMMANDS if command.id == "help")
+_ROOMY: Final = 100
+"""Cells from which the palette is named, too: in fewer they are for what the keys do here."""
 
 
 class Footer(LineWidget):
@@ -54,16 +57,26 @@ class Footer(LineWidget):
         if _HELP in commands:
             commands.remove(_HELP)
             tail = self._hint(_HELP, palette)
-            if width >= 70:
+            if width >= _ROOMY:
                 tail += self._hint(_PALETTE, palette)
         room = width - width_of(tail) - 1
-        parts: Parts = []
-        for command in commands:
-            hint = self._hint(command, palette)
-            if width_of(parts) + width_of(hint) > room:
-                break
-            parts += hint
+        parts = self._fitting(commands, room, palette)
         return [[*parts, Part(" " * max(room - width_of(parts), 0)), *tail]]
+
+    def _fitting(self, commands: Sequence[Command], room: int, palette: Palette) -> Parts:
+        """The hints that there is room for. What can be decided is among them: what is refused gives way to it."""
+        possible = [command for command in commands if self._why_not(command.id) is None]
+        for shown in (commands, possible):
+            hints = [self._hint(command, palette) for command in shown]
+            needed = [number for number, command in enumerate(shown) if command in possible and _decides(command)]
+            count = _count_fitting(hints, room)
+            if not needed or needed[-1] < count:
+                return [part for hint in hints[:count] for part in hint]
+        # No room for their words: their keys alone.
+        keys = " ".join(command.key_label for command in possible if _decides(command))
+        hints = [[Part(f" {keys}", palette.strong), Part(" decide ", palette.muted)]]
+        hints += [self._hint(command, palette) for command in possible if not _decides(command)]
+        return [part for hint in hints[: _count_fitting(hints, room)] for part in hint]
 
     def _hint(self, command: Command, palette: Palette) -> Parts:
         namespace = next((_NAMESPACES[home] for home in command.homes if home in _NAMESPACES), "focused.")
@@ -79,3 +92,15 @@ class Footer(LineWidget):
             Part(f" {command.key_label}", key, action, tooltip),
             Part(f" {command.words} ", words, action, tooltip),
         ]
+
+
+def _decides(command: Command) -> bool:
+    return command.id in ACTIONS
+
+
+def _count_fitting(hints: Sequence[Parts], room: int) -> int:
+    for number, hint in enumerate(hints):
+        room -= width_of(hint)
+        if room < 0:
+            return number
+    return len(hints)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _TALL: Final = 30
 """Lines of screen from which the strip may take more than one."""
 _LINES: Final = 3
+_LEAD: Final = 12
+"""Cells in front of the tasks where each has a line."""
 
 
 def next_asking(tree: DelegationTree, task_id: str | None, step: int) -> str | None:
@@ -90,16 +92,17 @@ class NeedsYou(LineWidget):
         lines: list[Parts] = []
         for number, task in enumerate(self._tasks[:height]):
             face = look(task)
-            head = " Needs you  " if not number else " " * 12
             more = len(self._tasks) - height
-            if number == height - 1 and more > 0:
-                head = left(f"  +{more:,} more", 12)
+            words = f" +{more:,} more" if number == height - 1 and more > 0 else ""
+            lead = [Part(left(f" {words}", _LEAD), palette.muted)]
+            if not number:
+                lead = [Part(" "), Part("Needs you", palette.needs), Part("  ")]
             here = task.task_id == self.cursor_id
             tail = f"  {self._holds(task):>{holding}} {right(self._waiting(task, now), 4)} "
-            room = width - len(head) - 2 - names - 2 - len(tail)
+            room = width - _LEAD - 2 - names - 2 - len(tail)
             lines.append(
                 [
-                    Part(head, palette.needs if not number else palette.muted),
+                    *lead,
                     Part(face.glyph + " ", palette.states[face.color]),
                     Part(left(shown(task.title), names), palette.strong),
                     Part("  " + left(shown(task.ask or ""), max(room, 0)), palette.accent if here else Part("").style),
@@ -111,7 +114,7 @@ class NeedsYou(LineWidget):
 
     def _line(self, width: int, now: float, palette: Palette) -> Parts:
         """All in one line, as many as fit."""
-        parts = [Part(" Needs you" if width >= 60 else " ‼", palette.needs)]
+        parts = [Part(" "), Part("Needs you" if width >= 60 else "‼", palette.needs)]
         spans: list[tuple[int, str]] = []
         for number, task in enumerate(self._tasks):
             face = look(task)

@@ -7,39 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.app.widgets.rows import Row, Rows
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Task
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
 _MANY: Final = 256
 """Structural changes at once from which building all rows again is cheaper than placing each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What is shown: tasks that hold `text` (any letter case) and are in `state` or need the operator."""
-
-    text: str = ""
-    state: State | None = None
-    needs_operator: bool = False
-
-    def __bool__(self) -> bool:
-        return bool(self.text) or self.state is not None or self.needs_operator
-
-    def matches(self, task: Task) -> bool:
-        """Whether the task itself is looked for. The text is sought in id, title, agent and objective."""
-        if self.state is not None and task.state is not self.state:
-            return False
-        if self.needs_operator and not task.needs_operator:
-            return False
-        sought = self.text.casefold()
-        if not sought or sought in task.task_id.casefold() or sought in task.title.casefold():
-            return True
-        if task.agent is not None and sought in task.agent.casefold():
-            return True
-        packet = task.packet
-        return packet is not None and packet.objective is not None and sought in packet.objective.casefold()
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Columns:
             return cls(width, note=13, state=0, agent=12, elapsed=4)
         if width < 76:
             # The tree beside the details on a terminal of 140 columns: the word before the whole name of the agent.
-            return cls(width, note=13, state=10, agent=11, elapsed=4)
+            return cls(width, note=13, state=12, agent=10, elapsed=4)
         if width < 110:
             return cls(width, note=13, state=12, agent=13, elapsed=4)
         return cls(width, note=14, state=12, agent=20, elapsed=4)

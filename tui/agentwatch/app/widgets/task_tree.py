@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events
+from textual import events, work
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -21,16 +20,15 @@ from textual.strip import Strip
 
 from agentwatch.app.commands import Home, bindings
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.outline import Filter, Outline, Splice
-from agentwatch.app.widgets.rows import Row
-from agentwatch.app.widgets.task_line import Columns, Pose, pose, task_line
+from agentwatch.app.widgets.cursor import Cursor
+from agentwatch.app.widgets.outline import Outline, Splice
+from agentwatch.app.widgets.search import Filter, find
+from agentwatch.app.widgets.task_line import Columns
+from agentwatch.app.widgets.tree_lines import TreeLines
 from agentwatch.delegation.task import Task
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
-
-_SLICE: Final = 0.006
-"""Seconds of searching after which key presses and updates get their turn."""
 
 _SEARCH_PAUSE: Final = 0.5
 """Seconds between two searches while a filter is on and a large tree keeps changing."""
@@ -86,30 +84,29 @@ class TaskTree(ScrollView, can_focus=True):
         self._tree = tree
         self._clock = clock
         self._outline = Outline(tree)
-        self._cursor_id: str | None = None
+        self._cursor = Cursor(tree)
         self._marked: dict[str, None] = {}
-        self._cursor_row = 0
-        self._parents: dict[str, str | None] = {}
         self._filter = Filter()
         self._is_searching = False
         self._search_again = False
         self._palette: Palette | None = None
-        self._columns = Columns.of(80)
+        self._tree_lines = TreeLines(tree, clock)
+        self._width = 0
+        """Cells that the columns were made for."""
         self._top = 0
         self._lines: list[Strip] = []
-        self._drawn: dict[str, tuple[Pose, Strip]] = {}
 
     # What others ask and tell
 
     @property
     def cursor_id(self) -> str | None:
         """The id of the selected task."""
-        return self._cursor_id
+        return self._cursor.task_id
 
     @property
     def cursor_task(self) -> Task | None:
         """The selected task."""
-        return None if self._cursor_id is None else self._tree.tasks.get(self._cursor_id)
+        return None if self._cursor.task_id is None else self._tree.tasks.get(self._cursor.task_id)
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -136,8 +133,7 @@ class TaskTree(ScrollView, can_focus=True):
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
         """Show what changed in the tree. `settled`: the first scan is over, nothing folds by itself any more."""
-        for task_id in changed:
-            self._drawn.pop(task_id, None)
+        self._tree_lines.forget(changed)
         splices = self._outline.apply(changed)
         if settled:
             splices += self._outline.settle(self.size.height)
@@ -178,16 +174,16 @@ class TaskTree(ScrollView, can_focus=True):
     # Keys
 
     def action_cursor_up(self) -> None:
-        self._walk(self._cursor_row - 1)
+        self._walk(self._cursor.row - 1)
 
     def action_cursor_down(self) -> None:
-        self._walk(self._cursor_row + 1)
+        self._walk(self._cursor.row + 1)
 
     def action_page_up(self) -> None:
-        self._walk(self._cursor_row - max(self.size.height - 1, 1))
+        self._walk(self._cursor.row - max(self.size.height - 1, 1))
 
     def action_page_down(self) -> None:
-        self._walk(self._cursor_row + max(self.size.height - 1, 1))
+        self._walk(self._cursor.row + max(self.size.height - 1, 1))
 
     def action_first(self) -> None:
         self._walk(0)
@@ -214,19 +210,19 @@ class TaskTree(ScrollView, can_focus=True):
         if self._outline.is_folded(task.task_id):
             self._unfold(task.task_id)
         else:
-            self._walk(self._cursor_row + 1)
+            self._walk(self._cursor.row + 1)
 
     def action_toggle_fold(self) -> None:
-        if self._cursor_id is not None:
-            self._toggle(self._cursor_id)
+        if self._cursor.task_id is not None:
+            self._toggle(self._cursor.task_id)
 
     def action_mark(self) -> None:
         """Mark the selected task for the review, or take the mark away."""
-        if self._cursor_id is not None:
-            if self._cursor_id in self._marked:
-                del self._marked[self._cursor_id]
+        if self._cursor.task_id is not None:
+            if self._cursor.task_id in self._marked:
+                del self._marked[self._cursor.task_id]
             else:
-                self._marked[self._cursor_id] = None
+                self._marked[self._cursor.task_id] = None
             self._draw()
             self.post_message(self.Marked())
 
@@ -265,23 +261,18 @@ class TaskTree(ScrollView, can_focus=True):
             self._draw()
 
     def _set_cursor(self, task_id: str | None, row: int) -> None:
-        self._cursor_row = row
-        if task_id != self._cursor_id:
-            self._cursor_id = task_id
+        is_new = task_id != self._cursor.task_id
+        self._cursor.put(task_id, row)
+        if is_new:
             self.post_message(self.Selected(task_id))
-        # Where the cursor goes when its task disappears has to be known before it does.
-        self._parents = {}
-        while task_id is not None and (task := self._tree.tasks.get(task_id)) is not None:
-            self._parents[task_id] = task.parent_id
-            task_id = task.parent_id
 
     def _scroll_to_cursor(self) -> None:
         height = self.size.height
         top = self.scroll_offset.y
-        if self._cursor_row < top:
-            self._scroll(self._cursor_row)
-        elif height and self._cursor_row >= top + height:
-            self._scroll(self._cursor_row - height + 1)
+        if self._cursor.row < top:
+            self._scroll(self._cursor.row)
+        elif height and self._cursor.row >= top + height:
+            self._scroll(self._cursor.row - height + 1)
 
     def _scroll(self, top: int) -> None:
         self.scroll_to(y=top, animate=False, force=True)
@@ -304,22 +295,24 @@ class TaskTree(ScrollView, can_focus=True):
             return
         rows = self._outline.rows
         top = self.scroll_offset.y
-        cursor_row = self._cursor_row
+        cursor_row = self._cursor.row
         for splice in splices:
             if splice.position < top:
                 top += splice.added - min(splice.removed, top - splice.position)
             if splice.position <= cursor_row:
                 cursor_row += splice.added - min(splice.removed, cursor_row - splice.position)
         self._set_height(len(rows))
-        if self._cursor_id is not None and self._cursor_id in rows:
-            on_screen = 0 <= self._cursor_row - self.scroll_offset.y < self.size.height
-            before = self._cursor_row - self.scroll_offset.y
-            self._cursor_row = rows.index(self._cursor_id)
+        if self._cursor.task_id is not None and self._cursor.task_id in rows:
+            on_screen = 0 <= self._cursor.row - self.scroll_offset.y < self.size.height
+            before = self._cursor.row - self.scroll_offset.y
+            self._cursor.row = rows.index(self._cursor.task_id)
             if len(splices) == 1 and splices[0].position == 0 and splices[0].removed and on_screen:
                 # All rows are new: keep the cursor's line where it was.
-                top = self._cursor_row - before
+                top = self._cursor.row - before
         elif rows:
-            self._settle_cursor(0 if self._cursor_id is None else min(cursor_row, len(rows) - 1))
+            row = 0 if self._cursor.task_id is None else min(cursor_row, len(rows) - 1)
+            row = self._cursor.successor(rows, row)
+            self._set_cursor(rows[row].task_id, row)
         else:
             self._set_cursor(None, 0)
         top = min(max(top, 0), max(len(rows) - self.size.height, 0))
@@ -335,20 +328,6 @@ class TaskTree(ScrollView, can_focus=True):
         self.set_reactive(TaskTree.virtual_size, Size(0, rows))
         if self.show_vertical_scrollbar:
             self.vertical_scrollbar.window_virtual_size = rows
-
-    def _settle_cursor(self, row: int) -> None:
-        """The cursor's row has gone: to the sibling in its place, else to the nearest task above that is left."""
-        rows = self._outline.rows
-        gone = self._cursor_id
-        if gone is not None and gone not in self._tree.tasks and rows[row].parent_id == self._parents.get(gone):
-            self._set_cursor(rows[row].task_id, row)
-            return
-        while gone is not None:
-            gone = self._parents.get(gone)
-            if gone is not None and gone in rows:
-                self._set_cursor(gone, rows.index(gone))
-                return
-        self._set_cursor(rows[row].task_id, row)
 
     def _toggle(self, task_id: str) -> None:
         if self._outline.is_folded(task_id):
@@ -373,14 +352,15 @@ class TaskTree(ScrollView, can_focus=True):
             self._search_again = True
             return
         self._is_searching = True
-        self.run_worker(self._find(later=later), group="search", exclusive=True)
+        self._find(later=later)
 
+    @work(group="search", exclusive=True)
     async def _find(self, *, later: bool) -> None:
         while True:
             if later and len(self._tree.tasks) > _SMALL:
                 await asyncio.sleep(_SEARCH_PAUSE)
             self._search_again = False
-            shown, found = await self._look()
+            shown, found = await find(self._tree, self._filter)
             self._take_splices(self._outline.show_only(shown))
             if not later:
                 self._go_to_match()
@@ -390,23 +370,6 @@ class TaskTree(ScrollView, can_focus=True):
                 break
             later = True
         self._is_searching = False
-
-    async def _look(self) -> tuple[set[str], int]:
-        """The tasks to show, and how many of them match by themselves."""
-        found = 0
-        shown: set[str] = set()
-        began = perf_counter()
-        for task in list(self._tree.tasks.values()):
-            if self._filter.matches(task):
-                found += 1
-                above: str | None = task.task_id
-                while above is not None and above not in shown and above in self._tree.tasks:
-                    shown.add(above)
-                    above = self._tree.tasks[above].parent_id
-            if perf_counter() - began > _SLICE:
-                await asyncio.sleep(0)
-                began = perf_counter()
-        return shown, found
 
     def _go_to_match(self) -> None:
         """Put the cursor on the first match, where it is not on one."""
@@ -426,6 +389,7 @@ class TaskTree(ScrollView, can_focus=True):
         """Make the lines of the viewport and repaint those that are not on screen like this."""
         if self._palette is None or not self.is_attached:
             return
+        self._fit()
         top = self.scroll_offset.y
         lines = self._make_lines(top, self._palette)
         if top == self._top:
@@ -436,51 +400,23 @@ class TaskTree(ScrollView, can_focus=True):
                     self.refresh_line(top + y)
         self._top, self._lines = top, lines
 
-    def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
-        now = self._clock()
-        rows = self._outline.rows.slice(top, top + self.size.height)
-        first, last, level = self._lit_guide(rows, top)
-        drawn: dict[str, tuple[Pose, Strip]] = {}
-        lines: list[Strip] = []
-        for y, row in enumerate(rows):
-            task = self._tree.tasks.get(row.task_id)
-            if task is None:
-                # Gone from the tree a moment ago; the row goes with the next update.
-                lines.append(Strip.blank(self._columns.width, palette.base))
-                continue
-            stand = pose(
-                task,
-                row.depth,
-                now,
-                folded=self._outline.is_folded(row.task_id)
-                if task.children and self._outline.has_children(row.task_id)
-                else None,
-                guide=level if first <= y < last else -1,
-                selected=row.task_id == self._cursor_id,
-                focused=self.has_focus,
-                marked=row.task_id in self._marked,
-            )
-            known = self._drawn.get(row.task_id)
-            strip = known[1] if known is not None and known[0] == stand else None
-            if strip is None:
-                strip = task_line(task, stand, self._columns, palette)
-            drawn[row.task_id] = (stand, strip)
-            lines.append(strip)
-        self._drawn = drawn
-        return lines
+    def _fit(self) -> None:
+        """Make the columns for the width that there is: Textual may lay out for the first time and not tell it."""
+        width = self.scrollable_content_region.width
+        if width and width != self._width:
+            self._width = width
+            self._tree_lines.columns = self.make_columns(width)
 
-    def _lit_guide(self, rows: list[Row], top: int) -> tuple[int, int, int]:
-        """The lines whose guide is lit, from, to, and its level: the cursor's siblings and what is below them."""
-        at = self._cursor_row - top
-        if not 0 <= at < len(rows) or not rows[at].depth:
-            return 0, 0, -1
-        depth = rows[at].depth
-        first = last = at
-        while first > 0 and rows[first - 1].depth >= depth:
-            first -= 1
-        while last + 1 < len(rows) and rows[last + 1].depth >= depth:
-            last += 1
-        return first, last + 1, depth - 1
+    def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
+        return self._tree_lines.make(
+            self._outline,
+            top,
+            self.size.height,
+            palette,
+            cursor=self._cursor,
+            focused=self.has_focus,
+            marked=self._marked,
+        )
 
     def render_line(self, y: int) -> Strip:
         if self._top != self.scroll_offset.y or len(self._lines) > self.size.height:
@@ -498,13 +434,11 @@ class TaskTree(ScrollView, can_focus=True):
 
     def _new_colors(self) -> None:
         self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
-        self._drawn = {}
+        self._tree_lines.forget()
         self._draw()
         self.refresh()
 
     def on_resize(self) -> None:
-        self._columns = self.make_columns(self.scrollable_content_region.width)
-        self._drawn = {}
         self._draw()
         self._scroll_to_cursor()
         self.refresh()
@@ -524,7 +458,7 @@ class TaskTree(ScrollView, can_focus=True):
         if row >= len(self._outline.rows):
             return
         clicked = self._outline.rows[row]
-        arrow = self._columns.indent(clicked.depth)
+        arrow = self._tree_lines.columns.indent(clicked.depth)
         if arrow <= event.x < arrow + 2 and self._outline.has_children(clicked.task_id):
             self._toggle(clicked.task_id)
             return

@@ -16,10 +16,12 @@ Keep = Callable[[str, float, int], Message]
 INTERRUPTED: Final = "[Request interrupted by user"
 WORDLESS: Final = "ended without a word"
 
+NOTHING: Final = frozenset({"", "(no content)"})
+"""What a message without a word holds."""
+
 _ENDS: Final = ("end_turn", "stop_sequence")
 """`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
 
-_NOTHING: Final = frozenset({"", "(no content)"})
 _SYNTHETIC: Final = "<synthetic>"
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 
@@ -89,6 +91,8 @@ class Conversation:
         self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt)
         if self.prompt is None:
             self.prompt = self._keep(text, at, offset)
+        elif self.state is RunState.WORKING:
+            self._count_round(at)
         self._begin(at)
 
     def command_answered(self, at: float) -> None:
@@ -99,6 +103,13 @@ class Conversation:
             if self.said is not None:
                 self.earlier.pop()
             self._before_prompt = None
+
+    def asked_again(self, at: float) -> None:
+        """The program does not take the last answer, which was cut off, and asks for another in the same round."""
+        self.touch(at)
+        self._text = None
+        if self.state is RunState.ENDED:
+            self._work_on()
 
     def interrupted(self, text: str, at: float) -> None:
         """A human stopped it. An answer that was whole by then stays one."""
@@ -118,7 +129,7 @@ class Conversation:
             self._begin(at)
         self.stepped(message_id, text(message, "model"), tokens, uses_tools=uses_tools)
         said = "\n".join(texts(message.get("content")))
-        if said.strip() not in _NOTHING:
+        if said.strip() not in NOTHING:
             self._text = said, at, offset
             self._last = None
         if record.get("isApiErrorMessage") is True:
@@ -176,14 +187,16 @@ class Conversation:
     def _goes_on(self) -> None:
         self._uses_tools = True
         if self.state is RunState.ENDED:
-            self.state, self.said, self.reason, self.ended_at = RunState.WORKING, None, "", None
+            self._work_on()
+
+    def _work_on(self) -> None:
+        self.state, self.said, self.reason, self.ended_at = RunState.WORKING, None, "", None
 
     def _begin(self, at: float) -> None:
         if self.said is not None:
             self.earlier.append(self.said)
         if self.state is not RunState.WORKING:
-            self.rounds += 1
-            self.round_at = at
+            self._count_round(at)
         self.state = RunState.WORKING
         self.said = None
         self.reason = ""
@@ -192,6 +205,10 @@ class Conversation:
         self._message_id = None
         self._text = None
         self._uses_tools = False
+
+    def _count_round(self, at: float) -> None:
+        self.rounds += 1
+        self.round_at = at
 
     def _stop(self, state: RunState, reason: str, at: float) -> None:
         self.state = state

@@ -16,6 +16,7 @@ _TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
 _TAG: Final = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL)
 _COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
 _ERROR_TAG: Final = "tool_use_error"
+_LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
 _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
 NOTIFICATION: Final = "<task-notification>"
 
@@ -65,6 +66,17 @@ def handed_back(blocks: list[str], result: Mapping[str, object]) -> str | None:
     else:
         report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
     return report if report.strip() not in _NOTHING else None
+
+
+def cut_short(blocks: list[str], result: Mapping[str, object]) -> str:
+    """What the program notes above an agent's words where it did not let it finish, "" where it did."""
+    if isinstance(result.get("content"), list):
+        notes = "\n".join(texts(result.get("content"))[: whole(result, "harnessNoteCount") or 0])
+    else:
+        notes, framed, _ = "\n".join(blocks).partition(_FRAME)
+        notes = notes if framed else ""
+    found = _LIMIT.search(notes)
+    return found[1] if found is not None else ""
 
 
 def named_agent(blocks: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What a line of a transcript says at a glance, without being parsed: most of them matter for one or two values only.
+"""What the lines of a transcript say at a glance, without being parsed: most of them show only that the agent goes on.
 
 An unescaped quote stands only around keys and values of the JSON itself, never inside a text. Whatever is not written
 in exactly the way that is looked for here is parsed as a whole, so a miss costs time and nothing else.
@@ -7,9 +7,11 @@ in exactly the way that is looked for here is parsed as a whole, so a miss costs
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import Final
 
-from agentwatch.sources.claude_code.conversation import INTERRUPTED
+from agentwatch.delegation.run import RunState
+from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
 from agentwatch.sources.sessions.tail import Line
 
 TOLD_ELSEWHERE: Final = frozenset(
@@ -29,26 +31,29 @@ TOLD_ELSEWHERE: Final = frozenset(
 _TYPE: Final = re.compile(rb'"type":\s*"([^"\\]{1,60})"')
 _ATTACHMENT: Final = b'"attachment":{'
 _OWN: Final = b'"isSidechain":false'
-_RESULT: Final = re.compile(
-    rb',"message":\{"role":"user","content":\[\{(?:"tool_use_id":"[^"\\]{1,200}",)?"type":"tool_result"'
-)
 _ABOUT: Final = re.compile(rb'"(?:tool_use_id|parentToolUseID)":\s*"([^"\\]{1,200})"')
 _INTERRUPTED: Final = INTERRUPTED.encode()
+_RARE: Final = b"q"
 _UUID: Final = b'"uuid":"'
 _TIME: Final = rb'"timestamp":"(\d{4}-[01]\d-[0-3]\dT[012]\d:[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z)"'
 _WRITTEN: Final = re.compile(rb'"uuid":"[^"\\]{1,100}",' + _TIME)
 
 _MESSAGE: Final = b'"message":'
+_USER: Final = b'"type":"user","message":'
 _TEXT: Final = b'"text"'
 _USE: Final = b'"tool_use"'
+_EITHER: Final = b'"t'
 _STOP: Final = b'"stop_reason":'
 _ERROR: Final = b'"isApiErrorMessage"'
 _ASSISTANT: Final = b'"type":"assistant",'
-# A name is of printable ASCII without quotes and backslashes.
+# The result of a tool, marked by an empty group, or a message of the model: it thinks, or uses a tool. A name is of
+# printable ASCII without quotes and backslashes.
 _OPENING: Final = re.compile(
-    rb'(?:"(?:id":"([ !#-\[\]-~]{1,200})|model":"([ !#-\[\]-~]{1,200})|type":"message|role":"assistant)",)+'
-    rb'"content":\[\{"type":"(?:thinking|tool_use","id":"[^"\\]{1,200}","name":"([ !#-\[\]-~]{1,200}))"'
+    rb'(?:"role":"user","content":\[\{(?:"tool_use_id":"[^"\\]{1,200}",)?"type":"tool_result"()'
+    rb'|(?:"(?:id":"([ !#-\[\]-~]{1,200})|model":"([ !#-\[\]-~]{1,200})|type":"message|role":"assistant)",)+'
+    rb'"content":\[\{"type":"(?:thinking|tool_use","id":"[^"\\]{1,200}","name":"([ !#-\[\]-~]{1,200}))")'
 )
+_RESULT: Final = 1
 _CLOSING: Final = re.compile(
     rb'"stop_reason":(?:null|"tool_use"),(?:"stop_sequence":null,)?"usage":\{"input_tokens":(\d{1,12}),'
     rb'(?:"cache_creation_input_tokens":(\d{1,12}),)?"cache_read_input_tokens":\d{1,12},'
@@ -57,79 +62,136 @@ _CLOSING: Final = re.compile(
 _ENDING: Final = re.compile(rb'"type":"assistant","uuid":"([ !#-\[\]-~]{1,100})",' + _TIME)
 
 
-class Step(NamedTuple):
-    """A record of the model in the middle of its work: it thinks, or uses a tool, and says nothing.
+class Glance:
+    """Takes in what it can of one transcript; the rest is parsed by whoever asks, line by line.
 
-    `uuid` is the record's own, `tokens` are those of the message as far as it is written, `written` is its time in
-    ISO 8601 of UTC, `tool` is None where it thinks.
+    `conversation` is that of the file's own agent. `telling` are the tools whose use says more than that there is one,
+    `awaited` the uses of tools, by id, of which everything is parsed.
     """
 
-    uuid: str
-    message_id: str
-    model: str | None
-    tokens: int
-    written: bytes
-    tool: str | None
+    def __init__(
+        self, conversation: Conversation, telling: Collection[str], awaited: Collection[str], *, is_agent: bool
+    ) -> None:
+        self.begun = False
+        """Whether all is known that only the first records tell: until then, each is parsed."""
+        self.unanswered: set[str] = set()
+        """Uses of tools whose results are parsed as well."""
+        self.unnamed: set[str] = set()
+        """Those whose progress is parsed as well."""
+        self._conversation = conversation
+        self._telling = frozenset(name.encode() for name in telling)
+        self._awaited = awaited
+        self._is_agent = is_agent
+        self._uuids: set[int] = set()
+
+    def is_new(self, uuid: bytes) -> bool:
+        """Some records are written twice, when a session is gone on with."""
+        before = len(self._uuids)
+        self._uuids.add(hash(uuid))
+        return len(self._uuids) > before
+
+    def left(self, stretch: Line) -> Iterator[Line]:
+        """Take in the lines of a stretch. Gives those that have to be parsed, each before the next one is looked at."""
+        # One loop with few calls of our own: it goes round a hundred thousand times for 100 MB.
+        offset, buffer, start, stop = stretch
+        begin = offset - start
+        find, ends_with, is_agent = buffer.find, buffer.endswith, self._is_agent
+        while start < stop:
+            end = find(b"\n", start, stop)
+            if end < 0:
+                end = stop
+            opening = None
+            brace = find(b"{", start + 1, end) if self.begun else -1
+            if brace >= 0 and ends_with(_MESSAGE, start, brace) and (is_agent or find(_OWN, start, brace) >= 0):
+                opening = _OPENING.match(buffer, brace + 1, end)
+            if opening is None:
+                is_known = self._takes_aside(buffer, start, end)
+            elif opening.lastindex == _RESULT:
+                is_known = ends_with(_USER, start, brace) and self._takes_result(buffer, opening, end)
+            else:
+                is_known = self._takes_step(buffer, opening, end)
+            if not is_known:
+                yield Line(begin + start, buffer, start, end)
+            start = end + 1
+
+    def _takes_result(self, buffer: bytes, opening: re.Match[bytes], end: int) -> bool:
+        """The result of a tool: the agent lives."""
+        behind = opening.end()
+        # One letter is found much faster than a text, and few results have this one.
+        rare = buffer.find(_RARE, behind, end)
+        if rare >= 0 and buffer.find(_INTERRUPTED, rare - _INTERRUPTED.index(_RARE), end) >= 0:
+            return False
+        place = buffer.rfind(_UUID, behind, end)
+        written = _WRITTEN.match(buffer, place, end) if place >= 0 else None
+        if written is None:
+            return False
+        # What a tool gave may stand there as an object with a name and a time of its own. No object ends behind the
+        # record's own time, but the record; where one does, there must be no other time.
+        if buffer.find(b"}", written.end(), end) != end - 1 and buffer.find(_UUID, behind, place) >= 0:
+            return False
+        if self._tells(buffer, opening.start(), end, self.unanswered):
+            return False
+        self._conversation.seen(written[1])
+        return True
+
+    def _takes_step(self, buffer: bytes, opening: re.Match[bytes], end: int) -> bool:
+        """A record of the model in the middle of its work: it thinks, or uses a tool, and says nothing."""
+        if self._conversation.state is not RunState.WORKING:
+            return False
+        _, message_id, model, tool = opening.groups()
+        if message_id is None or tool in self._telling:
+            return False
+        behind = opening.end()
+        stop = buffer.rfind(_STOP, behind, end)
+        closing = _CLOSING.match(buffer, stop, end) if stop >= 0 else None
+        if closing is None:
+            return False
+        place = buffer.rfind(_ASSISTANT, closing.end(), end)
+        ending = _ENDING.match(buffer, place, end) if place >= 0 else None
+        if ending is None or buffer.find(_ERROR, stop, end) >= 0:
+            return False
+        # One block, which the opening has shown, and no other behind it.
+        either = buffer.find(_EITHER, behind, stop)
+        if either >= 0 and (buffer.find(_TEXT, either, stop) >= 0 or buffer.find(_USE, either, stop) >= 0):
+            return False
+        uuid, written = ending.groups()
+        if self.is_new(uuid):
+            read, cached, said = closing.groups()
+            tokens = int(read) + int(cached or 0) + int(said)
+            self._conversation.seen(written)
+            name = model.decode() if model is not None else None
+            self._conversation.stepped(message_id.decode(), name, tokens, uses_tools=tool is not None)
+        return True
+
+    def _takes_aside(self, buffer: bytes, start: int, end: int) -> bool:
+        """What is neither said by the model nor given by a tool: progress, and what surrounds the agent."""
+        found = _TYPE.search(buffer, start, end)
+        if found is None:
+            return not buffer[start:end].strip()
+        kind = found[1]
+        if kind in TOLD_ELSEWHERE:
+            return True
+        if not self.begun or not (self._is_agent or _is_own(buffer, start, end)):
+            return False
+        is_attachment = buffer.endswith(_ATTACHMENT, start, found.start())
+        if kind == b"queued_command" if is_attachment else kind != b"progress":
+            return False
+        place = buffer.rfind(_UUID, start, end)
+        written = _WRITTEN.match(buffer, place, end) if place >= 0 else None
+        if written is None or self._tells(buffer, start, end, self.unnamed):
+            return False
+        self._conversation.seen(written[1])
+        return True
+
+    def _tells(self, buffer: bytes, start: int, end: int, uses: Collection[str]) -> bool:
+        """Whether a record is about one of these uses of a tool, or one that is awaited."""
+        if not uses and not self._awaited:
+            return False
+        names = [name.decode("utf-8", "replace") for name in _ABOUT.findall(buffer, start, end)]
+        return any(name in uses or name in self._awaited for name in names)
 
 
-def kind_of(line: Line) -> tuple[bytes, int, int]:
-    """The first type that is named in a line, of the record itself or of what stands in it before, and its place."""
-    found = _TYPE.search(line.buffer, line.start, line.end)
-    return (found[1], *found.span()) if found is not None else (b"", line.start, line.start)
-
-
-def is_own(line: Line) -> bool:
-    """Whether the record is surely not one of an agent in the session's own file."""
-    buffer, brace = line.buffer, line.buffer.find(b"{", line.start + 1, line.end)
-    return brace >= 0 and buffer.find(_OWN, line.start, brace) >= 0
-
-
-def is_routine(line: Line, kind: bytes, start: int, end: int) -> bool:
-    """Whether the record is a sign of life and nothing else: the result of a tool, progress, or what surrounds the
-    agent. `start` and `end` are the place of its kind."""
-    if kind == b"user":
-        is_result = _RESULT.match(line.buffer, end, line.end) is not None
-        return is_result and line.buffer.find(_INTERRUPTED, end, line.end) < 0
-    if line.buffer.endswith(_ATTACHMENT, line.start, start):
-        return kind != b"queued_command"
-    return kind == b"progress"
-
-
-def uses_in(line: Line) -> list[str]:
-    """The ids of the uses of tools that a record is about."""
-    return [name.decode("utf-8", "replace") for name in _ABOUT.findall(line.buffer, line.start, line.end)]
-
-
-def time_of(line: Line) -> bytes | None:
-    """When the record was written, in ISO 8601 of UTC; None where that is not seen at a glance."""
-    start = line.buffer.rfind(_UUID, line.start, line.end)
-    written = _WRITTEN.match(line.buffer, start, line.end) if start >= 0 else None
-    return written[1] if written is not None else None
-
-
-def step_of(line: Line) -> Step | None:
-    """The step that a record of the model is, None for everything that has to be parsed."""
-    _, buffer, start, end = line
-    brace, stop = buffer.find(b"{", start + 1, end), buffer.rfind(_STOP, start, end)
-    if brace < 0 or stop < 0 or not buffer.endswith(_MESSAGE, start, brace):
-        return None
-    opening, closing = _OPENING.match(buffer, brace + 1, end), _CLOSING.match(buffer, stop, end)
-    ending = _ENDING.match(buffer, max(buffer.rfind(_ASSISTANT, stop, end), stop), end)
-    if opening is None or closing is None or ending is None or buffer.find(_ERROR, stop, end) >= 0:
-        return None
-    message_id, model, tool = opening.groups()
-    # One block, which the opening has shown, and no other behind it.
-    if buffer.find(_TEXT, brace, stop) >= 0 or buffer.count(_USE, brace, stop) != (tool is not None):
-        return None
-    if message_id is None:
-        return None
-    uuid, written = ending.groups()
-    read, cached, said = closing.groups()
-    return Step(
-        uuid.decode(),
-        message_id.decode(),
-        model.decode() if model is not None else None,
-        int(read) + int(cached or 0) + int(said),
-        written,
-        tool.decode() if tool is not None else None,
-    )
+def _is_own(buffer: bytes, start: int, end: int) -> bool:
+    """Whether a record is surely not one of an agent in the session's own file."""
+    brace = buffer.find(b"{", start + 1, end)
+    return brace >= 0 and buffer.find(_OWN, start, brace) >= 0

@@ -77,6 +77,11 @@ class Group:
         return sum(max(file.status.st_size - file.tail.position, 0) for file in files)
 
     @property
+    def agents(self) -> int:
+        """How many were asked for in it, also of those that never began."""
+        return sum(run.parent_session is not None for run in self._emitted.values())
+
+    @property
     def unreadable(self) -> int:
         return sum(file.is_refused for file in self._files.values())
 
@@ -141,27 +146,28 @@ class Group:
         if not self._may_be_unread:
             return
         for file in sorted(self._files.values(), key=_turn):
-            if file.unread and not file.is_refused and self._may_matter(file):
+            if self._is_pending(file):
                 yield file.entry.path
         self._may_be_unread = False
 
-    def advance(self, path: str) -> None:
-        """Read on in one file."""
+    def advance(self, path: str) -> bool:
+        """Read on in one file. True where something is left of it."""
         file = self._files[path]
         try:
-            lines = file.tail.read(_CHUNK if self.belongs else _HEAD)
+            look = file.tail.read(_CHUNK if self.belongs else _HEAD)
         except OSError:
             file.is_refused = True
-            return
+            return False
         file.unread = file.tail.behind
-        if lines.restarted:
+        if look.restarted:
             file.transcript = self._new(file.entry)
             self._place(file)
-        for line in lines.lines:
-            file.transcript.fold(line)
-        self._changed |= lines.restarted or bool(lines.lines)
+        for stretch in look.stretches:
+            file.transcript.fold(stretch)
+        self._changed |= look.restarted or bool(look.stretches)
         if self.session.cwd is not None:
             self.belongs = holds(self._workspace, self.session.cwd)
+        return self._is_pending(file)
 
     def changes(self, gone: bool | None) -> list[Change]:
         """What has changed since the call before; nothing before all files were read to their end once."""
@@ -189,6 +195,9 @@ class Group:
         agent = file.entry.agent or SESSION
         self.session.transcripts[agent] = file.transcript
         self.session.places[agent] = file.entry.path
+
+    def _is_pending(self, file: _File) -> bool:
+        return file.unread and not file.is_refused and self._may_matter(file)
 
     def _may_matter(self, file: _File) -> bool:
         if self.belongs is not None or file.entry.agent is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -12,7 +13,6 @@ from agentwatch.sources.claude_code.group import Group
 from agentwatch.sources.claude_code.processes import Processes
 from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.claude_code.store import Interest, Store
-from agentwatch.sources.claude_code.store import home as default_home
 from agentwatch.sources.claude_code.texts import Texts
 from agentwatch.sources.sessions.reader import Change, Found, Progress
 
@@ -26,20 +26,25 @@ _OWN: Final = 2.0
 _ALL: Final = 30.0
 """Seconds between two looks at the own files of such sessions, and at all of theirs."""
 
+_SLACK: Final = 3_600.0
+"""Seconds by which the time of a file may lie before those that stand in it."""
+
 _WATCHED: Final = 24
 """Sessions, the newest, whose own directories are worth watching."""
 
 
 class ClaudeCodeReader:
-    """The sessions that were begun in `workspace` or below it, out of `home`: by default that of the program itself.
+    """The sessions that were begun in `workspace` or below it, out of `home`: `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
 
+    Sessions of which no file was written `since` a time (epoch seconds) are not read.
     It fulfils `SessionReader`. The runs are a function of what the files hold, however they grew.
     """
 
-    def __init__(self, workspace: Path, home: Path | None = None) -> None:
-        self._home = home if home is not None else default_home()
-        self._store = Store(workspace, self._home)
-        self._processes = Processes(self._home)
+    def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
+        self._home = home
+        self._since = -math.inf if since is None else since - _SLACK
+        self._store = Store(workspace, home)
+        self._processes = Processes(home)
         self._texts = Texts()
         self._groups: dict[tuple[str, str], Group] = {}
         self._sweep = 0
@@ -64,7 +69,7 @@ class ClaudeCodeReader:
     def read(self, seconds: float) -> Sequence[Change]:
         until = time.monotonic() + seconds
         moved = self._look()
-        groups = sorted(self._groups.values(), key=lambda group: -group.newest)
+        groups = sorted(self._wanted(), key=lambda group: -group.newest)
         moved |= self._advance(groups, until)
         changes: list[Change] = []
         for group in groups:
@@ -79,7 +84,7 @@ class ClaudeCodeReader:
 
     def places(self) -> Sequence[Path]:
         projects = self._store.projects
-        places = [place for place in (self._home, projects, self._processes.directory) if place.is_dir()]
+        places = [place for place in (self._home, projects, self._processes.directory) if os.path.isdir(place)]
         places += [Path(project) for project in self._store.candidates()]
         newest = sorted(
             (group.newest, project, session) for (project, session), group in self._groups.items() if group.belongs
@@ -104,7 +109,8 @@ class ClaudeCodeReader:
             reasons = [f"{_count(other, 'session')} of other directories"] if other else []
             reasons += [f"{_count(lines, 'line')} not understood"] if lines else []
             reasons += [f"{_count(metas, 'description')} of agents not understood"] if metas else []
-            found.append(Found(NAME, project, sum(group.belongs is True for group in groups), "; ".join(reasons)))
+            mine = sum(group.belongs is True for group in groups)
+            found.append(Found(NAME, project, mine, "; ".join(reasons), sum(group.agents for group in groups)))
         return found
 
     def close(self) -> None:
@@ -126,7 +132,9 @@ class ClaudeCodeReader:
 
         def interest(project: str, session: str) -> Interest:
             group = self._groups.get((project, session))
-            if everything or group is None or group.newest > old or not group.is_settled:
+            if everything or group is None or group.newest > old:
+                return Interest.ALL
+            if group.newest >= self._since and not group.is_settled:
                 return Interest.ALL
             partly.add((project, session))
             return Interest.OWN if own else Interest.NONE
@@ -146,15 +154,19 @@ class ClaudeCodeReader:
     def _advance(self, groups: list[Group], until: float) -> bool:
         moved = False
         for group in groups:
-            while (path := next(group.pending(), None)) is not None:
-                group.advance(path)
-                moved = True
-                if time.monotonic() >= until:
-                    return moved
+            for path in group.pending():
+                moved, more = True, True
+                while more:
+                    more = group.advance(path)
+                    if time.monotonic() >= until:
+                        return moved
         return moved
 
+    def _wanted(self) -> list[Group]:
+        return [group for group in self._groups.values() if group.newest >= self._since]
+
     def _take_stock(self) -> None:
-        groups = self._groups.values()
+        groups = self._wanted()
         total = sum(group.total for group in groups)
         self._progress = Progress(total - sum(group.left for group in groups), total)
         mine = [group for group in groups if group.belongs is not False]

@@ -15,6 +15,9 @@ from agentwatch.sources.claude_code.verdict import LEFT_BEHIND, standing
 
 NAME: Final = "claude-code"
 
+_WARMUP: Final = "Warmup"
+"""All that the program itself asks two agents of every session for, in versions 2.0."""
+
 
 @dataclass(slots=True)
 class Session:
@@ -41,12 +44,22 @@ class Session:
             for agent_id, end in self.transcripts[told].ends.items():
                 ends.setdefault(agent_id, []).append(end)
         found: dict[str, Run] = {}
-        for agent_id, bond in family.bonds():
+        bonds = dict(family.bonds())
+        # Agents in the session's own file have no id of their own: they go by the call that began them.
+        inline = {
+            agent_id: bond.claim
+            for agent_id, bond in bonds.items()
+            if bond.claim is not None and agent_id in family.conversations and agent_id not in self.transcripts
+        }
+        for agent_id, bond in bonds.items():
             run = self._agent(agent_id, bond, family.conversations.get(agent_id), ends.get(agent_id, []), gone)
             if run is not None:
                 found[bond.claim or f"{self.session_id}/{agent_id}"] = run
         for parent, call in family.unclaimed():
             found[call.tool_use_id] = self._call(parent, call, gone)
+        for key, run in found.items():
+            if run.parent_session in inline:
+                found[key] = replace(run, parent_session=inline[run.parent_session])
         own = self.transcripts.get(SESSION)
         if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
             found[self.session_id] = self._root(own, gone)
@@ -80,7 +93,10 @@ class Session:
     def _agent(
         self, agent_id: str, bond: Bond, conversation: Conversation | None, ends: list[Answer], gone: bool | None
     ) -> Run | None:
-        """None where nothing is known but that the agent will be: its description comes first, by milliseconds."""
+        """None where nothing is known but that the agent will be: its description comes first, by milliseconds.
+
+        None as well where nobody asked for it but the program, to warm up.
+        """
         meta = self.metas.get(agent_id) or Meta()
         answers = [call.answer for call in bond.calls if call.answer is not None]
         heard = sorted(answers, key=_at) + sorted(ends, key=_at)
@@ -90,6 +106,8 @@ class Session:
         prompt = call.prompt if call is not None and call.prompt is not None else None
         if prompt is None and conversation is not None:
             prompt = conversation.prompt
+        if call is None and prompt is not None and prompt.opening == _WARMUP:
+            return None
         times = [conversation.started_at] if conversation is not None else []
         times += [call.at] if call is not None else []
         times += [answer.at for answer in heard]

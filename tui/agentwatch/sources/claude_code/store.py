@@ -7,7 +7,7 @@ import re
 import stat
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
@@ -28,13 +28,6 @@ _DEEPEST: Final = 6
 _FIRST_LINE: Final = 1024 * 1024
 _SETTLED_NS: Final = 2_000_000_000
 """A directory that changed less than this before it was listed may change again without its time telling."""
-
-
-def home(environment: Mapping[str, str] | None = None) -> Path:
-    """`$CLAUDE_CONFIG_DIR`, else `~/.claude`. It need not exist."""
-    environment = os.environ if environment is None else environment
-    given = environment.get("CLAUDE_CONFIG_DIR") or ""
-    return Path(given) if given else Path.home() / ".claude"
 
 
 def slug(directory: str) -> str:

@@ -8,27 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agentwatch.delegation.run import RunState
 from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation, Keep
 from agentwatch.sources.claude_code.frames import (
     asked,
+    cut_short,
     handed_back,
     named_agent,
     read_notification,
     typed,
     unwrapped_error,
 )
-from agentwatch.sources.claude_code.glance import (
-    TOLD_ELSEWHERE,
-    Step,
-    is_own,
-    is_routine,
-    kind_of,
-    step_of,
-    time_of,
-    uses_in,
-)
+from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.todos import TOOLS
 from agentwatch.sources.claude_code.wording import first_line, texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text
@@ -41,10 +32,8 @@ _ASKING: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 _TELLING: Final = _SPAWNING | _ASKING | TOOLS
 """Tools whose use says more than that there is one."""
 
-_MODEL: Final = (b"message", b"assistant")
-"""The type that stands first in a record of the model: that of its message, or the record's own."""
-
 _FEEDBACK: Final = "Stop hook feedback"
+_REMINDER: Final = "<system-reminder>"
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 
 
@@ -68,45 +57,22 @@ class Transcript:
     version: str | None = None
     titles: dict[str, str] = field(default_factory=dict)
     not_understood: int = 0
-    _uuids: set[int] = field(default_factory=set)
     _threads: dict[str, str] = field(default_factory=dict)
     _heard: dict[str, int] = field(default_factory=dict)
     _awaited: dict[str, Conversation] = field(default_factory=dict)
+    _glance: Glance = field(init=False)
 
     def __post_init__(self) -> None:
         self.main = Conversation(self.keep)
+        self._glance = Glance(self.main, _TELLING, self._awaited, is_agent=self.is_agent)
 
-    def fold(self, line: Line) -> None:
-        """Take in one line. Never raises for what stands in it."""
-        kind, start, end = kind_of(line)
-        if kind in TOLD_ELSEWHERE:
-            return
-        if self.cwd is not None and (self.is_agent or is_own(line)):
-            if kind in _MODEL:
-                step = step_of(line) if self.main.state is RunState.WORKING else None
-                if step is not None and step.tool not in _TELLING:
-                    self._step(step)
-                    return
-            elif is_routine(line, kind, start, end) and not self._tells(line, kind):
-                written = time_of(line)
-                if written is not None:
-                    self.main.seen(written)
-                    return
-        record = self._decoded(line.data)
-        if record is not None:
-            self._record(record, line.offset)
-
-    def _tells(self, line: Line, kind: bytes) -> bool:
-        """Whether the line is about a use of a tool that matters here."""
-        if not self.calls and not self._awaited:
-            return False
-        known = self.calls.keys() if kind == b"user" else self.calls.keys() - self.progress.values()
-        return any(name in known or name in self._awaited for name in uses_in(line))
-
-    def _step(self, step: Step) -> None:
-        if self._is_new(step.uuid):
-            self.main.seen(step.written)
-            self.main.stepped(step.message_id, step.model, step.tokens, uses_tools=step.tool is not None)
+    def fold(self, stretch: Line) -> None:
+        """Take in a line, or several that follow one another. Never raises for what stands in them."""
+        for line in self._glance.left(stretch):
+            record = self._decoded(line.data)
+            if record is not None:
+                self._record(record, line.offset)
+                self._glance.begun = self.cwd is not None
 
     def _decoded(self, line: bytes) -> Mapping[str, object] | None:
         try:
@@ -152,7 +118,7 @@ class Transcript:
                 # The program never writes one without; whoever did must not end, or begin again, what is sound.
                 self.not_understood += 1
                 return
-            if not self._is_new(uuid):
+            if not self._glance.is_new(uuid.encode("utf-8", "surrogatepass")):
                 return
             by, conversation = self._conversation(record)
             at = at if at is not None else conversation.updated_at
@@ -164,12 +130,6 @@ class Transcript:
             self.main.touch(at)
             if record.get("subtype") in ("turn_duration", "stop_hook_summary"):
                 self.main.turn_ended(at if at is not None else self.main.updated_at)
-
-    def _is_new(self, uuid: str) -> bool:
-        """Some records are written twice, when a session is gone on with."""
-        before = len(self._uuids)
-        self._uuids.add(hash(uuid))
-        return len(self._uuids) > before
 
     def _conversation(self, record: Mapping[str, object]) -> tuple[str | None, Conversation]:
         if self.is_agent or record.get("isSidechain") is not True:
@@ -199,6 +159,8 @@ class Transcript:
             conversation.interrupted(said, at)
         elif said.startswith(_LOCAL):
             conversation.command_answered(at)
+        elif record.get("turnCompanion") is True and not said.startswith(_REMINDER):
+            conversation.asked_again(at)
         elif not results and said.strip() and self._begins_a_round(record, said):
             self._notified(said, at, offset)
             conversation.prompted(said, at, offset)
@@ -227,6 +189,8 @@ class Transcript:
             given = inner(block, "input")
             if tool in _SPAWNING and tool_use_id not in self.calls:
                 prompt = text(given, "prompt") if tool in DELEGATING else None
+                self._glance.unanswered.add(tool_use_id)
+                self._glance.unnamed.add(tool_use_id)
                 self.calls[tool_use_id] = Call(
                     tool_use_id,
                     tool,
@@ -266,7 +230,9 @@ class Transcript:
             report = handed_back(blocks, result)
             answer.said = self.keep(report, at, offset) if report is not None else None
             answer.status = "completed"
+            answer.summary = cut_short(blocks, result)
         call.answer = answer
+        self._glance.unanswered.discard(tool_use_id)
 
     def _notified(self, content: object, at: float | None, offset: int) -> None:
         found = read_notification(content) if isinstance(content, str) else None
@@ -283,6 +249,7 @@ class Transcript:
         agent_id, call = text(data, "agentId"), text(record, "parentToolUseID")
         if data.get("type") == "agent_progress" and agent_id is not None and call is not None:
             self.progress.setdefault(agent_id, call)
+            self._glance.unnamed.discard(call)
 
 
 def _launched_agent(said: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,7 @@ _BY_HUMAN: Final = (
     "the user doesn't want",
     "user rejected",
 )
+_LIMIT: Final = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST: Final = ("[tool call did not complete", "no completion record")
 _STATES: Final = {
     "failed": RunState.FAILED,
@@ -55,6 +57,8 @@ def standing(conversation: Conversation | None, heard: Sequence[Answer]) -> Stan
         return _failed(last.error, last.at, begun=begun)
     if any(words in last.summary.lower() for words in _LOST):
         return Standing(RunState.FAILED, LEFT_BEHIND, None, last.at)
+    if _LIMIT.match(last.summary):
+        return Standing(RunState.FAILED, last.summary, None, last.at)
     state = _STATES.get(last.status, RunState.ENDED)
     if state is not RunState.ENDED:
         return Standing(state, last.summary or last.status, None, last.at)

@@ -60,7 +60,7 @@ class Database:
 
     def _pairs(self, path: Path, query: str, threads: Sequence[str], behind: str = "") -> Mapping[str, str]:
         # Without its log no Codex writes it, and SQLite would make one, in a place where nothing of ours belongs.
-        if not path.with_name(path.name + "-wal").exists():
+        if not os.path.exists(f"{path}-wal"):
             return {}
         found: dict[str, str] = {}
         # An id that is no text would be refused by SQLite as a mistake of ours.

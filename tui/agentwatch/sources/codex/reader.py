@@ -107,11 +107,12 @@ class CodexReader:
 
     def found(self) -> Sequence[Found]:
         """The home, and the databases in it that are left alone."""
-        if not self._home.is_dir():
+        if not os.path.isdir(self._home):
             return ()
-        compressed = len(self._catalogue.compressed)
-        skipped = f"{compressed} sessions of any workspace are compressed and not read." if compressed else ""
-        rows = [Found(NAME, str(self._home), len(self._threads), self.trouble or skipped)]
+        skipped = _compressed(len(self._catalogue.compressed))
+        children = sum(self._parent(thread) is not None for thread in self._threads)
+        said = " ".join(filter(None, (self.trouble, skipped)))
+        rows = [Found(NAME, str(self._home), len(self._threads) - children, said, children)]
         rows += [Found(NAME, str(path), 0, reason) for path, reason in self._database.skipped.items()]
         return rows
 
@@ -207,7 +208,7 @@ class CodexReader:
     def _runs(self, thread: str) -> Iterator[tuple[str, Run]]:
         parts = self._rollouts(thread)
         header = parts[0].header
-        parent = header.parent or self._database.parents.get(thread)
+        parent = self._parent(thread)
         above = [part.spawns for part in self._rollouts(parent or "")]
         beside = Beside(
             next((spawns.spawned[thread] for spawns in above if thread in spawns.spawned), None),
@@ -222,8 +223,18 @@ class CodexReader:
         yield thread, run
         yield from only_asked_for(parts, self._is_stored)
 
+    def _parent(self, thread: str) -> str | None:
+        return self._rollouts(thread)[0].header.parent or self._database.parents.get(thread)
+
     def _is_stored(self, thread: str) -> bool:
         return thread in self._threads or thread in self._catalogue.compressed
 
     def _rollouts(self, thread: str) -> Sequence[Rollout]:
         return [self._parts[name].rollout for name in self._threads.get(thread, ())]
+
+
+def _compressed(count: int) -> str:
+    """Which workspace a compressed session is of stands inside of it."""
+    if not count:
+        return ""
+    return f"{'1 session' if count == 1 else f'{count} sessions'} of any workspace, compressed (.jsonl.zst): not read."

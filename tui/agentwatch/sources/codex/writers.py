@@ -6,6 +6,7 @@ a killed one leaves it without its lock.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Final
@@ -49,7 +50,7 @@ class Writers:
             self._next = time.monotonic() + _SECONDS
             self._looked_at = time.time()
             self._held = _held()
-            self._sees_all = _sees_all() and self._directory.is_dir()
+            self._sees_all = _sees_all() and os.path.isdir(self._directory)
         if self._held is None:
             return None
         try:

@@ -82,7 +82,7 @@ class FilesSource:
         Half-written files are given the time to be completed that watching gives them. Raises WorkspaceError where
         there is no workspace.
         """
-        if not os.path.isdir(self._root):  # noqa: PTH112  the name may be no text
+        if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         documents = self._documents
         catalogue = Catalogue(self._root, self._settings.pruned, documents, watch=_ignore, unwatch=_ignore)

@@ -134,7 +134,7 @@ class Database:
             except sqlite3.OperationalError as error:
                 if is_passing(error):
                     raise
-        elif self._beside("-wal").exists() and self._beside("-shm").exists():
+        elif os.path.exists(self._beside("-wal")) and os.path.exists(self._beside("-shm")):
             return _open(self.path, "mode=ro&readonly_shm=1")
         if _size(self.path) + _size(self._beside("-wal")) > self._largest_copy:
             return _open(self.path, "mode=ro")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.opencode.runs import Maker
 from agentwatch.sources.opencode.session import Session
 from agentwatch.sources.opencode.tables import SessionRow, Tables
-from agentwatch.sources.opencode.verdict import OVER, judge, judge_call, waits_for
+from agentwatch.sources.opencode.verdict import OVER, Verdict, judge, judge_call, waits_for
 from agentwatch.sources.sessions.reader import Change
+
+_NOTHING_YET: Final = Verdict(RunState.SUBMITTED)
+_UNREAD: Final = Verdict(RunState.SUBMITTED, "its messages are kept as OpenCode 2 does, which is not read yet")
 
 
 class Family:
@@ -24,6 +28,8 @@ class Family:
         self.sessions: dict[str, Session] = {}
         self.rows: dict[tuple[object, ...], SessionRow] = {}
         """As they were when they were last compared, by version."""
+        self.elsewhere: set[str] = set()
+        """Sessions whose messages are kept in a way that is not read."""
         self.is_abandoned: bool | None = None
         """Whether no process has the database open any more."""
         self._children: dict[str, list[str]] = {}
@@ -58,7 +64,7 @@ class Family:
 
     def forget(self) -> None:
         """The database is another one: read everything again. What was given stays known."""
-        for known in (self.sessions, self.rows, self._touched, self._behind):
+        for known in (self.sessions, self.rows, self.elsewhere, self._touched, self._behind):
             known.clear()
 
     def compare(self, rows: Sequence[SessionRow]) -> None:
@@ -70,6 +76,7 @@ class Family:
         for name in self.sessions.keys() - there:
             self._touched.add(self.sessions.pop(name).row.parent_id or "")
             self._behind.discard(name)
+            self.elsewhere.discard(name)
         for row in rows:
             if row.version in before and row.id in self.sessions:
                 continue
@@ -154,6 +161,10 @@ class Family:
         name = session.row.id
         parent_state = self._state(session.row.parent_id) if parent is not None else None
         verdict = judge(session, parent, parent_state, maker.tables.calls_a_tool)
+        self.elsewhere.discard(name)
+        if verdict == _NOTHING_YET and not session.entries and maker.tables.has_later_messages(name):
+            self.elsewhere.add(name)
+            verdict = _UNREAD
         waiting, due = waits_for(session, now) if verdict.state not in OVER else ("", None)
         self._due.pop(name, None)
         if due is not None and not self.is_abandoned:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -38,15 +40,13 @@ def find_stores(environment: Mapping[str, str], home: Path) -> list[Store]:
 def _databases(directory: Path, stems: tuple[str, ...], chosen: str) -> Iterator[Path]:
     candidates = [directory / f"{stems[0]}.db"]
     for stem in stems:
-        candidates += sorted(directory.glob(f"{stem}-*.db"))
+        with suppress(OSError):
+            candidates += sorted(directory.glob(f"{stem}-*.db"))
     if chosen and chosen != ":memory:":
         candidates.append(directory / chosen)
     for path in candidates:
-        try:
-            if path.is_file():
-                yield path
-        except OSError:
-            continue
+        if os.path.isfile(path):
+            yield path
 
 
 def _name(program: str, path: Path, stores: list[Store]) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 from agentwatch.sources.opencode.database import Database, Signature, is_passing
 from agentwatch.sources.opencode.family import Family
 from agentwatch.sources.opencode.runs import Maker
-from agentwatch.sources.opencode.tables import Columns, Tables, columns_of, later_sessions
+from agentwatch.sources.opencode.tables import Columns, Tables, columns_of
 from agentwatch.sources.opencode.texts import Texts
 from agentwatch.sources.sessions.reader import Change, Found, Progress
 
@@ -52,7 +52,7 @@ class OpenCodeReader:
         self._size = 0
         self._refusal = ""
         self._busy_since: float | None = None
-        self._has_later_sessions = False
+        self._later_sessions = 0
 
     @property
     def name(self) -> str:
@@ -64,10 +64,15 @@ class OpenCodeReader:
         """What keeps sessions from being read."""
         if self._refusal:
             return f"{self._path.name} cannot be read: {self._refusal}."
+        if self._later_sessions:
+            return (
+                f"{self._path.name} has {_sessions(self._later_sessions)} of OpenCode 2 that agentwatch does not read."
+            )
         if self._columns.tables and self._columns.lacking:
             return f"{self._path.name} is of a version that is not known, {self._columns.lacking}."
-        if self._has_later_sessions:
-            return f"{self._path.name} also has sessions of OpenCode 2, which are not read."
+        if self._family.elsewhere:
+            count = _sessions(len(self._family.elsewhere))
+            return f"{self._path.name} has {count} with messages as OpenCode 2 keeps them: not read."
         unread = sum(len(session.unread) for session in self._family.sessions.values())
         return f"{self._path.name} has {unread} records that cannot be read." if unread else None
 
@@ -91,7 +96,7 @@ class OpenCodeReader:
 
     def places(self) -> Sequence[Path]:
         """The directory of the database and its log."""
-        return [self._path.parent] if self._path.parent.is_dir() else []
+        return [self._path.parent] if os.path.isdir(self._path.parent) else []
 
     def text(self, digest: str) -> str | None:
         """Read again from its part, if that still holds it."""
@@ -108,7 +113,9 @@ class OpenCodeReader:
         """The database, if it is there."""
         if self._database.signature()[0] is None:
             return ()
-        return [Found(self._name, str(self._path), len(self._family.sessions), self.trouble or "")]
+        sessions = self._family.sessions.values()
+        children = sum(session.row.parent_id is not None for session in sessions)
+        return [Found(self._name, str(self._path), len(sessions) - children, self.trouble or "", children)]
 
     def close(self) -> None:
         """Remove a copy; between two calls no connection is open."""
@@ -150,12 +157,12 @@ class OpenCodeReader:
         identity = (*file[:2], version) if file is not None else ()
         if identity != self._identity:
             self._columns = columns_of(connection)
-            self._has_later_sessions = later_sessions(connection)
             self._family.forget()
             self._texts.clear()
             self._identity = identity
         tables = Tables(connection, self._columns)
         if signature != self._seen or not self._is_calm:
+            self._later_sessions = tables.later_sessions(self._directories)
             self._family.compare(tables.sessions(self._directories, self._family.rows))
         for _ in self._family.load(tables):
             if time.monotonic() >= end:
@@ -164,7 +171,7 @@ class OpenCodeReader:
         self._family.judge(maker, self._clock())
 
     def _vanish(self, signature: Signature) -> None:
-        self._refusal, self._busy_since, self._columns = "", None, Columns({})
+        self._refusal, self._busy_since, self._columns, self._later_sessions = "", None, Columns({}), 0
         self._identity, self._seen, self._is_calm, self._size = (), signature, True, 0
         self._family.forget()
         self._family.compare(())
@@ -178,6 +185,10 @@ class OpenCodeReader:
             if now - self._busy_since < _BUSY_SECONDS:
                 return
         self._refusal = str(error)
+
+
+def _sessions(count: int) -> str:
+    return "1 session" if count == 1 else f"{count} sessions"
 
 
 def _spellings(workspace: Path) -> list[str]:

@@ -2,7 +2,8 @@
 
 `session`, `message`, `part` and `todo` hold what is now, in `message` and `part` as JSON in `data`. `event` holds
 what has happened, numbered without gaps in each session by `seq`, and `event_sequence` the last number of each
-session; the first versions do not have these two.
+session; the first versions do not have these two. OpenCode 2 keeps its sessions in `session_v2`, and the newer API of
+OpenCode 1 its messages in `session_message`: these are only counted.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _USED: Final = {
     "todo": ("session_id", "content", "status", "position", "time_updated"),
     "event": ("aggregate_id", "seq", "type", "data"),
     "event_sequence": ("aggregate_id", "seq"),
+    "session_v2": ("directory",),
+    "session_message": ("session_id",),
 }
 _KEYS: Final = {
     "session": frozenset({"id", "directory"}),
@@ -103,12 +106,6 @@ def columns_of(connection: sqlite3.Connection) -> Columns:
     return Columns(tables)
 
 
-def later_sessions(connection: sqlite3.Connection) -> bool:
-    """Whether sessions are kept in the tables of OpenCode 2, too, which are not read."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", ("session_v2",)).fetchone()
-    return found is not None and connection.execute("SELECT 1 FROM session_v2 LIMIT 1").fetchone() is not None
-
-
 class Tables:
     """Queries in one look. All of them raise sqlite3.Error."""
 
@@ -126,8 +123,7 @@ class Tables:
         if not self._columns.has("session"):
             return ()
         there = self._columns.tables
-        places = " OR ".join("directory = ? OR (directory >= ? AND directory < ?)" for _ in directories)
-        bounds = [bound for place in directories for bound in (place, f"{place.rstrip('/')}/", f"{place.rstrip('/')}0")]
+        places, bounds = _within(directories)
         ours = f"SELECT id FROM session WHERE {places}"  # noqa: S608
         if "parent_id" in there["session"]:
             ours += " UNION SELECT session.id FROM session JOIN ours ON session.parent_id = ours.id"
@@ -144,6 +140,21 @@ class Tables:
             bounds,
         )
         return [found for row in rows if (found := known.get(row) or _session(row)) is not None]
+
+    def later_sessions(self, directories: Sequence[str]) -> int:
+        """How many sessions of some directories, and below, are those of OpenCode 2."""
+        if not self._columns.tables["session_v2"]:
+            return 0
+        places, bounds = _within(directories)
+        found: int = self._connection.execute(f"SELECT count(*) FROM session_v2 WHERE {places}", bounds).fetchone()[0]  # noqa: S608
+        return found
+
+    def has_later_messages(self, session: str) -> bool:
+        """Whether the messages of a session are kept as OpenCode 2 keeps them."""
+        if not self._columns.tables["session_message"]:
+            return False
+        found = self._connection.execute("SELECT 1 FROM session_message WHERE session_id = ? LIMIT 1", (session,))
+        return found.fetchone() is not None
 
     def has_session(self, session: str) -> bool:
         """Whether there is such a session, of any directory."""
@@ -228,6 +239,13 @@ class Tables:
             (session,),
         )
         return [(text, status) for text, status in rows if isinstance(text, str) and isinstance(status, str)]
+
+
+def _within(directories: Sequence[str]) -> tuple[str, list[str]]:
+    """The condition that a directory is one of some or below, and its parameters."""
+    places = " OR ".join("directory = ? OR (directory >= ? AND directory < ?)" for _ in directories)
+    bounds = [bound for place in directories for bound in (place, f"{place.rstrip('/')}/", f"{place.rstrip('/')}0")]
+    return places, bounds
 
 
 _CUT: Final = (

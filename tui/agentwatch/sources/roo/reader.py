@@ -87,7 +87,7 @@ class RooReader:
     def places(self) -> Sequence[Path]:
         """The directories of tasks, and those of the youngest tasks that work."""
         above = list(dict.fromkeys(task.directory.parent for task in self._tasks.values()))
-        above = above or [path / "tasks" for path in self._storages if (path / "tasks").is_dir()]
+        above = above or [path / "tasks" for path in self._storages if os.path.isdir(path / "tasks")]
         working = [task for task in self._ours() if self._is_working(task)]
         working.sort(key=lambda task: task.item.at if task.item else 0.0, reverse=True)
         return [*above, *(task.directory for task in working)][: max(_WATCHED, len(above))]
@@ -110,8 +110,9 @@ class RooReader:
             if tasks:
                 older = sum(1 for task in tasks if task.item is None)
                 skipped = f"{older} tasks have no history_item.json, as older versions wrote none." if older else ""
-                ours = sum(1 for task in tasks if self._is_ours(task))
-                rows.append(Found(NAME, str(storage), ours, self.trouble or skipped))
+                ours = [task.item for task in tasks if task.item is not None and self._is_ours(task)]
+                children = sum(item.parent is not None for item in ours)
+                rows.append(Found(NAME, str(storage), len(ours) - children, self.trouble or skipped, children))
         return rows
 
     def close(self) -> None:

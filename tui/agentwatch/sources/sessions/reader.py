@@ -25,13 +25,15 @@ class Change:
 class Found:
     """A store, or a part of one, that was looked at: for `agentwatch sources`.
 
-    `skipped` says in one sentence why something is not read, "" where all is. Paths and texts are foreign.
+    `sessions` are those that a human began, `children` those that another session asked for. `skipped` says in one
+    sentence why something is not read, "" where all is. Paths and texts are foreign.
     """
 
     source: str
     place: str
     sessions: int
     skipped: str = ""
+    children: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,12 @@ class SessionReader(Protocol):
 
 def message(text: str, at: float, *, key: str) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
+    opening = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_OPENING]
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    if "{" not in text and "#" not in text:
+        # No object and no heading, so no contract: most sessions need not wait until those are loaded.
+        return Message(at, digest, opening, None)
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document  # noqa: PLC0415
 
-    opening = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_OPENING]
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Message(at, digest, opening, read_document(text, key, embedded=True))

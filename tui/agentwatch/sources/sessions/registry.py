@@ -1,5 +1,7 @@
 """The readers of the session stores of one workspace: those of this package, and what others ship by entry point.
 
+A reader is loaded once its program has a store: few machines have all of them, and loading takes longer than looking.
+That of Claude Code, the most usual, always is, and says where it has looked.
 An entry point of the group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and
 returns a `SessionReader`, or None where it has nothing to read.
 """
@@ -7,39 +9,119 @@ returns a `SessionReader`, or None where it has nothing to read.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Collection, Iterator
-from importlib.metadata import entry_points
+from contextlib import suppress
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.claude_code.reader import ClaudeCodeReader
-from agentwatch.sources.codex.reader import CodexReader
-from agentwatch.sources.opencode.places import find_stores
-from agentwatch.sources.opencode.reader import OpenCodeReader
-from agentwatch.sources.roo.reader import RooReader
 from agentwatch.sources.sessions.reader import SessionReader
-from agentwatch.sources.teamwork.reader import TeamworkReader
 
 GROUP: Final = "agentwatch.sources"
+
+CLAUDE_CODE: Final = "claude-code"
 
 Broken = Callable[[str, Exception], None]
 """Takes the name of an entry point that does not work, and what it raised."""
 
 
-def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
-    """The readers whose names are not `known` yet: databases may appear while agentwatch runs."""
-    if not known:
-        yield ClaudeCodeReader(workspace)
-        yield CodexReader(workspace)
-        yield RooReader(workspace)
-        yield TeamworkReader(workspace)
-        yield from _shipped_by_others(workspace, broken)
+class Registry:
+    """Opens the readers of one workspace. What was not written since a time (epoch seconds) they need not read."""
+
+    def __init__(self, workspace: Path, since: float | None = None) -> None:
+        self._workspace = workspace
+        self._since = since
+        self._others_asked = False
+
+    def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
+        """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
+        if CLAUDE_CODE not in known:
+            yield _claude_code(self._workspace, self._since)
+        for name, find in _PROGRAMS.items():
+            reader = find(self._workspace) if name not in known else None
+            if reader is not None:
+                yield reader
+        yield from _databases(self._workspace, known)
+        if not self._others_asked:
+            self._others_asked = True
+            yield from _shipped_by_others(self._workspace, broken)
+
+
+def _claude_code(workspace: Path, since: float | None) -> SessionReader:
+    from agentwatch.sources.claude_code.reader import ClaudeCodeReader  # noqa: PLC0415
+
+    return ClaudeCodeReader(workspace, _home("CLAUDE_CONFIG_DIR", ".claude"), since)
+
+
+def _codex(workspace: Path) -> SessionReader | None:
+    home = _home("CODEX_HOME", ".codex")
+    if not os.path.isdir(home):
+        return None
+    from agentwatch.sources.codex.reader import CodexReader  # noqa: PLC0415
+
+    return CodexReader(workspace, home)
+
+
+def _roo(workspace: Path) -> SessionReader | None:
+    home = Path.home()
+    mac = sys.platform == "darwin"
+    settings = home / "Library" / "Application Support" if mac else _home("XDG_CONFIG_HOME", ".config")
+    # Whatever editor and extension: the reader knows which of them it reads.
+    places = (settings, "*"), (home, ".*-server*/data")
+    if not any(_holds(above, f"{below}/User/globalStorage/*/tasks") for above, below in places):
+        return None
+    from agentwatch.sources.roo.reader import RooReader  # noqa: PLC0415
+
+    return RooReader(workspace)
+
+
+def _teamwork(workspace: Path) -> SessionReader | None:
+    if not os.path.exists(workspace / ".agents"):
+        return None
+    from agentwatch.sources.teamwork.reader import TeamworkReader  # noqa: PLC0415
+
+    return TeamworkReader(workspace)
+
+
+_PROGRAMS: Final[dict[str, Callable[[Path], SessionReader | None]]] = {
+    "codex": _codex,
+    "roo": _roo,
+    "teamwork": _teamwork,
+}
+"""By the name of the reader."""
+
+
+def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReader]:
+    shares = Path.home() / ".local" / "share", Path(os.environ.get("XDG_DATA_HOME") or "/")
+    named = os.environ.get("OPENCODE_DB") or os.environ.get("KILO_DB")
+    if not named and not any(os.path.isdir(share / name) for share in shares for name in ("opencode", "kilo")):
+        return
+    from agentwatch.sources.opencode.places import find_stores  # noqa: PLC0415
+    from agentwatch.sources.opencode.reader import OpenCodeReader  # noqa: PLC0415
+
     for store in find_stores(os.environ, Path.home()):
         if store.name not in known:
             yield OpenCodeReader(workspace, store.database, store.name)
 
 
+def _holds(directory: Path, pattern: str) -> bool:
+    """Whether there is something below a directory, as far as it can be read."""
+    with suppress(OSError):
+        return next(directory.glob(pattern), None) is not None
+    return False
+
+
+def _home(variable: str, name: str) -> Path:
+    """The directory of a program: where its variable says, else in the user's home."""
+    return Path(os.environ.get(variable) or Path.home() / name)
+
+
 def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
+    if not _may_be_shipped():
+        return
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
     for entry in entry_points(group=GROUP):
         try:
             reader = entry.load()(workspace)
@@ -51,3 +133,29 @@ def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReade
             broken(entry.name, TypeError("what it gives is no SessionReader"))
         elif reader is not None:
             yield reader
+
+
+def _may_be_shipped() -> bool:
+    """Whether an installed package may have such an entry point: False costs a twentieth of asking for them."""
+    others = (finder for finder in sys.meta_path if finder is not PathFinder)
+    return any(hasattr(finder, "find_distributions") for finder in others) or any(map(_may_name_one, sys.path))
+
+
+def _may_name_one(place: str) -> bool:
+    """Whether one of the packages installed in a place names the group; what is no directory, a zip, may."""
+    try:
+        with os.scandir(place or ".") as found:
+            described = [entry.path for entry in found if entry.name.lower().endswith(("dist-info", "egg-info"))]
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return any(GROUP.encode() in _bytes(os.path.join(path, "entry_points.txt")) for path in described)  # noqa: PTH118
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  a hundred of them
+            return file.read()
+    except OSError:
+        return b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Final
 
 from agentwatch.delegation.observation import Ran
 
@@ -15,7 +16,7 @@ class Selection:
     session whose id begins with `session`. None of both: all."""
 
     def __init__(self, since: float | None = None, session: str | None = None) -> None:
-        self._since = since
+        self.since: Final = since
         self._session = session
         self._runs: dict[str, Ran] = {}
         self._paths: dict[_Session, str] = {}
@@ -24,7 +25,7 @@ class Selection:
 
     def take(self, ran: Ran) -> list[Ran]:
         """A run is like this now. Returns what is to be told of it, and of others that come or go with it."""
-        if self._since is None and self._session is None:
+        if self.since is None and self._session is None:
             return [ran]
         self._forget(ran.path)
         if ran.run is None:
@@ -44,7 +45,7 @@ class Selection:
         run = self._runs[path].run
         if run is None or (self._session is not None and not run.session_id.startswith(self._session)):
             return False
-        return self._since is None or run.updated_at >= self._since
+        return self.since is None or run.updated_at >= self.since
 
     def _root(self, path: str) -> str:
         seen = {path}

@@ -28,7 +28,7 @@ _SHARE: Final = 0.002
 _LIVELY_SECONDS: Final = 10.0
 """For so long after something has changed, the next change is looked for without a longer pause."""
 
-_SEARCH_SECONDS: Final = 5.0
+_SEARCH_SECONDS: Final = 2.0
 """Between two searches for stores that were not there before."""
 
 _JOIN_SECONDS: Final = 1.0

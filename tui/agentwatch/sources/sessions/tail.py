@@ -6,8 +6,9 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,7 +26,8 @@ _Identity = tuple[int, int, int, int]
 
 
 class Line(NamedTuple):
-    """One line, without its end: `buffer[start:end]`, uncopied. `offset` is the place of its first byte in the file."""
+    """One line without its end, or a stretch of them: `buffer[start:end]`, uncopied. `offset` is where it begins in the
+    file."""
 
     offset: int
     buffer: bytes
@@ -37,12 +39,18 @@ class Line(NamedTuple):
         return self.buffer[self.start : self.end]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lines:
-    """What one look gave. `restarted`: the file is another one now, all that was read of it before is void."""
+    """What one look gave: stretches of whole lines. `restarted`: the file is another one now, all that was read of it
+    before is void."""
 
-    lines: Sequence[Line] = ()
+    stretches: Sequence[Line] = ()
     restarted: bool = False
+
+    @cached_property
+    def lines(self) -> Sequence[Line]:
+        """The lines, one by one, those that are blank left out."""
+        return [line for stretch in self.stretches for line in _lines_of(stretch)]
 
 
 class Tail:
@@ -91,11 +99,11 @@ class Tail:
             if restarted:
                 self._restart()
             self.size = status.st_size
-            lines = self._take(descriptor, budget)
+            stretches = self._take(descriptor, budget)
         finally:
             os.close(descriptor)
         self._seen = _identity(status)
-        return Lines(lines, restarted)
+        return Lines(stretches, restarted)
 
     def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
         if self._seen is None:
@@ -111,35 +119,31 @@ class Tail:
         self._drop_partial()
 
     def _take(self, descriptor: int, budget: int) -> list[Line]:
-        lines: list[Line] = []
+        stretches: list[Line] = []
         end = self._position + max(budget, 1)
+        # No longer than a line may be, so that only lines of several chunks can be too long.
+        chunk = min(_CHUNK, self._line_limit)
         while self._position < end:
-            data = os.pread(descriptor, min(_CHUNK, end - self._position), self._position)
+            data = os.pread(descriptor, min(chunk, end - self._position), self._position)
             if not data:
                 # Cut short since it was looked at: the next look sees it.
                 self.size = self._position
                 break
-            self._split(data, lines)
+            self._split(data, stretches)
             self._position += len(data)
             self._witness = (self._witness + data[-_WITNESS:])[-_WITNESS:]
         self.size = max(self.size, self._position)
-        return lines
+        return stretches
 
-    def _split(self, data: bytes, lines: list[Line]) -> None:
+    def _split(self, data: bytes, stretches: list[Line]) -> None:
         start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            if self._partial_bytes:
-                whole = b"".join([*self._partial, data[:end]])
-                length = self._partial_bytes + end
-                line = Line(self._position - self._partial_bytes, whole, 0, len(whole))
-                self._drop_partial()
-            else:
-                length = end - start
-                line = Line(self._position + start, data, start, end)
-            if length > self._line_limit:
-                self.passed_over += 1
-            elif length and (line.buffer[line.start] not in _BLANK or line.data.strip()):
-                lines.append(line if line.buffer[line.end - 1] != _RETURN else line._replace(end=line.end - 1))
+        if self._partial_bytes:
+            start = data.find(b"\n") + 1
+            if start:
+                self._complete(data[: start - 1], stretches)
+        end = data.rfind(b"\n", start)
+        if end >= 0:
+            stretches.append(Line(self._position + start, data, start, end))
             start = end + 1
         if start < len(data):
             self._partial_bytes += len(data) - start
@@ -148,9 +152,30 @@ class Tail:
             else:
                 self._partial.append(data[start:])
 
+    def _complete(self, rest: bytes, stretches: list[Line]) -> None:
+        """The end of a line that began in a chunk before."""
+        if self._partial_bytes + len(rest) > self._line_limit:
+            self.passed_over += 1
+        else:
+            whole = b"".join([*self._partial, rest])
+            stretches.append(Line(self._position - self._partial_bytes, whole, 0, len(whole)))
+        self._drop_partial()
+
     def _drop_partial(self) -> None:
         self._partial.clear()
         self._partial_bytes = 0
+
+
+def _lines_of(stretch: Line) -> Iterator[Line]:
+    offset, buffer, start, stop = stretch
+    while start < stop:
+        end = buffer.find(b"\n", start, stop)
+        if end < 0:
+            end = stop
+        if end > start and (buffer[start] not in _BLANK or buffer[start:end].strip()):
+            yield Line(offset, buffer, start, end - (buffer[end - 1] == _RETURN))
+        offset += end + 1 - start
+        start = end + 1
 
 
 def open_regular(path: Path) -> int:

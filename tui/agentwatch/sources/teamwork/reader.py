@@ -61,7 +61,9 @@ class TeamworkReader:
     def places(self) -> Sequence[Path]:
         """The directories of the roles, and the one above them."""
         above = self._workspace / ".agents"
-        return [above, *(above / name for name in self._roles)] if self._roles else [above] if above.is_dir() else []
+        if not os.path.isdir(above):
+            return []
+        return [above, *(above / name for name in self._roles)]
 
     def text(self, digest: str) -> str | None:
         """Read again from its file, if it is still the same."""
@@ -76,7 +78,8 @@ class TeamworkReader:
     def found(self) -> Sequence[Found]:
         """The directory of the roles, if there are any."""
         place = str(self._workspace / ".agents")
-        return [Found(NAME, place, len(self._roles), self.trouble or "")] if self._roles else []
+        children = sum(run.parent_session is not None for run in self._given.values())
+        return [Found(NAME, place, len(self._given) - children, self.trouble or "", children)] if self._roles else []
 
     def close(self) -> None:
         """Nothing is kept open."""

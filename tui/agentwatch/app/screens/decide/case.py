@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 DIGITS: Final = 12
 """Hex digits of a digest that are shown; what is compared is all of it."""
 
+_ROOMY: Final = 56
+"""Cells from which a fact has room for all that belongs to it."""
+
 GLYPHS: Final = {
     Action.RETRY: "↻",
     Action.ESCALATE: "↑",
@@ -92,14 +95,18 @@ def facts(case: Case, task: Task, *, mitigated_retry: bool, now: float, width: i
     close, and in one line.
     """
     subject = case.subject
-    standing = Content.assemble(
-        f"  attempt {subject.attempt} ",
-        (f"{case.state.glyph} {case.state.word}", f"${case.state.color}"),
-        f" → {_next(case, task)}",
-    )
-    yield "task", Content.styled(_named(subject.task_id, width - standing.cell_length), "bold") + standing
-    yield "return", _return(case, now)
-    yield "retries", _budget(case, task, mitigated_retry=mitigated_retry)
+    state = Content.styled(f"{case.state.glyph} {case.state.word}", f"${case.state.color}")
+    now_and_then = Content.assemble(f"attempt {subject.attempt} ", state), Content(f"→ {_next(case, task)}")
+    if width >= _ROOMY:
+        standing = Content(" ").join(now_and_then)
+        name = _named(subject.task_id, width - standing.cell_length - 2)
+        yield "task", Content.assemble((name, "bold"), "  ", standing)
+    else:
+        yield "task", Content.styled(_named(subject.task_id, width), "bold")
+        for part in now_and_then:
+            yield from (("", line) for line in part.wrap(max(width, 8)))
+    yield "return", _return(case, now, width)
+    yield "retries", _budget(case, task, width, mitigated_retry=mitigated_retry)
     yield "writes", Content(_places(case, width))
 
 
@@ -137,27 +144,31 @@ def _next(case: Case, task: Task) -> str:
     return f"{after}, in another mode" if case.action is Action.ESCALATE else after
 
 
-def _return(case: Case, now: float) -> Content:
+def _return(case: Case, now: float, width: int) -> Content:
     digest = case.subject.return_sha256
     if digest is None or case.returned_at is None:
         return Content("none yet")
-    seen = present.ago(case.returned_at, now)
-    if case.change() is not None:
-        return Content.assemble((digest[:DIGITS], "bold"), f"  seen {seen}, ", ("not as you saw it", "$text-error"))
-    return Content.assemble((digest[:DIGITS], "bold"), f"  seen {seen}, unchanged")
+    changed = case.change() is not None
+    standing = Content.styled("not as you saw it", "$text-error") if changed else Content("unchanged")
+    seen = f"seen {present.ago(case.returned_at, now)}, " if width >= _ROOMY else ""
+    return Content.assemble((digest[:DIGITS], "bold"), f"  {seen}", standing)
 
 
-def _budget(case: Case, task: Task, *, mitigated_retry: bool) -> Content:
+def _budget(case: Case, task: Task, width: int, *, mitigated_retry: bool) -> Content:
     if case.action is not Action.RETRY:
-        return Content(f"{task.retry.remaining} of {task.retry.max_retries} left, before and after")
+        both = ", before and after" if width >= _ROOMY else ""
+        return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{both}")
     retry = mitigated(task) if mitigated_retry else task.retry
     after = max(retry.remaining - 1, 0)
-    return Content.assemble(f"{retry.remaining} of {retry.max_retries} left now, ", (f"{after} after this", "bold"))
+    left = f"{retry.remaining} of {retry.max_retries} left{' now' if width >= _ROOMY else ''}, "
+    return Content.assemble(left, (f"{after} after this", "bold"))
 
 
 def _places(case: Case, width: int) -> str:
     """Where it is written, as much of it as there is room for: the ends of the paths say most."""
     name = f"{case.subject.decision_id[:DIGITS]}….json"
+    if width < _ROOMY:
+        return f"{name}, not delivered" if case.monitor.settings.read_only else name
     delivered = ", nowhere else (read only)" if case.monitor.settings.read_only else ", copy in .agentwatch/decisions"
     ledger = shown(_home(case.desk.ledger.directory), 1_000)
     room = width - cell_len(f"{name} in {delivered}")

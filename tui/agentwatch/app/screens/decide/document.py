@@ -37,6 +37,7 @@ class Document(Vertical):
         border: none; padding: 0; height: 1fr; background: $background; scrollbar-size-vertical: 1;
     }
     Document > TextArea:focus { border: none; }
+    Document > TextArea > .text-area--gutter { color: $text-muted; }
     Document > Page { display: none; }
     Document.-changes > Page { display: block; }
     Document.-changes > TextArea { display: none; }
@@ -49,6 +50,7 @@ class Document(Vertical):
         super().__init__()
         self.border_title = title
         self._area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
+        self._area.match_cursor_bracket = False
         self._page = Page()
         self._proposal: Proposal | None = None
         self._text = ""
@@ -121,8 +123,8 @@ class Document(Vertical):
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_cursor(self) -> None:
-        # Textual draws the cursor of an editor that nobody is in.
-        self._area.show_cursor = self._area.has_focus
+        # Textual draws the cursor of an editor that nobody is in, and the bracket that belongs to the one below it.
+        self._area.show_cursor = self._area.match_cursor_bracket = self._area.has_focus
 
     @on(TextArea.Changed)
     def _take_text(self, event: TextArea.Changed) -> None:

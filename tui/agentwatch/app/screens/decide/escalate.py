@@ -15,6 +15,7 @@ from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.decisions import policy
 from agentwatch.decisions.proposal import Proposal, next_handoff
 from agentwatch.decisions.record import Params
+from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 
@@ -66,7 +67,7 @@ class EscalateScreen(HandingOnScreen):
 def offered_modes(monitor: Monitor, task: Task | None) -> list[str]:
     """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
     own = policy.mode_of(task) if task is not None else None
-    modes = dict.fromkeys([policy.FITTER] if task is not None and policy.is_line_fault(task) else [])
+    modes = dict.fromkeys([FITTER] if task is not None and is_line_fault(task) else [])
     modes |= dict.fromkeys(monitor.settings.modes)
     for other in monitor.tree.tasks.values():
         if (mode := policy.mode_of(other)) is not None:

@@ -17,12 +17,12 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from agentwatch.app.commands import Home, Place, bindings
 from agentwatch.app.decided import why_not
 from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.screens.decide.arming import Arming
 from agentwatch.app.screens.decide.case import GLYPHS, WORDS, Case, facts, recorded
 from agentwatch.app.screens.decide.choice import Choice
 from agentwatch.app.screens.decide.fields import LABEL, Row, Standing
@@ -38,12 +38,11 @@ from agentwatch.delegation import decision as told
 from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
 
-ARMING_SECONDS: Final = 0.6
-"""How long a dialog is open before its key decides: keys that were meant for the screen below decide nothing."""
-
 _PERIOD: Final = 1.0
 _WIDE: Final = 110
 """Cells from which the child's words stand beside the document."""
+_TALL: Final = 24
+"""Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls."""
 _OF_DOCUMENTS: Final = frozenset({"dialog.edit", "dialog.changes"})
 
 
@@ -81,6 +80,9 @@ class DecisionScreen(ModalScreen["End | Action"]):
     }
     DecisionScreen #facts { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     DecisionScreen #standing { height: auto; }
+    DecisionScreen #standing-low { display: none; height: auto; padding: 0 1; background: $panel; }
+    DecisionScreen.-low #standing { display: none; }
+    DecisionScreen.-low #standing-low { display: block; }
     DecisionScreen #locked { display: none; }
     DecisionScreen.-locked #locked { display: block; }
     DecisionScreen #words { height: 1fr; min-height: 4; border: round $line; border-title-color: $text-muted; }
@@ -98,10 +100,8 @@ class DecisionScreen(ModalScreen["End | Action"]):
         super().__init__()
         self.case = case
         self._clock = clock
-        self._steady = steady
         self._queue = queue
-        self._armed_at = 0.0
-        self._arming: Timer | None = None
+        self.arming = Arming(self, steady, self.look)
         self._trouble = ""
         self._recording = False
         self._returned: str | None = None
@@ -111,7 +111,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True, id="passphrase"
         )
         self._facts = Static(id="facts", markup=False)
-        self._standing = Standing(id="standing", markup=False)
+        self._standings = Standing(id="standing", markup=False), Standing(id="standing-low", markup=False)
         self._words = Page()
         self._footer = Footer(Place.DECIDE, is_useless=self._is_useless)
 
@@ -158,19 +158,29 @@ class DecisionScreen(ModalScreen["End | Action"]):
                 yield from self.fields()
                 yield Row(self.note_label, self._note)
                 yield Row("unlock", self._passphrase, id="locked")
-                yield self._standing
+                yield self._standings[0]
             with Vertical(id="below"):
                 yield from self.below()
                 with Vertical(id="words") as words:
                     words.border_title = "the child's words"
                     yield self._words
+        yield self._standings[1]
         yield self._footer
 
+    @property
+    def seen_at(self) -> float | None:
+        """Since when it is on the screen, by the clock of events: it hears nothing that was typed before."""
+        return self.arming.seen_at
+
     def on_mount(self) -> None:
-        self._arm()
+        self.arming.begin()
         self.set_interval(_PERIOD, self.look)
         self._read_return()
-        self.call_after_refresh(self.look)
+        self.call_after_refresh(self._be_seen)
+
+    def _be_seen(self) -> None:
+        self.arming.be_seen()
+        self.look()
 
     @work
     async def _read_return(self) -> None:
@@ -188,6 +198,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= _WIDE, "-wide")
+        self.set_class(event.size.height < _TALL, "-low")
         self.call_after_refresh(self.look)
 
     @on(TreeUpdated)
@@ -200,6 +211,9 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def _take_change(self) -> None:
         """The operator has changed something: what was wrong before may be right now."""
         self._trouble = ""
+        if self.focused is not None and self.has_class("-low"):
+            # What is written may have been out of sight.
+            self.focused.scroll_visible(animate=False)
         self.changed()
         self.look()
 
@@ -219,16 +233,18 @@ class DecisionScreen(ModalScreen["End | Action"]):
             )
         ]
         option = policy.options(task, mitigation=self.plain_params().mitigation)[self.case.action]
+        warnings = [line for warning in option.warnings for line in Content(warning).wrap(max(width - LABEL, 8))]
         lines += [
-            Content.styled(f"{'beware' if not number else '':<{LABEL}}{warning}", "$text-warning")
-            for number, warning in enumerate(option.warnings)
+            Content.styled(f"{'' if number else 'beware':<{LABEL}}{line}", "$text-warning")
+            for number, line in enumerate(warnings)
         ]
         self._facts.update(Content("\n").join(lines))
-        self._standing.update(self.standing())
+        for standing in self._standings:
+            standing.update(self.standing())
         self._footer.redraw()
 
     def standing(self) -> Content:
-        """The last line of the frame: what the key would do, or why it does nothing."""
+        """The last line that is ours: what the key would do, or why it does nothing."""
         if self._recording:
             return Content("recording…")
         if self._trouble:
@@ -237,7 +253,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
             return Content.styled(f"✗ {change} Leave with escape, look at it, and open this again.", "bold $text-error")
         if why_not := self.why_not():
             return Content.styled(f"○ not yet: {why_not}", "$text-warning")
-        if not self.is_armed:
+        if not self.arming.is_armed:
             return Content.styled("◌ read it first: ctrl+s counts in a moment", "$text-muted")
         return Content.assemble(("◆ ctrl+s", "bold $text-accent"), " records this decision; nothing is recorded before")
 
@@ -249,27 +265,14 @@ class DecisionScreen(ModalScreen["End | Action"]):
         params = self.plain_params()
         return policy.refusal(task, self.case.action, params, self.note) or self.missing()
 
-    # Arming
-
-    @property
-    def is_armed(self) -> bool:
-        """Whether the dialog has been open, and its key left alone, for long enough."""
-        return self._steady() >= self._armed_at
-
-    def _arm(self) -> None:
-        self._armed_at = self._steady() + ARMING_SECONDS
-        if self._arming is not None:
-            self._arming.stop()
-        self._arming = self.set_timer(ARMING_SECONDS, self.look)
-
     # Commands
 
     def action_record(self) -> None:
         """Record the decision. A key that is held down, from the dialog before perhaps, decides nothing."""
         if self._recording:
             return
-        if not self.is_armed:
-            self._arm()
+        if not self.arming.is_armed:
+            self.arming.begin()
             self.look()
             return
         self._trouble = ""
@@ -311,12 +314,13 @@ class DecisionScreen(ModalScreen["End | Action"]):
     async def _unlock(self) -> bool:
         """Whether the key can sign: it is asked for its passphrase where it has one. Raises KeyProblemError."""
         desk = self.case.desk
-        if not await asyncio.to_thread(desk.is_locked):
-            return True
         if not self._passphrase.value:
+            why = await asyncio.to_thread(desk.why_locked)
+            if why is None:
+                return True
             self.add_class("-locked")
             self._passphrase.focus()
-            self._trouble = "The key that signs decisions is encrypted: type its passphrase, then press ctrl+s."
+            self._trouble = f"{clean(why[:1].upper() + why[1:], 1_000)}: type its passphrase, then press ctrl+s."
             return False
         with self._passphrase.prevent(Input.Changed):
             passphrase, self._passphrase.value = self._passphrase.value, ""

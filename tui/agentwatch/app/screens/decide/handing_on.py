@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ClassVar, Final
 
 from textual import on, work
@@ -46,6 +46,7 @@ class HandingOnScreen(DecisionScreen):
         self._proposing: Timer | None = None
         self._is_stale = True
         self._why_blank = ""
+        self._is_editing = False
 
     def maker(self, task: Task) -> Callable[[], Proposal]:
         """Makes the document as the fields are now, in a thread."""
@@ -111,6 +112,8 @@ class HandingOnScreen(DecisionScreen):
         return Content("   ").join(parts)
 
     def missing(self) -> str | None:
+        if self._is_editing:
+            return f"the edited {self.document_label} is being taken back"
         if self.document.problems:
             return f"correct the {self.document_label} first: {clean(self.document.problems[0], 300)}"
         return None
@@ -127,35 +130,55 @@ class HandingOnScreen(DecisionScreen):
         self.document.toggle_changes()
         self._footer.redraw()
 
-    def action_edit_document(self) -> None:
+    @work(group="edit", exclusive=True)
+    async def action_edit_document(self) -> None:
         """Open the document in the operator's editor; the screen waits."""
+        self._is_editing = True
         try:
-            text = self._edited(self.document.text)
+            text = await self._edited(self.document.text)
         except (OSError, ValueError) as error:
             self._complain(f"The edited text cannot be taken back: {clean(str(error), 200)}.")
-            return
-        # Whatever was typed for the editor is not meant for this dialog.
-        self._arm()
+            text = None
+        finally:
+            self._is_editing = False
         if text is not None and text != self.document.text:
             self.document.write(text)
-            self.look()
+        self.look()
 
-    def _edited(self, text: str) -> str | None:
+    async def _edited(self, text: str) -> str | None:
         """The text as the editor leaves it, None where it failed. Raises OSError and ValueError."""
-        state = self.case.desk.ledger.directory.parent
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Not in the workspace: an agent could change the text between the editor and the signature.
-        with tempfile.TemporaryDirectory(prefix="editing-", dir=state) as directory:
-            path = Path(directory) / Path(self.document.name_of_file).name
-            path.touch(mode=0o600, exist_ok=False)
-            path.write_bytes(text.encode())
+        directory = await asyncio.to_thread(_private_directory, self.case.desk.ledger.directory.parent)
+        try:
+            path = Path(directory.name) / Path(self.document.name_of_file).name
+            await asyncio.to_thread(_put_down, path, text)
             trouble = hand_over(self.app, self.case.monitor.settings.editor, path)
-            if trouble is not None:
-                self._complain(trouble)
-                return None
-            if path.stat().st_size > _LARGEST:
-                raise ValueError(f"it has more than {_LARGEST:,} bytes")
-            return path.read_bytes().decode()
+            # Whatever was typed for the editor is not meant for this dialog.
+            self.arming.begin()
+            if trouble is None:
+                return await asyncio.to_thread(_take_back, path)
+            self._complain(trouble)
+            return None
+        finally:
+            await asyncio.to_thread(directory.cleanup)
 
     def _complain(self, words: str) -> None:
         self.app.notify(words, severity="warning", markup=False, timeout=6)
+
+
+def _private_directory(state: Path) -> TemporaryDirectory[str]:
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return TemporaryDirectory(prefix="editing-", dir=state)
+
+
+def _put_down(path: Path, text: str) -> None:
+    """Write the text into a private file. Raises OSError."""
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_bytes(text.encode())
+
+
+def _take_back(path: Path) -> str:
+    """The text that is there now. Raises OSError, and ValueError where it is too large or none."""
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(f"it has more than {_LARGEST:,} bytes")
+    return path.read_bytes().decode()

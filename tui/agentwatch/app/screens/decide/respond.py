@@ -7,8 +7,12 @@ from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.widgets import Input, Static
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+from textual.widgets import Input
 
+from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.screens.decide.case import Case
 from agentwatch.app.screens.decide.frame import DecisionScreen
 from agentwatch.app.screens.decide.words import BAR
@@ -18,6 +22,28 @@ from agentwatch.decisions.record import Answer, Params
 _MOST: Final = 12
 """Questions with a field of their own; more are answered in the note."""
 _LONGEST: Final = 600
+
+
+class Question(Widget):
+    """What the child asks: each line of it begins behind the bar."""
+
+    DEFAULT_CSS = """
+    Question { height: auto; max-height: 6; text-wrap: nowrap; }
+    """
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self._source = Content(shown(source, _LONGEST))
+
+    def render(self) -> Content:
+        return self._content(self.content_size.width)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
+        return self._content(width).plain.count("\n") + 1
+
+    def _content(self, width: int) -> Content:
+        bar = Content.styled(BAR, FAINT)
+        return Content("\n").join([bar + line for line in self._source.wrap(max(width - len(BAR), 8))])
 
 
 class RespondScreen(DecisionScreen):
@@ -30,7 +56,6 @@ class RespondScreen(DecisionScreen):
     RespondScreen #answers { height: 2fr; min-height: 4; border: round $line; border-title-color: $text-muted; }
     RespondScreen.-wide #answers { height: 1fr; width: 3fr; }
     RespondScreen #answers:focus-within { border: round $text-muted; }
-    RespondScreen #answers Static { height: auto; max-height: 6; }
     RespondScreen #answers Input {
         width: 1fr; height: 1; border: none; padding: 0; margin-left: 2; background: $panel;
     }
@@ -53,7 +78,7 @@ class RespondScreen(DecisionScreen):
             answers.border_title = "your answers, below the child's questions"
             for question, field in zip(self._questions, self._fields, strict=True):
                 if question is not None:
-                    yield Static(f"{BAR}{shown(question, _LONGEST)}", markup=False)
+                    yield Question(question)
                 yield field
 
     def plain_params(self) -> Params:

@@ -29,7 +29,7 @@ class RetryScreen(HandingOnScreen):
     ) -> None:
         super().__init__(case, clock, steady, queue)
         self._mitigation = Choice(list(_MITIGATIONS.values()), id="mitigation")
-        self._hint = Choice(("hand the child's hint on", "leave it out"), id="hint")
+        self._hint = Choice(("hand it on", "leave it out"), id="hint")
         self._has_hint = bool(self._task_seen and self._task_seen.retry.hint)
 
     def fields(self) -> Iterator[Row]:

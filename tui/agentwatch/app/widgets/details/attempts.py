@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from textual.content import Content
@@ -14,7 +15,7 @@ from agentwatch.app.widgets.cells import left
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Line, faint, plain, text
 from agentwatch.app.widgets.details.difference import Difference, compare
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import Attempt, State, Version
 
@@ -27,7 +28,6 @@ _NEVER: Final = "Only one attempt is known. After a retry, what changed in the h
 _GONE: Final = "The text of attempt {} is not kept any more."
 _UNSEEN: Final = "They differ only in what cannot be seen, such as line breaks."
 _SAME: Final = "The same, byte for byte."
-_READING: Final = "reading…"
 
 
 def write(view: View) -> Iterator[Block]:
@@ -71,7 +71,7 @@ def _attempt(attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
     said = attempt.run.said.opening if attempt.run and attempt.run.said else None
     if summary := attempt.result.summary if attempt.result else said:
         yield _OneLine(plain(summary, _SUMMARY), below)
-    if (decision := attempt.decision) is not None:
+    for decision in attempt.decisions:
         yield text(Content.assemble(("decided ", FAINT), receipt_line(decision, now)), below)
         if trouble := warning(decision, now):
             yield text(Content.styled(trouble, "$text-warning"), below)
@@ -120,29 +120,39 @@ def _changes(
         return
     (first, before), (second, after) = having[-2:]
     between = Content.assemble((f"attempt {first} → {second}", FAINT))
-    difference = _compared(view, first, before, second, after)
-    if isinstance(difference, str):
-        yield Heading(title, note=between)
-        yield text(faint(difference))
-        return
-    yield Heading(title, note=Content.assemble(between, "   ", difference.counted))
-    yield difference
-    if difference.note:
-        yield text(Content.styled(difference.note, "$text-warning"))
-
-
-def _compared(
-    view: View, first: int, before: Version | Message, second: int, after: Version | Message
-) -> Difference | str:
-    """The difference, or in words why there is none to show."""
     if before.digest == after.digest:
-        return _SAME
+        yield Heading(title, note=between)
+        yield text(faint(_SAME))
+        return
+    content = view.content
+    compared = view.later((before.digest, after.digest), lambda: _compare(content(before), content(after)))
+    difference = compared.difference if compared else None
+    if difference is not None and difference.rows:
+        yield Heading(title, note=Content.assemble(between, "   ", difference.counted))
+        yield difference
+        if difference.note:
+            yield text(Content.styled(difference.note, "$text-warning"))
+        return
+    yield Heading(title, note=between)
+    if compared is None:
+        yield READING
+    else:
+        gone = first if compared.is_first_gone else second
+        yield text(faint(_UNSEEN if compared else _GONE.format(gone)))
 
-    def read() -> Difference | str:
-        old, new = view.content(before), view.content(after)
-        if old is None or new is None:
-            return _GONE.format(first if old is None else second)
-        difference = compare(old, new)
-        return difference if difference.rows else _UNSEEN
 
-    return view.later((before.digest, after.digest), read) or _READING
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """What changed from one text to another; None where one of them is gone."""
+
+    difference: Difference | None
+    is_first_gone: bool = False
+
+    def __bool__(self) -> bool:
+        return self.difference is not None
+
+
+def _compare(before: str | None, after: str | None) -> _Comparison:
+    if before is None or after is None:
+        return _Comparison(None, before is None)
+    return _Comparison(compare(before, after))

@@ -23,7 +23,7 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.app.widgets.details.claim_rows import ChangeRow, ClaimRow
 from agentwatch.app.widgets.details.claims import artifact_table, attestation_fields
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.return_format import AttestationSection, ReturnFormat
 from agentwatch.contracts.return_meta import ReturnMeta
 from agentwatch.contracts.shapes import Contract, Return
@@ -102,7 +102,11 @@ def _attested(view: View) -> Iterator[Block]:
         now = view.task.attempt
         yield text(faint(f"Attempt {now} has not returned yet; this is what attempt {attempt.number} said."))
         yield Gap()
-    document = view.document(attempt.returned)
+    opened = view.opened(attempt.returned)
+    if opened is None:
+        yield READING
+        return
+    document = opened.model
     if result.contract is Contract.RETURN_FORMAT:
         attested = document.attestation if isinstance(document, ReturnFormat) else None
         yield from _attestation(view, attempt, attested or _remembered(result))

@@ -24,7 +24,7 @@ from agentwatch.app.widgets.details.blocks import (
     rich_list,
     text,
 )
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.shapes import Handoff, Todo
 from agentwatch.delegation.task import Version
@@ -50,11 +50,14 @@ def write(view: View) -> Iterator[Block]:
 
 
 def _packet(view: View, version: Version, packet: Handoff | None) -> Iterator[Block]:
-    document = view.document(version)
-    if isinstance(document, HandoffPacket):
-        yield from _whole(document)
+    opened = view.opened(version)
+    if opened is None:
+        yield READING
         return
-    yield text(faint(_GONE if view.content(version) is None else _UNREADABLE))
+    if isinstance(opened.model, HandoffPacket):
+        yield from _whole(opened.model)
+        return
+    yield text(faint(_UNREADABLE if opened else _GONE))
     yield Gap()
     if packet:
         yield Rich(packet.objective or "")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import ClassVar, Final, Self, cast
+from typing import ClassVar, Final, Self
 
 from textual import on
 from textual.app import ComposeResult
@@ -29,8 +27,9 @@ from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.app.widgets.details.claim_rows import Entry
 from agentwatch.app.widgets.details.head import ROOMY, Head
 from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.details.shelf import Shelf
 from agentwatch.app.widgets.details.tab_bar import TABS, Count, TabBar
-from agentwatch.app.widgets.details.view import Documents, T, View
+from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
@@ -50,9 +49,6 @@ _WRITERS: Final[dict[str, Callable[[View], Iterable[Block]]]] = {
 
 _TIMED: Final = frozenset({"overview", "attempts"})
 """Tabs that say how long something has taken: they change with nothing but the time."""
-
-_KEPT: Final = 16
-"""Values made in a thread that are kept."""
 
 
 class DetailsPane(Widget):
@@ -80,18 +76,16 @@ class DetailsPane(Widget):
         self._bar = TabBar()
         self._bar.display = False
         self._page = Page()
-        self._documents = Documents()
+        self._shelf = Shelf(self.run_worker, self._take_arrival)
         self._view: View | None = None
         self._written: tuple[str, str] | None = None
         """Task id and tab that the page holds."""
         self._basis: tuple[object, ...] | None = None
         self._offsets: dict[str, float] = {}
-        """Where each tab of this task was left."""
+        """Where each tab of this task was left, but for the one that is shown."""
         self._scheduled = False
         self._compared: int | None = None
         """The attempt that is compared with the one before, None for the last."""
-        self._made: OrderedDict[Hashable, object] = OrderedDict()
-        self._making: set[Hashable] = set()
         self._offered: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
@@ -110,6 +104,11 @@ class DetailsPane(Widget):
         return "\n".join(self._page.lines)
 
     @property
+    def is_pending(self) -> bool:
+        """Whether the visible tab is still to be written, or waits for what a thread reads."""
+        return self._scheduled or self._shelf.is_waiting
+
+    @property
     def offered(self) -> frozenset[str]:
         """Ids of the commands for the visible tab that would do something now."""
         view = self._view
@@ -122,15 +121,14 @@ class DetailsPane(Widget):
     def show(
         self, task: Task | None, tree: DelegationTree, content: Callable[[Version | Message], str | None], now: float
     ) -> None:
-        """Show a task, or how it stands by now. `content` gives a version's text, `now` is in seconds since the epoch.
+        """Show a task, or how it stands by now. `now` is in seconds since the epoch.
 
-        Cheap to call often: drawing waits for the next refresh, and then only what changed is drawn.
+        `content` gives a version's text; it is called in a thread, for it may take its time. Cheap to call often:
+        drawing waits for the next refresh, and then only what changed is drawn.
         """
         if task is None or self._view is None or task.task_id != self._view.task.task_id:
             self._compared = None
-        self._view = (
-            None if task is None else View(task, tree, content, now, self._documents, self._later, self._compared)
-        )
+        self._view = None if task is None else View(task, tree, content, now, self._shelf.later, self._compared)
         self._schedule()
 
     def activate(self, tab_id: str) -> None:
@@ -196,22 +194,10 @@ class DetailsPane(Widget):
         ids = [tab_id for tab_id, _ in TABS]
         self.activate(ids[(ids.index(self.active) + by) % len(ids)])
 
-    def _later(self, key: Hashable, make: Callable[[], T]) -> T | None:
-        if key in self._made:
-            self._made.move_to_end(key)
-            return cast("T", self._made[key])
-        if key not in self._making:
-            self._making.add(key)
-            self.run_worker(self._make(key, make))
-        return None
-
-    async def _make(self, key: Hashable, make: Callable[[], object]) -> None:
-        self._made[key] = await asyncio.to_thread(make)
-        self._making.discard(key)
-        if len(self._made) > _KEPT:
-            self._made.popitem(last=False)
+    def _take_arrival(self) -> None:
+        """What was missing is there. It is written at once: mostly nothing was painted since it was asked for."""
         self._basis = None
-        self._schedule()
+        self._write()
 
     def _remember(self) -> None:
         if self._written:
@@ -240,11 +226,18 @@ class DetailsPane(Widget):
         if self._written is None or self._written[0] != task_id:
             self._offsets.clear()
         self._bar.counts = _counts(view.task, view.tree.unclaimed(view.task))
-        keep = self._written == (task_id, tab_id)
-        if keep and tab_id not in _TIMED and view.basis == self._basis:
+        same = self._written == (task_id, tab_id)
+        if same and tab_id not in _TIMED and view.basis == self._basis:
+            return
+        self._shelf.begin(anew=not same)
+        blocks = list(_WRITERS[tab_id](view))
+        if same and self._shelf.is_waiting:
+            # The last that was whole stays until the next one is.
             return
         self._written, self._basis = (task_id, tab_id), view.basis
-        self._page.show(lambda: _WRITERS[tab_id](view), keep=keep, offset=self._offsets.get(tab_id, 0))
+        self._page.show(lambda: blocks, keep=same and tab_id not in self._offsets, offset=self._offsets.get(tab_id, 0))
+        if not self._shelf.is_waiting:
+            self._offsets.pop(tab_id, None)
         self._offer()
 
     def _offer(self) -> None:

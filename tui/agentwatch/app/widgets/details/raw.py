@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from textual.content import Content
 
@@ -11,10 +12,12 @@ from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, faint, plain, text
 from agentwatch.app.widgets.details.highlighting import language_of
 from agentwatch.app.widgets.details.listing import Listing
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.task import Version
 from agentwatch.text import clean_lines
+
+_GONE: Final = "The text of this version is gone: the file was deleted or rewritten since it was read."
 
 
 def write(view: View) -> Iterator[Block]:
@@ -29,10 +32,11 @@ def write(view: View) -> Iterator[Block]:
 
 
 def _source(view: View, title: str, attempt: int, version: Version) -> Iterator[Block]:
-    source = view.content(version)
+    opened = view.opened(version)
+    source = opened.text if opened else None
     if source is None:
         yield Heading(title, note=plain(version.path))
-        yield text(faint("The text of this version is gone: the file was deleted or rewritten since it was read."))
+        yield READING if opened is None else text(faint(_GONE))
         return
     # Findings count lines as editors do: a carriage return alone ends one, too.
     lines, note = clean_lines(source.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n"))

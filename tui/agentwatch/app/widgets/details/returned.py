@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from textual.content import Content
 
@@ -27,13 +28,16 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.app.widgets.details.claims import artifact_table, attestation_fields
 from agentwatch.app.widgets.details.json_outline import outline
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.report import ContextEntry, Report, ReportMetadata
 from agentwatch.contracts.return_format import ReturnFormat
 from agentwatch.contracts.return_meta import MetaMetadata, ReturnMeta
 from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.contracts.subagent_return import ReturnError, ReturnMetadata, SubagentReturn
 from agentwatch.delegation.task import Version
+
+_GONE: Final = "The text of the return is gone; this is what was read of it."
+_UNREADABLE: Final = "The return cannot be read in whole; this is what was understood. The Raw tab has its text."
 
 
 def write(view: View) -> Iterator[Block]:
@@ -59,9 +63,13 @@ def write(view: View) -> Iterator[Block]:
 
 
 def _document(view: View, version: Version, result: Return | None) -> Iterator[Block]:
-    document = view.document(version)
+    opened = view.opened(version)
+    if opened is None:
+        yield READING
+        return
+    document = opened.model
     if document is None or not any(document.model_dump(exclude_none=True).values()):
-        yield text(faint(_why_only_a_summary(gone=view.content(version) is None)))
+        yield text(faint(_UNREADABLE if opened else _GONE))
         yield Gap()
         if result:
             yield from _summary(result)
@@ -73,12 +81,6 @@ def _document(view: View, version: Version, result: Return | None) -> Iterator[B
         yield from _return_meta(document)
     elif isinstance(document, Report):
         yield from _report(document)
-
-
-def _why_only_a_summary(*, gone: bool) -> str:
-    if gone:
-        return "The text of the return is gone; this is what was read of it."
-    return "The return cannot be read in whole; this is what was understood. The Raw tab has its text."
 
 
 def _summary(result: Return) -> Iterator[Block]:

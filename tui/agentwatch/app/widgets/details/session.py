@@ -8,7 +8,7 @@ from textual.content import Content
 
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Rich, faint, field, plain, text
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.delegation.run import Message, Run, RunState
 
 
@@ -56,5 +56,7 @@ def facts(run: Run) -> Iterator[Block]:
 
 
 def _words(view: View, message: Message) -> Block:
-    source = view.content(message)
-    return Rich(message.opening + " …" if source is None else source)
+    opened = view.opened(message)
+    if opened is None:
+        return READING
+    return Rich(message.opening + " …" if opened.text is None else opened.text)

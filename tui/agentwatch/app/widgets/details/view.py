@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from agentwatch.app.widgets.details.blocks import faint, text
 from agentwatch.contracts.reading import open_document
+from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
     from agentwatch.contracts.validation import Contracted
-    from agentwatch.delegation.run import Message
     from agentwatch.delegation.task import Attempt, Task, Version
     from agentwatch.delegation.tree import DelegationTree
 
 T = TypeVar("T")
 
-KEPT: Final = 8
-"""Opened documents that are kept: moving up and down between a few tasks parses none of them twice."""
-
-
-class Documents:
-    """Full models of the documents looked at last, by digest."""
-
-    def __init__(self) -> None:
-        self._opened: OrderedDict[str, Contracted | None] = OrderedDict()
-
-    def opened(self, version: Version, text: str) -> Contracted | None:
-        """The model of a version, None where its text cannot be read as its contract."""
-        key = version.digest
-        if key not in self._opened:
-            self._opened[key] = open_document(text, version.path, embedded=version.stored)
-            if len(self._opened) > KEPT:
-                self._opened.popitem(last=False)
-        self._opened.move_to_end(key)
-        return self._opened[key]
+READING: Final = text(faint("reading…"))
+"""What stands for a document as long as a thread reads it."""
 
 
 class Later(Protocol):
-    """Values that take time. Gives the one that `make` returns, None as long as a thread is still making it."""
+    """Values that take time. Gives the one that `make` returns, None as long as a thread is still making it.
+
+    One that is false is made again when something else was shown meanwhile: what it needs was not found.
+    """
 
     def __call__(self, key: Hashable, make: Callable[[], T]) -> T | None: ...
 
@@ -50,18 +36,29 @@ def at_once(key: Hashable, make: Callable[[], T]) -> T | None:  # noqa: ARG001 -
 
 
 @dataclass(frozen=True, slots=True)
+class Opened:
+    """A document that was read: its text, None where that is gone, and its model, None where it follows no contract."""
+
+    text: str | None
+    model: Contracted | None
+
+    def __bool__(self) -> bool:
+        return self.text is not None
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """One look at one task.
 
-    `content` gives the last good text of a version, None where there is none any more. `later` is for what takes time.
-    `compared` is the number of the attempt that is compared with the one before, None for the last.
+    `content` gives the last good text of a version, None where there is none any more. It may read a file, so only what
+    is made `later` calls it. `compared` is the number of the attempt that is compared with the one before, None for the
+    last.
     """
 
     task: Task
     tree: DelegationTree
     content: Callable[[Version | Message], str | None]
     now: float
-    documents: Documents
     later: Later = at_once
     compared: int | None = None
 
@@ -75,10 +72,17 @@ class View:
         """The latest attempt that has a return."""
         return next((attempt for attempt in reversed(self.task.attempts) if attempt.returned), None)
 
-    def document(self, version: Version) -> Contracted | None:
-        """The whole document of a version, None where its text is gone or cannot be read."""
-        text = self.content(version)
-        return None if text is None else self.documents.opened(version, text)
+    def opened(self, version: Version | Message) -> Opened | None:
+        """What a version holds, None as long as a thread reads it."""
+        content, path = self.content, "" if isinstance(version, Message) else version.path
+
+        def read() -> Opened:
+            source = content(version)
+            if source is None or isinstance(version, Message):
+                return Opened(source, None)
+            return Opened(source, open_document(source, path, embedded=version.stored))
+
+        return self.later((path, version.digest), read)
 
     @property
     def basis(self) -> tuple[object, ...]:

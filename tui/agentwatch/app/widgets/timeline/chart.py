@@ -37,7 +37,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     def __init__(self, tree: DelegationTree, clock: Callable[[], float], like: TaskTree) -> None:
         super().__init__(tree, clock)
         self._outline = like.copy_outline()
-        self._cursor_id = self._begin_at = like.cursor_id
+        self._cursor.task_id = self._begin_at = like.cursor_id
         self._activity = Activity(tree)
         self._window = Window()
         self._spans: dict[str, list[Span]] = {}
@@ -47,7 +47,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     @property
     def names_width(self) -> int:
         """Cells of the column with the titles."""
-        return self._columns.width
+        return self._tree_lines.columns.width
 
     @property
     def follows_present(self) -> bool:
@@ -157,7 +157,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
                 note = _note(task) if self._outline.is_folded(row.task_id) else ""
                 below = self.below(task, frame.now)
                 bar.draw(self.spans_of(task), below, asks=task.needs_operator, note=note)
-            marked = row.task_id == self._cursor_id and not palette.ansi
+            marked = row.task_id == self._cursor.task_id and not palette.ansi
             base = palette.base + palette.cursor if marked else palette.base
             lines.append(Strip([*name, *bar.segments(base)]))
         blank = Strip([Segment(" " * self.names_width, palette.base), *Bar(ground, inks).segments(palette.base)])

@@ -15,6 +15,9 @@ from agentwatch.app.widgets.timeline.spans import Interval, Kind, Span
 from agentwatch.app.widgets.timeline.ticks import day
 from agentwatch.delegation.task import Task
 
+_ROOMY: Final = 80
+"""Cells from which the agent is named beside what it asks."""
+
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
@@ -43,7 +46,8 @@ class Reading(LineWidget):
             Part(clip(shown(task.title), width // 3), palette.strong),
             Part(f"  {face.word}", color),
         ]
-        if task.agent and task.agent != task.title:
+        # Where there is little room, what is asked goes before who asks it.
+        if task.agent and task.agent != task.title and (task.ask is None or width >= _ROOMY):
             head.append(Part("  " + clip(shown(task.agent), 24), palette.muted))
         if task.ask is not None:
             head += [Part("  "), Part("NEEDS YOU", palette.needs), Part(f" {shown(task.ask)}")]
@@ -59,7 +63,7 @@ class Reading(LineWidget):
             words = _said(span, now, several=len(task.attempts) > 1)
             piece = [Part("   "), Part(words, palette.needs if span.asks else palette.muted)]
             if parts and width_of(parts) + width_of(piece) > width - 4:
-                return [Part("  …", palette.muted), *parts]
+                return _cut([Part("  …", palette.muted), *parts], width)
             parts = piece + parts
         return _cut(parts, width)
 

@@ -1,4 +1,4 @@
-"""The tree and the log without a screen: as text for people or as the documented JSON."""
+"""The log without a screen: every state change, from the history and from now on, and the history as a file."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, NoReturn
 
 from agentwatch.config import Settings
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Observation
-from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import WorkspaceError
 from agentwatch.history.export import lines, write
 from agentwatch.history.keeper import recall
 from agentwatch.history.log import Change, Changes, document, line
 from agentwatch.history.store import History
-from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Batch
-from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.sources.source import Source
 from agentwatch.text import clean, complain, say
 
@@ -33,21 +28,6 @@ _KEPT: Final = "it is kept while `agentwatch` watches the workspace"
 
 _LOOK_SECONDS: Final = 0.5
 """How often `log --follow` looks whether somebody still reads what it prints."""
-
-
-def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
-    """Print the tree of a monitor that has loaded. Returns 1 if `fail` is set and a task needs the operator."""
-    tree = monitor.tree
-    if as_json:
-        # ASCII only: foreign characters reach the reader as escapes, the terminal never.
-        say(json.dumps(tree_document(tree, str(monitor.workspace)), indent=2))
-    else:
-        for task, depth in tree.preorder():
-            say(_line(task, depth))
-        say(_summary(monitor))
-    if monitor.health.mode == "degraded":
-        complain(f"agentwatch: {clean(monitor.health.detail)}")
-    return 1 if fail and tree.totals.needs_operator else 0
 
 
 def print_log(workspace: Path, settings: Settings, *, as_json: bool, source: Source | None = None) -> int:
@@ -159,39 +139,3 @@ def _is_read() -> bool:
 
 def _end(number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + number)
-
-
-def print_sources(source: SessionsSource, *, as_json: bool) -> int:
-    """Look into the session stores once and say what is there."""
-    source.scan()
-    found, trouble = source.found(), source.trouble
-    source.close()
-    if as_json:
-        say(json.dumps({"sources": [asdict(one) for one in found], "trouble": trouble}, indent=2))
-        return 0
-    for one in found:
-        noun = "session" if one.sessions == 1 else "sessions"
-        skipped = f"  skipped: {clean(one.skipped)}" if one.skipped else ""
-        say(f"{clean(one.source, 24):<14} {one.sessions:>5} {noun:<8}  {clean(one.place)}{skipped}")
-    if not found:
-        say("no agent's sessions were found")
-    for sentence in trouble:
-        complain(f"agentwatch: {clean(sentence)}")
-    return 0
-
-
-def _line(task: Task, depth: int) -> str:
-    agent = f"  [{clean(task.agent, 40)}]" if task.agent else ""
-    number = f"  attempt {task.attempt}" if task.attempt > 1 else ""
-    stale = "  (stale)" if task.stale else ""
-    ask = f"  NEEDS YOU: {clean(task.ask, 120)}" if task.ask else ""
-    return f"{'  ' * depth}{task.state.glyph} {clean(task.title, 80)}  {task.state}{stale}{number}{agent}{ask}"
-
-
-def _summary(monitor: Monitor) -> str:
-    totals = monitor.tree.totals
-    if not totals.tasks:
-        return f"no handoffs or returns in {clean(str(monitor.workspace))}"
-    states = ", ".join(f"{count} {state}" for state, count in sorted(totals.states.items(), key=lambda item: -item[1]))
-    noun = "task" if totals.tasks == 1 else "tasks"
-    return f"{totals.tasks} {noun}: {states}; {totals.needs_operator} need you"

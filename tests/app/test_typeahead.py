@@ -1,0 +1,119 @@
+"""Several keys in one read of the terminal: each goes to what the key before it has opened."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from tests.app.deciding import FAILED, office
+from tests.app.stage import Stage, stage
+from textual import events
+from textual.keys import key_to_character
+from textual.widgets import Input
+
+from agentwatch.app import app as app_module
+from agentwatch.app.screens.decide.frame import DecisionScreen
+from agentwatch.app.screens.help import HelpScreen
+from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.screens.task import TaskScreen
+from agentwatch.app.screens.timeline import TimelineScreen
+from agentwatch.app.widgets.filter_bar import FilterInput
+
+SLASH = "slash"
+
+
+def type_at_once(s: Stage, *keys: str) -> None:
+    """What the terminal's reader does with the keys of one read."""
+    for key in keys:
+        s.app.post_message(events.Key(key, key if len(key) == 1 else key_to_character(key)))
+
+
+def row(s: Stage, number: int) -> str:
+    return s.tree.row_ids()[number]
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_a_filter_gets_the_letters_behind_its_slash(size: tuple[int, int]) -> None:
+    async with stage(size=size) as s:
+        type_at_once(s, SLASH, *"api")
+        await s.until(lambda: s.main.filter_bar.sought.text == "api")
+        assert isinstance(s.app.focused, FilterInput)
+        assert isinstance(s.app.screen, MainScreen)
+
+
+async def test_what_comes_behind_a_kept_filter_is_for_the_tree() -> None:
+    async with stage() as s:
+        type_at_once(s, SLASH, *"checkout", "enter", "G", "f")
+        await s.until(lambda: s.tree.follows)
+        assert s.main.filter_bar.sought.text == "checkout"
+        assert s.app.focused is s.tree
+        assert s.cursor == s.tree.row_ids()[-1]
+
+
+async def test_a_pasted_filter_is_a_filter() -> None:
+    async with stage() as s:
+        s.app.post_message(events.Paste("/api\nand more"))
+        await s.until(lambda: s.main.filter_bar.sought.text == "api")
+        s.app.post_message(events.Paste(".docs"))
+        await s.until(lambda: s.main.filter_bar.sought.text == "api.docs")
+
+
+async def test_a_paste_behind_a_slash_is_the_filter() -> None:
+    async with stage() as s:
+        type_at_once(s, SLASH)
+        s.app.post_message(events.Paste("api"))
+        await s.until(lambda: s.main.filter_bar.sought.text == "api")
+
+
+async def test_a_paste_without_a_slash_does_nothing() -> None:
+    async with stage() as s:
+        s.app.post_message(events.Paste("qrx"))
+        await s.pilot.pause()
+        assert s.app.focused is s.tree
+        assert s.app.screen is s.main
+
+
+async def test_keys_behind_one_that_opens_a_screen_are_for_that_screen() -> None:
+    async with stage() as s:
+        type_at_once(s, "t", "j")
+        await s.until(lambda: isinstance(s.app.screen, TimelineScreen) and s.app.screen.chart.cursor_id == row(s, 1))
+        type_at_once(s, "escape", "question_mark", "q", "j")
+        await s.until(lambda: s.cursor == row(s, 1))
+        assert s.app.is_running
+
+
+async def test_keys_behind_enter_are_for_the_details() -> None:
+    async with stage(size=(80, 24)) as s:
+        type_at_once(s, "j", "enter", "7", "escape", "j")
+        await s.until(lambda: s.cursor == row(s, 2))
+        assert isinstance(s.app.screen, MainScreen)
+        type_at_once(s, "enter", "7")
+        await s.until(lambda: isinstance(s.app.screen, TaskScreen) and s.app.screen.details.active == "raw")
+
+
+async def test_no_dialog_hears_what_was_typed_before_it_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = threading.Event()
+    load = app_module.import_module
+    async with office(tmp_path, FAILED) as s:
+        monkeypatch.setattr(app_module, "import_module", lambda name: disk.wait(20) and load(name))
+        type_at_once(s, "r", "q", *"xyz", "tab", "escape", "ctrl+s")
+        await s.pilot.pause(0.05)
+        assert s.app.screen is s.main
+        disk.set()
+        await s.until(lambda: s.in_dialog and s.dialog.seen_at is not None)
+        await s.ready()
+        assert s.dialog.query_one("#note", Input).value == ""
+        assert s.entries() == ()
+        type_at_once(s, *"why")
+        await s.until(lambda: s.dialog.note == "why")
+
+
+async def test_a_key_that_nobody_answers_keeps_the_others_waiting_for_a_moment_only() -> None:
+    async with stage(size=(80, 24)) as s:
+        # Its own screen goes with the key: what was to tell of it goes, too.
+        type_at_once(s, "enter", "escape", "enter", "escape", "t", "enter", "j")
+        await s.until(lambda: s.cursor == row(s, 1))
+        assert not isinstance(s.app.screen, HelpScreen | DecisionScreen)

@@ -1,0 +1,66 @@
+"""The demo in a real terminal: with keys alone a newcomer decides, sees what comes of it, and leaves no trace."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.emulator import Terminal, agentwatch
+
+OWN = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, str]:
+    """An environment in which whatever the demo leaves behind is found."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    return {"TMPDIR": str(temporary)} | {name: str(tmp_path / "own" / name) for name in OWN}
+
+
+def left_behind(places: dict[str, str]) -> list[Path]:
+    temporary = Path(places["TMPDIR"])
+    return [*temporary.iterdir(), *(temporary.parent / "own").rglob("*")]
+
+
+def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict[str, str]) -> None:
+    command = agentwatch("demo", "--speed", "40", "--once")
+    with Terminal(command, columns=140, lines=40, environment=places) as terminal:
+        terminal.wait_for(r"^ DEMO ")
+        terminal.wait_for(r"⚑ docs .*NEEDS YOU")
+        terminal.press("/")
+        terminal.wait_for(r"^ / text")
+        terminal.press("docs")
+        terminal.wait_for(r"1 found")
+        terminal.press("\r")
+        terminal.wait_for(r"▌.*⚑ docs")
+        terminal.wait_for(r"Try it: r retry\.")
+        terminal.press("r")
+        terminal.wait_for(r"╔═ ◆ ↻ Retry")
+        terminal.press("write it, then claim it")
+        terminal.wait_for(r"handoff   ✓ valid")
+        terminal.wait_for(r"◆ ctrl\+s records this decision")
+        terminal.press("\x13")
+        terminal.wait_for(r"decided +retry · recorded")
+        terminal.wait_for(r"· acted")
+        terminal.wait_for(r"✓ docs ↻2/2")
+        terminal.press("6")
+        terminal.wait_for(r"1  ⚑|1  ✓")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+        assert b"Traceback" not in terminal.written
+    assert left_behind(places) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("shows", [r"", r"^ DEMO ", r"■ payments"])
+def test_a_signal_leaves_nothing_behind(places: dict[str, str], shows: str, number: signal.Signals) -> None:
+    command = agentwatch("demo", "--speed", "40")
+    with Terminal(command, environment=places) as terminal:
+        terminal.wait_until(lambda: list(Path(places["TMPDIR"]).iterdir()))
+        terminal.wait_for(shows)
+        terminal.signal(number)
+        terminal.wait_until_exit()
+    assert left_behind(places) == []

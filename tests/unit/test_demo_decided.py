@@ -1,0 +1,281 @@
+"""Deciding in the demo: its orchestrator reads real decisions, and what follows keeps every contract."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentwatch.config import Settings
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.decisions.amend import final_report
+from agentwatch.decisions.desk import Desk, return_digest
+from agentwatch.decisions.proposal import next_handoff
+from agentwatch.decisions.record import Answer, Params, Record
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.task import State, Task
+from agentwatch.demo import DemoSession, session
+from agentwatch.demo.orchestrator import NAME, Orchestrator
+from agentwatch.demo.screenplay import demo_screenplay
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.replay import Player
+from tests.unit.decisions.made import QUICK
+
+API, PAYMENTS, DOCS = "checkout.implement.api", "checkout.implement.payments", "checkout.docs"
+PRICES, LOAD, UI, E2E = "checkout.verify.prices", "checkout.verify.load", "checkout.implement.ui", "checkout.verify.e2e"
+END = 119.0
+LONGER = 40.0
+"""Seconds that every scene has ended after."""
+DEADLINE_SECONDS = 20.0
+
+
+@dataclass
+class Rehearsal:
+    """The demo's session up to a moment, and the operator's desk in it."""
+
+    root: Path
+    player: Player
+    desk: Desk
+    orchestrator: Orchestrator
+    began: float
+    now: float
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "shop"
+
+    def play(self, until: float) -> None:
+        self.now = until
+        self.player.play_all(until, self.began)
+
+    def task(self, task_id: str) -> Task:
+        """As it is on disk, its claims checked."""
+        return self.monitor().tree.tasks[task_id]
+
+    def monitor(self) -> Monitor:
+        monitor = Monitor(self.workspace, Settings(), FilesSource(self.workspace), time.time, inspects=True)
+        monitor.scan()
+        return monitor
+
+    def decide(self, task_id: str, action: Action, note: str = "", **params: object) -> Record:
+        """What the operator's press does."""
+        monitor = self.monitor()
+        task = monitor.tree.tasks[task_id]
+        subject = self.desk.subject(task)
+        if action in (Action.RETRY, Action.ESCALATE):
+            mode = params.get("mode")
+            proposal = next_handoff(task, subject, monitor.content, note=note, mode=str(mode) if mode else None)
+            params["handoff"] = proposal.text
+        if action is Action.ABORT:
+            params["report"] = final_report(task, note=note)
+        path = task.latest.returned.path if task.latest and task.latest.returned else None
+        made = Params(**params)  # type: ignore[arg-type]  as each case has it
+        return self.desk.decide(
+            subject, action, made, returned=lambda: return_digest(self.workspace, path), note=note
+        ).record
+
+    def handoff(self, task: Task) -> str:
+        """The text of its latest handoff."""
+        assert task.latest is not None
+        assert task.latest.handoff is not None
+        return (self.workspace / task.latest.handoff.path).read_text(encoding="utf-8")
+
+    def stages(self, record: Record) -> list[tuple[Stage, str]]:
+        """How far a decision has got, by whom."""
+        return [(receipt.stage, receipt.by) for receipt in self.desk.receipts([record])[record.decision_id].all]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Rehearsal:
+    workspace, state, configuration = tmp_path / "shop", tmp_path / "state", tmp_path / "configuration"
+    workspace.mkdir()
+    play = demo_screenplay()
+    player = Player(play.script, workspace)
+    desk = Desk(workspace, state=state, configuration=configuration, disk=QUICK)
+    orchestrator = Orchestrator(workspace, state, configuration, play, player)
+    return Rehearsal(tmp_path, player, desk, orchestrator, time.time() - END - 2 * LONGER, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("at", "task_id", "was", "decision"),
+    [
+        (48.0, API, State.FAILED, (Action.RETRY, {})),
+        (48.0, API, State.FAILED, (Action.ESCALATE, {"mode": "debugger"})),
+        (70.0, PAYMENTS, State.BLOCKED, (Action.RESPOND, {"answers": (Answer("Which?", "The embedded one."),)})),
+        (END, PAYMENTS, State.BLOCKED, (Action.ESCALATE, {"mode": "architect"})),
+        (90.0, DOCS, State.COMPLETED, (Action.RETRY, {})),
+        (END, PRICES, State.INVALID, (Action.RETRY, {})),
+        (END, LOAD, State.COMPLETED, (Action.RESPOND, {"answers": (Answer(None, "Run it for ten minutes."),)})),
+        (END, UI, State.PARTIAL, (Action.RETRY, {})),
+        (END, E2E, State.WORKING, (Action.RETRY, {})),
+    ],
+)
+def test_what_was_decided_becomes_the_next_attempt_which_succeeds(
+    demo: Rehearsal, at: float, task_id: str, was: State, decision: tuple[Action, dict[str, object]]
+) -> None:
+    action, params = decision
+    demo.play(at)
+    assert demo.task(task_id).own_state is was
+    record = demo.decide(task_id, action, "use v3", **params)
+    demo.orchestrator.attend()
+    assert demo.stages(record)[-1] == (Stage.READ, NAME)
+    # The decision is read before it is carried out.
+    assert demo.task(task_id).attempt == 1
+    demo.play(at + LONGER)
+    task = demo.task(task_id)
+    assert (task.own_state, task.attempt, task.needs_operator, task.contradicted) == (State.COMPLETED, 2, False, False)
+    assert [finding for finding in task.findings if finding.finding.severity == "error"] == []
+    packet = task.packet
+    assert isinstance(packet, Handoff)
+    assert (packet.decision_id, packet.attempt) == (record.decision_id, 2)
+    assert packet.mode == params.get("mode", demo_mode(task_id))
+    assert '"Operator: ' in demo.handoff(task)
+    assert "use v3" in demo.handoff(task)
+
+
+def demo_mode(task_id: str) -> str:
+    return {DOCS: "writer", PRICES: "tester", E2E: "tester", LOAD: "load-tester"}.get(task_id, "code")
+
+
+def test_the_parents_own_retry_is_left_out_once_the_operator_has_decided(demo: Rehearsal) -> None:
+    demo.play(48.0)
+    record = demo.decide(API, Action.RETRY, "use v3")
+    demo.orchestrator.attend()
+    demo.play(END + LONGER)
+    handoff = (demo.workspace / "implement/api.handoff.json").read_text(encoding="utf-8")
+    assert record.params.handoff == handoff
+    assert "## Status\nstate: SUCCESS" in (demo.workspace / "implement/api.return.md").read_text(encoding="utf-8")
+    # All others have gone on.
+    assert (demo.workspace / "verify/load.return.json").exists()
+
+
+def test_an_abort_ends_the_task_and_what_is_below_it_and_its_report_goes_up(demo: Rehearsal) -> None:
+    demo.play(60.0)
+    record = demo.decide("checkout.verify", Action.ABORT, "no staging this week")
+    demo.orchestrator.attend()
+    demo.play(END)
+    assert demo.stages(record)[-1] == (Stage.READ, NAME)
+    tasks = demo.monitor().tree.tasks
+    assert not {PRICES, LOAD} & set(tasks)
+    checklist = (demo.workspace / "handoffs/checkout.verify.md").read_text(encoding="utf-8")
+    assert "- [-] Prepare the staging data" in checklist
+    assert tasks[DOCS].own_state is State.COMPLETED
+    report = demo.workspace / "reports/checkout.verify.aborted.md"
+    assert "no staging this week" in report.read_text(encoding="utf-8")
+    assert read_document(report.read_text(encoding="utf-8"), report.name) is None
+
+
+def test_what_is_accepted_stays_as_it_is(demo: Rehearsal) -> None:
+    demo.play(END)
+    before = files(demo.workspace)
+    record = demo.decide(DOCS, Action.ACCEPT, "the runbook can wait")
+    demo.orchestrator.attend()
+    demo.play(END + LONGER)
+    assert files(demo.workspace) == before
+    assert demo.stages(record)[-1] == (Stage.READ, NAME)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param('"quoted" \\one\\', id="quotes"),
+        pytest.param("a\n## Status\nstate: ERROR", id="lines"),
+        pytest.param("$task $$ ${mode}", id="names"),
+        pytest.param("é" * 3_000, id="long"),
+    ],
+)
+@pytest.mark.parametrize("task_id", [PAYMENTS, LOAD])
+def test_whatever_the_operator_answers_the_next_return_keeps_its_contract(
+    demo: Rehearsal, task_id: str, said: str
+) -> None:
+    demo.play(END)
+    demo.decide(task_id, Action.RESPOND, answers=(Answer(None, said),))
+    demo.orchestrator.attend()
+    demo.play(END + LONGER)
+    task = demo.task(task_id)
+    assert (task.own_state, task.attempt) == (State.COMPLETED, 2)
+    assert json.loads(demo.handoff(task))["notes"][-1] == f"Operator: {said}"
+
+
+def test_what_the_operator_has_not_signed_is_not_read(demo: Rehearsal) -> None:
+    demo.play(48.0)
+    record = demo.decide(API, Action.RETRY)
+    mirror = demo.workspace / ".agentwatch/decisions"
+    forged = mirror / f"{record.decision_id}.json"
+    signed = forged.read_bytes()
+    forged.rename(mirror / f"{'0' * 32}.json")
+    demo.orchestrator.attend()
+    assert not demo.orchestrator.was_told
+    forged.write_bytes(signed)
+    demo.orchestrator.attend()
+    assert demo.orchestrator.was_told
+    demo.orchestrator.attend()
+    demo.play(48.0 + LONGER)
+    assert demo.task(API).attempt == 2
+
+
+# In a running session
+
+
+def test_a_session_that_was_decided_in_does_not_start_over_and_leaves_nothing_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {name: tmp_path / name for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    for name, place in own.items():
+        monkeypatch.setenv(name, str(place))
+    monkeypatch.setattr(session, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(session, "EMPTY_SECONDS", 0.0)
+    rewound: list[Player] = []
+    looks: list[Orchestrator] = []
+    attend = Orchestrator.attend
+
+    def rewind(player: Player) -> None:
+        rewound.append(player)
+
+    monkeypatch.setattr(Player, "rewind", rewind)
+    monkeypatch.setattr(Orchestrator, "attend", lambda told: (looks.append(told), attend(told))[1])
+    played = DemoSession(speed=5_000.0)
+    with played as workspace:
+        assert eventually(lambda: rewound)
+        desk = played.open_desk()
+        task = demo_task(workspace, PAYMENTS)
+        subject = desk.subject(task)
+        answers = Params(answers=(Answer(None, "the embedded one"),))
+        desk.decide(subject, Action.RESPOND, answers, returned=lambda: subject.return_sha256)
+        assert eventually((workspace / "src/checkout/payments.ts").exists)
+        rewound.clear()
+        looks.clear()
+        assert eventually(lambda: len(looks) > 3)
+        assert rewound == []
+        assert demo_task(workspace, PAYMENTS).own_state is State.COMPLETED
+    assert not workspace.parent.exists()
+    assert [place for place in own.values() if place.exists()] == []
+
+
+def demo_task(workspace: Path, task_id: str) -> Task:
+    monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time)
+    monitor.scan()
+    return monitor.tree.tasks[task_id]
+
+
+def eventually(condition: Callable[[], object]) -> bool:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def files(workspace: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(workspace).as_posix(): path.read_bytes()
+        for path in workspace.rglob("*")
+        if path.is_file() and ".agentwatch" not in path.parts
+    }

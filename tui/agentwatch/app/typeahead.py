@@ -1,0 +1,121 @@
+"""Keys one at a time: each goes to what the key before it has opened, or focused.
+
+A terminal hands over several keys in one read where they were typed fast, pasted, or sent over a slow line. Textual
+gives every key to what has the focus when it is read, which is before the key in front of it has done anything: of
+`/abc`, the letters would be commands of the tree.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+
+from textual import events
+from textual.app import App
+from textual.message import Message
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input
+
+Typed = events.Key | events.Paste
+
+_PATIENCE: Final = 1.0
+"""Seconds after which keys are no longer kept waiting: what was to answer the one before may have gone."""
+
+
+class Answered(Message):
+    """Follows a key on its way up to the app, behind all that it sets off: then the key has done its work.
+
+    `again`: what the key has set off may have set off more.
+    """
+
+    def __init__(self, target: Widget, screen: Screen[Any], *, again: bool) -> None:
+        super().__init__()
+        self.target = target
+        self.screen = screen
+        self.again = again
+
+
+class Typeahead:
+    """What was typed into an app, and not heard yet. `hear` hands it to whatever has the focus."""
+
+    def __init__(self, app: App[Any], hear: Callable[[Typed], Awaitable[None]]) -> None:
+        self._app = app
+        self._hear = hear
+        self._waiting: deque[Typed] = deque()
+        self._awaited: Answered | None = None
+        self._holds = 0
+        self._timer: Timer | None = None
+
+    async def take(self, typed: Typed) -> None:
+        """Hear it, once the one before is answered."""
+        self._waiting.append(typed)
+        await self._go_on()
+
+    async def take_answer(self, answer: Answered) -> None:
+        """An answer has come back to the app."""
+        if answer is not self._awaited or not self._app.screen_stack:
+            return
+        screen = self._app.screen
+        if screen is not answer.screen:
+            # What comes up has to be there, with its focus, before it hears anything.
+            screen.call_after_refresh(self._app.call_later, self._end, answer)
+        elif answer.again:
+            await self._wait_for(Answered(answer.target, screen, again=False))
+        else:
+            await self._end(answer)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Something opens that needs a moment: until it is there, nothing is heard."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            self._app.call_later(self._go_on)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._awaited is not None or self._holds > 0
+
+    async def _go_on(self) -> None:
+        while self._waiting and not self._is_busy and self._app.screen_stack:
+            typed, screen = self._waiting.popleft(), self._app.screen
+            seen_at = getattr(screen, "seen_at", 0.0)
+            # A dialog hears nothing that was typed before it could be seen.
+            if seen_at is None or typed.time < seen_at:
+                continue
+            target = self._app.focused or screen
+            await self._hear(typed)
+            if not _is_text(typed, target):
+                await self._wait_for(Answered(target, screen, again=True))
+
+    async def _wait_for(self, answer: Answered) -> None:
+        self._stop_waiting()
+        self._awaited = answer
+        self._timer = self._app.set_timer(_PATIENCE, partial(self._end, answer))
+        if not answer.target.post_message(answer):
+            # It has gone, by what it was told perhaps.
+            await self.take_answer(answer)
+
+    async def _end(self, answer: Answered) -> None:
+        if answer is self._awaited:
+            self._stop_waiting()
+            await self._go_on()
+
+    def _stop_waiting(self) -> None:
+        self._awaited = None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+
+def _is_text(typed: Typed, target: Widget) -> bool:
+    """Whether it is written into a field, and so opens nothing."""
+    is_written = isinstance(typed, events.Paste) or typed.is_printable
+    return is_written and isinstance(target, Input)

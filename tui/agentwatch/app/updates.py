@@ -1,0 +1,79 @@
+"""The monitor's updates on their way to the screen: as often as the eye can follow, and when the first scan is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from textual.app import App
+from textual.timer import Timer
+
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
+_REFRESH: Final = 1 / 30
+"""Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
+
+_SETTLED: Final = 0.3
+"""Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
+
+
+class Updates:
+    """Runs a monitor. `tell` is called with the ids of all tasks that have changed since it was called last.
+
+    `settled` is called once, when the first scan is over.
+    """
+
+    def __init__(
+        self,
+        app: App[Any],
+        monitor: Monitor,
+        tell: Callable[[frozenset[str]], None],
+        settled: Callable[[], None],
+    ) -> None:
+        self._app = app
+        self._monitor = monitor
+        self._tell = tell
+        self._when_settled = settled
+        self._changed: set[str] = set()
+        self._told_at = 0.0
+        self._telling: Timer | None = None
+        self._settling: Timer | None = None
+        self._first_at: float | None = None
+        self.is_settled = False
+        """Whether the first scan is over."""
+
+    async def run(self) -> None:
+        """Run the monitor, to the end of the app."""
+        async for update in self._monitor.updates():
+            self._changed |= update.changed
+            if self._telling is None:
+                pause = self._told_at + _REFRESH - time.monotonic()
+                if pause <= 0:
+                    self._tell_now()
+                else:
+                    self._telling = self._app.set_timer(pause, self._tell_now)
+            self._wait_for_settling()
+
+    def _tell_now(self) -> None:
+        self._telling = None
+        self._told_at = time.monotonic()
+        changed = frozenset(self._changed)
+        self._changed.clear()
+        self._tell(changed)
+
+    def _wait_for_settling(self) -> None:
+        if self.is_settled or self._monitor.health.mode == "starting":
+            return
+        now = time.monotonic()
+        self._first_at = self._first_at or now
+        if self._settling is not None:
+            self._settling.stop()
+        pause = max(min(_SETTLED, self._first_at + 10 * _SETTLED - now), 0.001)
+        self._settling = self._app.set_timer(pause, self._settle)
+
+    def _settle(self) -> None:
+        self.is_settled = True
+        self._tell_now()
+        self._when_settled()

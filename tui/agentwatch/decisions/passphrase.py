@@ -1,0 +1,118 @@
+"""The passphrase of the signing key as the system's keyring holds it, for operators who chose that.
+
+The library `keyring` and what it talks to (Secret Service, KWallet, macOS Keychain, plug-ins of others) are used here
+alone, and loaded only then. All of it is somebody else's code: it may ask the user on the desktop, break, or never
+answer, so it runs in a thread that is waited for, and whatever it says becomes a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Thread
+from typing import Final, TypeVar
+
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.errors import KeyProblemError
+from agentwatch.decisions.keys import PRIVATE, Keys
+from agentwatch.text import quoted
+
+SERVICE: Final = "agentwatch"
+"""What the entry is filed under, together with the path of the key."""
+
+SECONDS: Final = 60.0
+"""A locked keyring asks the user on the desktop first; nobody may sit there."""
+
+_RECOMMENDED: Final = 1
+"""The priority from which on the library recommends a backend; below are files in plain text, and none at all."""
+
+_Answer = TypeVar("_Answer")
+
+
+def unlocked(keys: Keys) -> SigningKey:
+    """The signing key, by the passphrase that the keyring holds. Raises KeyProblemError."""
+    found = stored(keys.directory / PRIVATE)
+    try:
+        return keys.load(lambda: found)
+    except KeyProblemError as error:
+        raise KeyProblemError("what the keyring holds as the passphrase does not open it") from error
+
+
+def stored(key: Path) -> str:
+    """The passphrase of the key in this file. Raises KeyProblemError."""
+
+    def ask() -> str | None:
+        import keyring  # noqa: PLC0415
+
+        return keyring.get_password(SERVICE, str(key))
+
+    found = _answered(ask)
+    if found is None:
+        raise KeyProblemError(
+            "the keyring does not hold the passphrase any more (`agentwatch keys passphrase --keyring` puts it back)"
+        )
+    return found
+
+
+def store(key: Path, passphrase: str) -> str:
+    """Have the keyring hold the passphrase. Returns the name of the keyring; raises KeyProblemError."""
+
+    def ask() -> str:
+        import keyring  # noqa: PLC0415
+
+        backend = keyring.get_keyring()
+        name: str = backend.name
+        if 0 < backend.priority < _RECOMMENDED:
+            raise KeyProblemError(f"the only keyring here is {quoted(name)}, and it does not protect what it holds")
+        backend.set_password(SERVICE, str(key), passphrase)
+        # There are backends that drop everything and say nothing.
+        if backend.get_password(SERVICE, str(key)) != passphrase:
+            raise KeyProblemError(f"the keyring {quoted(name)} did not keep it")
+        return name
+
+    return _answered(ask)
+
+
+def forget(key: Path) -> None:
+    """Have the keyring drop the passphrase; where it holds none, nothing is to be done. Raises KeyProblemError."""
+
+    def ask() -> None:
+        import keyring  # noqa: PLC0415
+
+        if keyring.get_password(SERVICE, str(key)) is not None:
+            keyring.delete_password(SERVICE, str(key))
+
+    _answered(ask)
+
+
+def _answered(ask: Callable[[], _Answer]) -> _Answer:
+    answer: Future[_Answer] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except Exception as error:  # noqa: BLE001  somebody else's code must not end ours
+            answer.set_exception(error)
+
+    Thread(target=run, name="agentwatch-keyring", daemon=True).start()
+    try:
+        return answer.result(SECONDS)
+    except KeyProblemError:
+        raise
+    except Exception as error:
+        raise KeyProblemError(_in_words(error)) from error
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return "the library that asks the keyring cannot be loaded (`pip install 'agentwatch[keyring]'`)"
+    if isinstance(error, TimeoutError):
+        return f"the keyring did not answer within {SECONDS:g} s"
+    from keyring.errors import KeyringLocked, NoKeyringError  # noqa: PLC0415
+
+    if isinstance(error, NoKeyringError):
+        return "there is no keyring that could be asked from here (it takes a desktop's, and its session)"
+    if isinstance(error, KeyringLocked):
+        return "the keyring is locked, and nobody unlocked it"
+    return f"the keyring answered with an error, {quoted(str(error) or type(error).__name__, 200)}"

@@ -1,0 +1,42 @@
+"""The tree without a screen: as text for people or as the documented JSON."""
+
+from __future__ import annotations
+
+import json
+
+from agentwatch.delegation.export import tree_document
+from agentwatch.delegation.task import Task
+from agentwatch.monitor import Monitor
+from agentwatch.text import clean, complain, say
+
+
+def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
+    """Print the tree of a monitor that has loaded. Returns 1 if `fail` is set and a task needs the operator."""
+    tree = monitor.tree
+    if as_json:
+        # ASCII only: foreign characters reach the reader as escapes, the terminal never.
+        say(json.dumps(tree_document(tree, str(monitor.workspace)), indent=2))
+    else:
+        for task, depth in tree.preorder():
+            say(_line(task, depth))
+        say(_summary(monitor))
+    if monitor.health.mode == "degraded":
+        complain(f"agentwatch: {clean(monitor.health.detail)}")
+    return 1 if fail and tree.totals.needs_operator else 0
+
+
+def _line(task: Task, depth: int) -> str:
+    agent = f"  [{clean(task.agent, 40)}]" if task.agent else ""
+    number = f"  attempt {task.attempt}" if task.attempt > 1 else ""
+    stale = "  (stale)" if task.stale else ""
+    ask = f"  NEEDS YOU: {clean(task.ask, 120)}" if task.ask else ""
+    return f"{'  ' * depth}{task.state.glyph} {clean(task.title, 80)}  {task.state}{stale}{number}{agent}{ask}"
+
+
+def _summary(monitor: Monitor) -> str:
+    totals = monitor.tree.totals
+    if not totals.tasks:
+        return f"no handoffs or returns in {clean(str(monitor.workspace))}"
+    states = ", ".join(f"{count} {state}" for state, count in sorted(totals.states.items(), key=lambda item: -item[1]))
+    noun = "task" if totals.tasks == 1 else "tasks"
+    return f"{totals.tasks} {noun}: {states}; {totals.needs_operator} need you"
