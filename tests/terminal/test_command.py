@@ -159,6 +159,14 @@ def test_wrong_usage_exits_with_2_and_says_what_is_wrong(arguments: list[str], w
         assert words in terminal.text().replace("\n", "")
 
 
+@pytest.mark.parametrize("where", range(3))
+def test_options_may_stand_before_and_behind_what_they_are_about(where: int, workspace: Path) -> None:
+    words: list[str | Path] = ["shop.api", workspace]
+    words.insert(where, "--timeout=0")
+    result = subprocess.run(agentwatch("wait", *words), capture_output=True, text=True, check=False)
+    assert (result.returncode, json.loads(result.stdout)["pending"]) == (3, True)
+
+
 def test_a_closed_pipe_is_no_error(workspace: Path) -> None:
     command = " ".join(agentwatch("rules"))
     result = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True, check=False)

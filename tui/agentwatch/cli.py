@@ -100,7 +100,7 @@ def _watch(arguments: Sequence[str]) -> int:
     parser.add_argument("--read-only", action="store_true", help="write nothing into the workspace")
     _add_session_options(parser)
     _add_screen_options(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     _require_terminal()
     workspace = workspace_at(options.path)
     from dataclasses import replace  # noqa: PLC0415
@@ -122,7 +122,7 @@ def _demo(arguments: Sequence[str]) -> int:
     parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="play X times as fast (default: 1)")
     parser.add_argument("--once", action="store_true", help="play once and stay at the end, instead of starting over")
     _add_screen_options(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     _require_terminal()
     settings = _settings(options)
     from dataclasses import replace  # noqa: PLC0415
@@ -146,7 +146,7 @@ def _tree(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the documented JSON (schema_version 1)")
     parser.add_argument("--fail", action="store_true", help="exit with 1 when a task needs the operator")
     _add_session_options(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
     from agentwatch.composition import known_desk, scanned  # noqa: PLC0415
     from agentwatch.config import load  # noqa: PLC0415
@@ -163,7 +163,7 @@ def _log(arguments: Sequence[str]) -> int:
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--follow", "-f", action="store_true", help="go on with each change as it happens, until ctrl+c")
     ways.add_argument("--export", metavar="FILE", help="write what was observed into a new FILE, for `replay FILE`")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
     from dataclasses import replace  # noqa: PLC0415
 
@@ -186,7 +186,7 @@ def _replay(arguments: Sequence[str]) -> int:
     parser.add_argument("--workspace", metavar="PATH", help="play what is kept of this workspace instead of a file")
     parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="play X times as fast (default: 1)")
     _add_theme_option(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     if (options.file is None) == (options.workspace is None):
         raise UsageError("give either a recording or --workspace PATH\ntry: agentwatch replay --help")
     if not 0 < options.speed < float("inf"):
@@ -242,7 +242,7 @@ def _list_sources(arguments: Sequence[str]) -> int:
     parser = _parser("sources", "Say which agents' sessions were found where, what is read, what is skipped and why.")
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
     from agentwatch.composition import sessions_of  # noqa: PLC0415
     from agentwatch.headless.stores import print_sources  # noqa: PLC0415
@@ -254,7 +254,7 @@ def _check(arguments: Sequence[str]) -> int:
     parser = _parser("check", "Check handoffs and returns against their contracts.")
     parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or directories that are searched")
     parser.add_argument("--format", choices=("text", "json", "github"), default="text", help="default: text")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     from agentwatch.linting import check  # noqa: PLC0415
 
     return check(options.paths, options.format)
@@ -264,7 +264,7 @@ def _rules(arguments: Sequence[str]) -> int:
     parser = _parser("rules", "List the rules, or explain one.")
     parser.add_argument("--explain", metavar="ID", help="why the rule is there, with a right and a wrong example")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     from agentwatch.linting import explain, list_rules  # noqa: PLC0415
 
     return explain(options.explain) if options.explain else list_rules(options.format)
@@ -277,7 +277,7 @@ def _report(arguments: Sequence[str]) -> int:
     parser.add_argument("--format", choices=("md", "json", "html"), help=formats)
     parser.add_argument("--output", metavar="FILE", help="default: standard output")
     _add_session_options(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
     from agentwatch.composition import known_desk, scanned  # noqa: PLC0415
     from agentwatch.config import load  # noqa: PLC0415

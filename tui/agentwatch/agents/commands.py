@@ -26,7 +26,7 @@ def _mcp(arguments: Sequence[str], load: Load) -> int:
     )
     words = parser("mcp", said, _OF_MCP)
     add_workspace(words)
-    options = words.parse_args(arguments)
+    options = words.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
     settings = load_settings()
     try:
@@ -47,7 +47,7 @@ def _hook(arguments: Sequence[str], load: Load) -> int:
     where = "the workspace (default: $CLAUDE_PROJECT_DIR, else the payload's cwd)"
     words.add_argument("path", nargs="?", metavar="PATH", help=where)
     try:
-        options = words.parse_args(arguments)
+        options = words.parse_intermixed_args(arguments)
     except UsageError as error:
         # The exit code of usage errors would block every agent.
         complain(clean(f"agentwatch hook: {error}"))
@@ -66,7 +66,7 @@ def _init(arguments: Sequence[str], _load: Load) -> int:
     words.add_argument("--agent", choices=_PROGRAMS, help="default: those that are recognised in the workspace")
     words.add_argument("--write", action="store_true", help="write them, each file with a backup beside it")
     words.add_argument("--remove", action="store_true", help="take out what was written; shown only, without --write")
-    options = words.parse_args(arguments)
+    options = words.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
     from agentwatch.agents.setup.command import run  # noqa: PLC0415
 

@@ -34,7 +34,7 @@ def _wait(arguments: Sequence[str], load: Load) -> int:
     words.add_argument("--timeout", type=float, default=WAIT_SECONDS, metavar="S", help=seconds)
     words.add_argument("--attempt", type=int, metavar="N", help="which attempt (default: the latest that is seen)")
     words.add_argument("--json", action="store_true", help="the JSON on one line")
-    options = words.parse_args(arguments)
+    options = words.parse_intermixed_args(arguments)
     if not 0 <= options.timeout < math.inf:
         raise UsageError(f"a time-out of {options.timeout} s cannot be waited; give 0 or more")
     if options.attempt is not None and options.attempt < 1:
@@ -57,7 +57,7 @@ def _claim(arguments: Sequence[str], _load: Load) -> int:
     words.add_argument("decision", metavar="DECISION", help="its decision_id, 32 hex digits")
     add_workspace(words)
     words.add_argument("--by", metavar="NAME", help="who you are, for the others (default: user and process)")
-    options = words.parse_args(arguments)
+    options = words.parse_intermixed_args(arguments)
     if _DECISION_ID.match(options.decision) is None:
         raise UsageError("a decision id has 32 hex digits; `agentwatch wait` prints it as decision_id")
     from agentwatch.deciding.waiting import claim  # noqa: PLC0415
@@ -81,7 +81,7 @@ def _decide(arguments: Sequence[str], load: Load) -> int:
     words.add_argument("--handoff", metavar="FILE", help="your own handoff for the next attempt")
     words.add_argument("--return-sha256", metavar="HEX", help="of the return that you looked at; refused if it differs")
     words.add_argument("--yes", action="store_true", help="do not ask")
-    options = words.parse_args(arguments)
+    options = words.parse_intermixed_args(arguments)
     if options.return_sha256 is not None and _SHA256.match(options.return_sha256) is None:
         raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
     workspace = workspace_at(options.path)
@@ -115,7 +115,7 @@ def _pending(arguments: Sequence[str], load: Load) -> int:
     words = parser("pending", said, codes.OF_PENDING)
     add_workspace(words)
     words.add_argument("--json", action="store_true", help="print JSON (schema_version 1)")
-    options = words.parse_args(arguments)
+    options = words.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
     from agentwatch.deciding.pending import print_pending  # noqa: PLC0415
     from agentwatch.decisions.desk import Desk  # noqa: PLC0415
@@ -131,7 +131,7 @@ def _verify(arguments: Sequence[str], load: Load) -> int:
     add_workspace(words)
     aside = "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"
     words.add_argument("--set-aside", action="store_true", help=aside)
-    options = words.parse_args(arguments)
+    options = words.parse_intermixed_args(arguments)
     file = options.file
     if file is not None and os.path.isdir(file):
         file, options.path = None, file
@@ -156,7 +156,7 @@ def _keys(arguments: Sequence[str], _load: Load) -> int:
     words.add_argument("what", nargs="?", default="show", choices=ways, metavar="WHAT", help=what)
     kept = "have the system's keyring hold the passphrase; decisions ask it first, then you"
     words.add_argument("--keyring", action="store_true", help=f"with passphrase: {kept}")
-    options = words.parse_args(arguments)
+    options = words.parse_intermixed_args(arguments)
     if options.keyring and options.what != "passphrase":
         raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
     from agentwatch.deciding import keyring  # noqa: PLC0415
@@ -174,7 +174,7 @@ def _doctor(arguments: Sequence[str], _load: Load) -> int:
     words.usage = "agentwatch doctor [-h] [PATH] [-- CMD ...]"
     # argparse would take a second `--`, which is the sandbox's, for its own.
     mine, behind = _split(arguments)
-    options = words.parse_args(mine)
+    options = words.parse_intermixed_args(mine)
     if behind is not None and not behind:
         raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
     workspace = workspace_at(options.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ def _instructions(workspace: Path, path: str, *, remove: bool) -> Step:
 
 
 def _json(workspace: Path, file: Json, *, remove: bool) -> Step:
-    path = next((one for one in file.paths if (workspace / one).exists()), file.paths[-1])
+    path = next((one for one in file.paths if os.path.exists(workspace / one)), file.paths[-1])
     try:
         text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
         if not remove:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class Program:
     note: str = ""
 
     def is_in(self, workspace: Path) -> bool:
-        return any((workspace / sign).exists() for sign in self.signs)
+        return any(os.path.exists(workspace / sign) for sign in self.signs)
 
 
 def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
