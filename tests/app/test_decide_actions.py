@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.app.deciding import FAILED, handoff, office, returned
-from textual.widgets import Input
 
 from agentwatch.app.screens.decide.document import Document
+from agentwatch.app.screens.decide.fields import Row
 from agentwatch.config import Settings
 from agentwatch.decisions.amend import report_problems
 from agentwatch.decisions.record import Answer
@@ -52,7 +52,7 @@ async def test_any_other_mode_can_be_written_but_not_its_own(tmp_path: Path) -> 
         await s.open("e")
         s.wait_for_arming()
         await s.until(lambda: "not yet: say which mode to escalate to" in s.text())
-        s.dialog.query_one("#mode", Input).focus()
+        # Without one to choose, this is where the operator begins.
         await s.press(*"code")
         await s.until(lambda: "it ran in the mode “code” already" in s.text())
         await s.press(*"-review")
@@ -65,6 +65,8 @@ async def test_a_line_fault_goes_to_the_fitter_with_a_packet_of_its_own(tmp_path
     async with office(tmp_path, {**FAILED, "api.return.md": LINE_FAULT}) as s:
         await s.open("e")
         assert "● fitter" in s.line("║ mode ")
+        assert "→ the fitter, who restores the line" in s.line("task ")
+        assert "1 of 1 left, one more once the fitter has restored the line" in s.line("retries ")
         await s.record()
         (entry,) = s.entries()
         packet = json.loads(entry.record.params.handoff or "")
@@ -96,6 +98,19 @@ async def test_an_abort_is_confirmed_and_says_what_it_ends(tmp_path: Path) -> No
         await s.until(lambda: s.app.monitor.tree.tasks["shop.api"].state is State.CANCELED)
 
 
+async def test_the_label_of_the_field_that_has_the_focus_stands_out(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("x")
+
+        def standing_out() -> list[str]:
+            labels = [row.query_one(".label") for row in s.dialog.query(Row)]
+            return [str(label.render()) for label in labels if label.styles.text_style.bold]
+
+        await s.until(lambda: standing_out() == ["abort"])
+        await s.press("tab")
+        await s.until(lambda: standing_out() == ["why"])
+
+
 async def test_each_blocker_gets_its_answer(tmp_path: Path) -> None:
     files = {"api.handoff.json": handoff(), "api.return.json": blocked("Which flow?", "Which\nregion?")}
     async with office(tmp_path, files) as s:
@@ -110,6 +125,17 @@ async def test_each_blocker_gets_its_answer(tmp_path: Path) -> None:
         await s.record()
         (entry,) = s.entries()
         assert entry.record.params.answers == (Answer("Which flow?", "oauth"), Answer("Which\nregion?", "eu"))
+
+
+async def test_each_line_of_a_question_stands_behind_the_bar(tmp_path: Path) -> None:
+    question = "Which of the many ways to do this is the one that you want? " * 6
+    async with office(tmp_path, {**FAILED, "api.return.md": blocked(question)}, (60, 30)) as s:
+        await s.open("a")
+        lines = s.text().splitlines()
+        first = next(number for number, line in enumerate(lines) if "your answers" in line) + 1
+        last = next(number for number, line in enumerate(lines) if "your answer " in line and number > first)
+        assert last - first > 3
+        assert all(line.startswith("│┊ ") for line in lines[first:last])
 
 
 async def test_a_part_is_accepted_with_a_reason(tmp_path: Path) -> None:
@@ -136,6 +162,7 @@ async def test_another_action_can_be_taken_instead(tmp_path: Path) -> None:
         await s.until(lambda: "╔═ ◆ – Abort" in s.text())
         # It begins anew: the moment before the key counts as well.
         assert not s.dialog.arming.is_armed
+        await s.until(lambda: s.dialog.seen_at is not None)
         await s.press("escape")
         assert not s.in_dialog
         assert s.entries() == ()

@@ -1,5 +1,5 @@
 """Session stores: `tree --json` against `agents-tree --json` on the same store, where that program is installed; first
-sight, steady state and idle cost of a reader against what nobody can do without."""
+sight, steady state and idle cost of a reader against what nobody can do without; a `wait` beside large sessions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -42,9 +43,14 @@ def _store(root: Path, agents: int, tools: int) -> Store:
     return store
 
 
-def _run(command: list[str], home: Path) -> bytes:
+def _run(command: list[str], home: Path, code: int = 0) -> bytes:
     environment = {**os.environ, "HOME": str(home), "XDG_STATE_HOME": str(home / "state")}
-    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout
+    # Installed programs are compiled; a checkout is only from the second run on, and only where that may be written.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    ran = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if ran.returncode != code:
+        raise RuntimeError(f"{command} ended with {ran.returncode}")
+    return ran.stdout
 
 
 def _agents(tree: list[dict[str, object]]) -> int:
@@ -121,21 +127,33 @@ def _steady(store: Store, paths: list[Path], size: str) -> list[Row]:
     ]
 
 
+def _wait(store: Store, agentwatch: str, home: Path, size: str) -> Row:
+    """A `wait` that nobody has decided about yet: what the sessions hold does not matter then."""
+    with tempfile.TemporaryDirectory() as empty:
+        commands = [[agentwatch, "wait", "t1", place, "--timeout", "0"] for place in (empty, str(store.workspace))]
+        alone, beside = interleaved([partial(_run, command, home, 3) for command in commands], 7)
+    return Row(f"wait beside {size} of sessions, undecided", "wait where there are none", alone, beside)
+
+
 def run() -> list[Row]:
     rows = []
+    # Both as they are installed.
+    agentwatch = str(Path(sys.executable).with_name("agentwatch"))
     theirs = os.environ.get("AGENTS_TREE") or shutil.which("agents-tree")
-    for agents, tools, size in ((10, 20, "0.4 MB"), (100, 500, "100 MB")):
+    for agents, tools in ((10, 20), (50, 100), (100, 500)):
         with tempfile.TemporaryDirectory() as directory:
             store = _store(Path(directory), agents, tools)
             workspace, home = str(store.workspace), Path(directory) / "home"
             paths = sorted(path for path in store.home.rglob("*.jsonl"))
-            ours = [sys.executable, "-m", "agentwatch", "tree", "--json", workspace]
+            size = f"{sum(path.stat().st_size for path in paths) / 1e6:.1f} MB"
+            ours = [agentwatch, "tree", "--json", workspace]
             rows.append(_first_sight(store, paths, size))
             found = len(json.loads(_run(ours, home))["tasks"])
             if found != agents + 1:
                 raise RuntimeError(f"{found} tasks instead of {agents + 1}")
+            rows.append(_wait(store, agentwatch, home, size))
             if theirs is None:
-                (taken,) = interleaved([lambda: _run(ours, home)], 3)  # noqa: B023
+                (taken,) = interleaved([partial(_run, ours, home)], 7)
                 rows.append(
                     Row(f"tree --json, {agents} children in {size}", "nothing: no agents-tree here", taken, taken)
                 )
@@ -143,7 +161,7 @@ def run() -> list[Row]:
                 continue
             peer = [theirs, "--json", workspace]
             seen = sum(_agents(session["agents"]) for session in json.loads(_run(peer, home))["sessions"])
-            reference, taken = interleaved([lambda: _run(peer, home), lambda: _run(ours, home)], 3)  # noqa: B023
+            reference, taken = interleaved([partial(_run, peer, home), partial(_run, ours, home)], 7)
             rows.append(
                 Row(f"tree --json, {agents} children in {size} (they: {seen})", "agents-tree", reference, taken)
             )

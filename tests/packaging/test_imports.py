@@ -40,6 +40,12 @@ def test_the_headless_faces_load_no_screen() -> None:
     assert loaded(statements, "textual", "rich") == set()
 
 
+def test_looking_once_loads_no_event_loop_no_database_and_no_reader_of_a_program_that_is_not_there() -> None:
+    programs = [f"agentwatch.sources.{name}.reader" for name in ("claude_code", "codex", "opencode", "roo", "teamwork")]
+    statements = "import agentwatch.composition, agentwatch.headless.tree"
+    assert loaded(statements, "asyncio", "sqlite3", "tomllib", "importlib.metadata", *programs) == set()
+
+
 def test_the_commands_about_decisions_load_no_screen() -> None:
     names = ["checks", "commands", "decide", "doctor", "keyring", "pending", "verifying", "waiting"]
     statements = "import " + ", ".join(f"agentwatch.deciding.{name}" for name in names)

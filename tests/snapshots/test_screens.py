@@ -183,7 +183,7 @@ async def until_checked(pilot: Pilot[None], words: str) -> None:
     await pilot.pause(0.1)
 
 
-@pytest.mark.parametrize("size", [(140, 40), (80, 24)], ids=["140x40", "80x24"])
+@pytest.mark.parametrize("size", [(140, 40), (80, 24), (40, 12)], ids=["140x40", "80x24", "40x12"])
 @pytest.mark.parametrize(
     "keys", [("r", *"schema v3 is in db/", "ctrl+t"), ("x", "right", "tab", *"out of scope")], ids=["retry", "abort"]
 )

@@ -94,10 +94,10 @@ STEPS = st.one_of(
 )
 
 
-def is_parsed(log: Log) -> bool:
+def is_parsed(log: Log, *, is_agent: bool = True) -> bool:
     """Whether the last line of an agent that works has to be parsed."""
-    transcript = Transcript(lambda text, at, _: message(text, at, key=""), is_agent=True)
-    glance = Glance(transcript.main, {"Agent"}, (), is_agent=True)
+    transcript = Transcript(lambda text, at, _: message(text, at, key=""), is_agent=is_agent)
+    glance = Glance(transcript.main, {"Agent"}, (), is_agent=is_agent)
     transcript.main.prompted("Go.", 0.0, 0)
     glance.begun = True
     data = b"before\n" + log.lines[-1]
@@ -132,6 +132,18 @@ def test_steps_and_results_in_the_middle_of_the_work_are_not_parsed(tmp_path: Pa
     assert not is_parsed(log)
     log.interrupted()
     assert is_parsed(log)
+
+
+def test_what_agents_wrote_into_the_sessions_own_file_is_parsed(tmp_path: Path) -> None:
+    log = Store(tmp_path).session()
+    log.used("Bash", "u1", command="make")
+    assert not is_parsed(log, is_agent=False)
+    log.record("user", message={"role": "user", "content": [{"type": "tool_result"}]}, isSidechain=True)
+    assert is_parsed(log, is_agent=False)
+    log.record("progress", data={}, isSidechain=True)
+    assert is_parsed(log, is_agent=False)
+    log.record("progress", data={})
+    assert not is_parsed(log, is_agent=False)
 
 
 @given(st.lists(STEPS, max_size=12), st.booleans())

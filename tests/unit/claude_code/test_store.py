@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 import unicodedata
 from pathlib import Path
 
@@ -91,6 +93,24 @@ def test_agents_of_workflows_lie_deeper(tmp_path: Path) -> None:
     child.asked("one")
     child.path = child.path.parent / "workflows" / "wf_1" / child.path.name
     assert store.runs()["a1"].parent_session == SESSION
+
+
+def test_sessions_that_were_not_written_of_late_are_not_read(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    old, new = store.session("old"), store.session("new")
+    for session in (old, new):
+        session.asked("Go.")
+    store.agent("a1").asked("one")
+    store.save()
+    for path in store.files:
+        if path != new.path:
+            os.utime(path, (1.0, 1.0))
+    reader = ClaudeCodeReader(store.workspace, store.home, since=time.time() - 60.0)
+    assert [change.key for change in reader.read(60.0)] == ["new"]
+    assert (reader.progress.done, reader.progress.total) == (len(new.lines[0]), len(new.lines[0]))
+    os.utime(old.path)
+    reader = ClaudeCodeReader(store.workspace, store.home, since=time.time() - 60.0)
+    assert {change.key for change in reader.read(60.0)} == {"new", "old"}
 
 
 def test_a_store_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:

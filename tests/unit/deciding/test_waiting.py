@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from agentwatch.deciding.waiting import question_about
-from agentwatch.decisions.record import Record
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agentwatch.config import Settings
+from agentwatch.deciding.waiting import question_about, wait
+from agentwatch.decisions.record import Record, Subject
 from agentwatch.delegation.tree import DelegationTree
-from tests.unit.decisions.made import record
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.decisions.made import Operator, record
 from tests.unit.decisions.test_policy import Told, returned
 
 
@@ -67,3 +78,63 @@ def test_an_attempt_that_is_named_is_the_one_asked_for() -> None:
 
 def test_of_an_unknown_task_any_decision_answers() -> None:
     assert question_about(DelegationTree(), "x", None).fits(decision(1, None))
+
+
+@pytest.fixture
+def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    operator = Operator(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", operator.key.public.text)
+    return operator
+
+
+def decide(operator: Operator, task_id: str, attempt: int, return_sha256: str) -> None:
+    subject = Subject(operator.workspace_id, task_id, attempt, None, return_sha256)
+    operator.decide(returned=lambda: return_sha256, subject=subject, created_at=datetime.now(UTC))
+
+
+Looks = list[bool]
+"""For each look at the workspace, whether it was at the agents' sessions as well."""
+
+
+def waits(
+    operator: Operator, looks: Looks, tree: Callable[[], DelegationTree] = DelegationTree, timeout: float = 0.0
+) -> int:
+    def load(workspace: Path, settings: Settings, **_: object) -> Monitor:
+        looks.append(settings.sessions)
+        monitor = Monitor(workspace, settings, FilesSource(workspace), clock=lambda: 0.0)
+        monitor.tree = tree()
+        return monitor
+
+    return wait(operator.workspace, Settings(), load, "x", None, timeout=timeout, indent=None)
+
+
+def test_without_a_decision_the_sessions_are_not_read(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
+    looks: Looks = []
+    decide(operator, "another task", 1, "f" * 64)
+    assert waits(operator, looks) == 3
+    assert looks == [False]
+    told = capsys.readouterr()
+    assert json.loads(told.out)["pending"] is True
+    assert "is seen in the files of" in told.err
+
+
+def test_with_one_what_is_there_is_looked_at_once_and_says_whether_it_answers(operator: Operator) -> None:
+    tree = told(returned())
+    decide(operator, "x", 1, digest(tree, 1))
+    looks: Looks = []
+    assert waits(operator, looks, lambda: tree) == 0
+    assert looks == [True]
+    assert waits(operator, [], lambda: told(returned(), returned())) == 3
+    assert waits(operator, [], lambda: told(returned(code="E_Y"))) == 3
+
+
+def test_a_child_that_returned_while_somebody_waited_is_answered_as_soon_as_it_is_decided(operator: Operator) -> None:
+    first, second = told(returned()), told(returned(), returned(code="E_Y"))
+    trees, looks = [first], Looks()
+    with ThreadPoolExecutor(1) as beside:
+        waiting = beside.submit(waits, operator, looks, lambda: trees[-1], 60.0)
+        trees.append(second)
+        decide(operator, "x", 2, digest(second, 2))
+        assert waiting.result(60.0) == 0
+    assert looks == [True]

@@ -102,6 +102,7 @@ def test_a_line_that_is_too_long_is_passed_over_and_counted(tmp_path: Path) -> N
     seen += lines_of(tail)
     assert seen == [b"one", b"two"]
     assert tail.passed_over == 1
+    assert lines_of(Tail(path, line_limit=10)) == [b"one", b"two"]
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ class AgentwatchApp(App[None]):
             loop.add_signal_handler(number, self.exit)
         if self._theme_failures:
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
+        self.screen_change_signal.subscribe(self, self._typeahead.take_screen)
         self.set_interval(1.0, self.announcer.tell)
         # After the first frame: the sources' first look takes what processor there is.
         self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)

@@ -9,6 +9,7 @@ from textual.content import Content
 from agentwatch.app import present
 from agentwatch.app.widgets.cells import shown
 from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
 
 UNREAD_SECONDS: Final = 180.0
@@ -78,7 +79,9 @@ def receipt_line(decision: Decision, now: float) -> Content:
     if decision.announced:
         words.append(Content(decision.announced))
     if decision.receipt.stage is Stage.READ and is_on_its_way(decision):
-        words.append(Content(f"attempt {decision.attempt + 1} not seen yet"))
+        to_fitter = decision.action is Action.ESCALATE and decision.mode == FITTER
+        awaited = f"the {FITTER}" if to_fitter else f"attempt {decision.attempt + 1}"
+        words.append(Content(f"{awaited} not seen yet"))
     return Content(" · ").join(words)
 
 

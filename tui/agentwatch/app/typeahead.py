@@ -58,16 +58,17 @@ class Typeahead:
 
     async def take_answer(self, answer: Answered) -> None:
         """An answer has come back to the app."""
-        if answer is not self._awaited or not self._app.screen_stack:
-            return
-        screen = self._app.screen
-        if screen is not answer.screen:
-            # What comes up has to be there, with its focus, before it hears anything.
+        if answer is self._awaited and self._app.screen_stack and self._app.screen is answer.screen:
+            if answer.again:
+                await self._wait_for(Answered(answer.target, answer.screen, again=False))
+            else:
+                await self._end(answer)
+
+    def take_screen(self, screen: Screen[Any]) -> None:
+        """Another screen comes up: it has to be there, with its focus, before it hears anything."""
+        answer = self._awaited
+        if answer is not None and screen is not answer.screen:
             screen.call_after_refresh(self._app.call_later, self._end, answer)
-        elif answer.again:
-            await self._wait_for(Answered(answer.target, screen, again=False))
-        else:
-            await self._end(answer)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -99,9 +100,8 @@ class Typeahead:
         self._stop_waiting()
         self._awaited = answer
         self._timer = self._app.set_timer(_PATIENCE, partial(self._end, answer))
-        if not answer.target.post_message(answer):
-            # It has gone, by what it was told perhaps.
-            await self.take_answer(answer)
+        if not answer.target.post_message(answer) and self._app.screen is answer.screen:
+            await self._end(answer)
 
     async def _end(self, answer: Answered) -> None:
         if answer is self._awaited:

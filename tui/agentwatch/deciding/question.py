@@ -93,8 +93,11 @@ def _return(task: Task, subject: Subject) -> str:
 
 
 def _budget(task: Task, wish: Wish) -> str:
-    if wish.action is not Action.RETRY:
-        return f"{task.retry.remaining} of {task.retry.max_retries} left, before and after"
+    left = f"{task.retry.remaining} of {task.retry.max_retries} left"
+    if goes_to_fitter(task, wish.mode):
+        return f"{left}, one more once the {FITTER} has restored the line"
+    if wish.action not in (Action.RETRY, Action.ESCALATE):
+        return f"{left}, before and after"
     retry = mitigated(task) if wish.mitigation else task.retry
     return f"{retry.remaining} of {retry.max_retries} left, {max(retry.remaining - 1, 0)} after it"
 

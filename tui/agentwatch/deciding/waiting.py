@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.config import Settings
 from agentwatch.deciding import codes
-from agentwatch.decisions.amend import is_final_report
 from agentwatch.decisions.answer import answer
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Forged, Found, Place, Question, Reader, Verified
@@ -71,7 +70,7 @@ def wait(
         files = load(workspace, replace(settings, sessions=False), inspects=False)
         if task_id not in files.tree.tasks:
             place = clean(str(workspace))
-            complain(f"no file in {place} is about {task}: where no agent's session is either, its id is misspelled")
+            complain(f"no task {task} is seen in the files of {place}: if no session has it either, is its id right?")
     return _code(found)
 
 
@@ -99,6 +98,9 @@ def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Q
     still is where its final report was written since. From inside a sandbox the history may be hidden, and attempts be
     counted too low: so the number counts as the least only.
     """
+    # Only now: all of the contracts stand behind it.
+    from agentwatch.decisions.amend import is_final_report  # noqa: PLC0415
+
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task is not None else {}
     asked = known.get(attempt) if attempt is not None else (task.latest if task is not None else None)

@@ -35,8 +35,9 @@ _ABOUT: Final = re.compile(rb'"(?:tool_use_id|parentToolUseID)":\s*"([^"\\]{1,20
 _INTERRUPTED: Final = INTERRUPTED.encode()
 _RARE: Final = b"q"
 _UUID: Final = b'"uuid":"'
-_TIME: Final = rb'"timestamp":"(\d{4}-[01]\d-[0-3]\dT[012]\d:[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z)"'
-_WRITTEN: Final = re.compile(rb'"uuid":"[^"\\]{1,100}",' + _TIME)
+_TIMESTAMP: Final = b'"timestamp":"'
+_TIME: Final = re.compile(rb'"timestamp":"(\d{4}-[01]\d-[0-3]\dT[012]\d:[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z)"')
+_NAME_AND_TIME: Final = re.compile(rb'"uuid":"[^"\\]{1,100}",' + _TIME.pattern)
 
 _MESSAGE: Final = b'"message":'
 _USER: Final = b'"type":"user","message":'
@@ -59,7 +60,7 @@ _CLOSING: Final = re.compile(
     rb'(?:"cache_creation_input_tokens":(\d{1,12}),)?"cache_read_input_tokens":\d{1,12},'
     rb'(?:"cache_creation":\{[^{}]*\},)?"output_tokens":(\d{1,12})[,}]'
 )
-_ENDING: Final = re.compile(rb'"type":"assistant","uuid":"([ !#-\[\]-~]{1,100})",' + _TIME)
+_ENDING: Final = re.compile(rb'"type":"assistant","uuid":"([ !#-\[\]-~]{1,100})",' + _TIME.pattern)
 
 
 class Glance:
@@ -121,17 +122,10 @@ class Glance:
         rare = buffer.find(_RARE, behind, end)
         if rare >= 0 and buffer.find(_INTERRUPTED, rare - _INTERRUPTED.index(_RARE), end) >= 0:
             return False
-        place = buffer.rfind(_UUID, behind, end)
-        written = _WRITTEN.match(buffer, place, end) if place >= 0 else None
-        if written is None:
+        written = _last(_UUID, _NAME_AND_TIME, buffer, behind, end)
+        if written is None or self._tells(buffer, opening.start(), end, self.unanswered):
             return False
-        # What a tool gave may stand there as an object with a name and a time of its own. No object ends behind the
-        # record's own time, but the record; where one does, there must be no other time.
-        if buffer.find(b"}", written.end(), end) != end - 1 and buffer.find(_UUID, behind, place) >= 0:
-            return False
-        if self._tells(buffer, opening.start(), end, self.unanswered):
-            return False
-        self._conversation.seen(written[1])
+        self._conversation.seen(written)
         return True
 
     def _takes_step(self, buffer: bytes, opening: re.Match[bytes], end: int) -> bool:
@@ -176,11 +170,10 @@ class Glance:
         is_attachment = buffer.endswith(_ATTACHMENT, start, found.start())
         if kind == b"queued_command" if is_attachment else kind != b"progress":
             return False
-        place = buffer.rfind(_UUID, start, end)
-        written = _WRITTEN.match(buffer, place, end) if place >= 0 else None
+        written = _last(_TIMESTAMP, _TIME, buffer, start, end)
         if written is None or self._tells(buffer, start, end, self.unnamed):
             return False
-        self._conversation.seen(written[1])
+        self._conversation.seen(written)
         return True
 
     def _tells(self, buffer: bytes, start: int, end: int, uses: Collection[str]) -> bool:
@@ -189,6 +182,19 @@ class Glance:
             return False
         names = [name.decode("utf-8", "replace") for name in _ABOUT.findall(buffer, start, end)]
         return any(name in uses or name in self._awaited for name in names)
+
+
+def _last(mark: bytes, pattern: re.Pattern[bytes], buffer: bytes, start: int, end: int) -> bytes | None:
+    """When a record was written: the group of the pattern, at the last mark. None where that is not sure.
+
+    What a tool gave may stand in it as an object with a name and a time of its own. Where an object ends behind the
+    mark, and it is not the record, there must be no other mark.
+    """
+    place = buffer.rfind(mark, start, end)
+    found = pattern.match(buffer, place, end) if place >= 0 else None
+    if found is None or (buffer.find(b"}", found.end(), end) != end - 1 and buffer.find(mark, start, place) >= 0):
+        return None
+    return found[1]
 
 
 def _is_own(buffer: bytes, start: int, end: int) -> bool:

@@ -34,7 +34,7 @@ class AbortScreen(HandingOnScreen):
     def _what_ends(self) -> str:
         below = self._task_seen.below if self._task_seen else None
         if below is None or not below.open:
-            return "end this task; nothing open is below it"
+            return "end this task"
         return f"end this task and the {present.plural(below.open, 'open task')} below it"
 
     def fields(self) -> Iterator[Row]:

@@ -13,9 +13,10 @@ from textual.content import Content
 
 from agentwatch.app import present
 from agentwatch.app.widgets.cells import shown
-from agentwatch.decisions.record import Subject
+from agentwatch.decisions.proposal import goes_to_fitter
+from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.retry import mitigated
+from agentwatch.delegation.retry import FITTER, mitigated
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, quoted
 
@@ -88,7 +89,7 @@ class Case:
         return None
 
 
-def facts(case: Case, task: Task, *, mitigated_retry: bool, now: float, width: int) -> Iterator[tuple[str, Content]]:
+def facts(case: Case, task: Task, params: Params, *, now: float, width: int) -> Iterator[tuple[str, Content]]:
     """What is decided about, the budget, and where it is written: lines of ours, each with its label.
 
     Foreign in them are the id of the task and the path of the workspace, in quotation marks that nothing in them can
@@ -96,7 +97,7 @@ def facts(case: Case, task: Task, *, mitigated_retry: bool, now: float, width: i
     """
     subject = case.subject
     state = Content.styled(f"{case.state.glyph} {case.state.word}", f"${case.state.color}")
-    now_and_then = Content.assemble(f"attempt {subject.attempt} ", state), Content(f"→ {_next(case, task)}")
+    now_and_then = Content.assemble(f"attempt {subject.attempt} ", state), Content(f"→ {_next(case, task, params)}")
     if width >= _ROOMY:
         standing = Content(" ").join(now_and_then)
         name = _named(subject.task_id, width - standing.cell_length - 2)
@@ -106,7 +107,7 @@ def facts(case: Case, task: Task, *, mitigated_retry: bool, now: float, width: i
         for part in now_and_then:
             yield from (("", line) for line in part.wrap(max(width, 8)))
     yield "return", _return(case, now, width)
-    yield "retries", _budget(case, task, width, mitigated_retry=mitigated_retry)
+    yield "retries", _budget(case, task, params, width)
     yield "writes", Content(_places(case, width))
 
 
@@ -132,7 +133,7 @@ def _named(task_id: str, width: int) -> str:
     return f"{head}…{tail}"
 
 
-def _next(case: Case, task: Task) -> str:
+def _next(case: Case, task: Task, params: Params) -> str:
     after = f"attempt {case.subject.attempt + 1}"
     if case.action is Action.ACCEPT:
         return "accepted as it is"
@@ -141,6 +142,8 @@ def _next(case: Case, task: Task) -> str:
         return f"ended, with {present.plural(below, 'open task')} below it" if below else "ended"
     if case.action is Action.RESPOND:
         return f"{after}, with your answer"
+    if goes_to_fitter(task, params.mode):
+        return f"the {FITTER}, who restores the line"
     return f"{after}, in another mode" if case.action is Action.ESCALATE else after
 
 
@@ -154,11 +157,14 @@ def _return(case: Case, now: float, width: int) -> Content:
     return Content.assemble((digest[:DIGITS], "bold"), f"  {seen}", standing)
 
 
-def _budget(case: Case, task: Task, width: int, *, mitigated_retry: bool) -> Content:
-    if case.action is not Action.RETRY:
+def _budget(case: Case, task: Task, params: Params, width: int) -> Content:
+    if goes_to_fitter(task, params.mode):
+        more = f", one more once the {FITTER} has restored the line" if width >= _ROOMY else ", one more then"
+        return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{more}")
+    if case.action not in (Action.RETRY, Action.ESCALATE):
         both = ", before and after" if width >= _ROOMY else ""
         return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{both}")
-    retry = mitigated(task) if mitigated_retry else task.retry
+    retry = mitigated(task) if params.mitigation is not None else task.retry
     after = max(retry.remaining - 1, 0)
     left = f"{retry.remaining} of {retry.max_retries} left{' now' if width >= _ROOMY else ''}, "
     return Content.assemble(left, (f"{after} after this", "bold"))

@@ -35,7 +35,11 @@ class EscalateScreen(HandingOnScreen):
         # Agents have written these words: each is one option, with nothing of ours behind it on its line.
         self._choice = Choice([clip(shown(mode), _CELLS) for mode in self._modes], id="modes")
         self._other = Input(
-            placeholder="any other mode", compact=True, select_on_focus=False, max_length=200, id="mode"
+            placeholder="any other mode" if self._modes else "none was seen yet: which one?",
+            compact=True,
+            select_on_focus=False,
+            max_length=200,
+            id="mode",
         )
 
     def fields(self) -> Iterator[Row]:
@@ -43,6 +47,10 @@ class EscalateScreen(HandingOnScreen):
             yield Row("mode", self._choice)
         yield Row("other" if self._modes else "mode", self._other)
         yield from super().fields()
+
+    def on_mount(self) -> None:
+        if not self._modes:
+            self._other.focus()
 
     @property
     def mode(self) -> str | None:

@@ -17,8 +17,10 @@ LABEL: Final = 10
 class Row(Horizontal):
     """A label of ours and a field of the operator's."""
 
+    # Textual looks at the children anew only where the row itself has a rule for its focus.
     DEFAULT_CSS = f"""
     Row {{ height: auto; }}
+    Row:focus-within {{ text-style: none; }}
     Row > .label {{ width: {LABEL}; color: $text-muted; }}
     Row:focus-within > .label {{ color: $text-accent; text-style: bold; }}
     Row > Input {{ width: 1fr; height: 1; border: none; padding: 0; background: $panel; }}

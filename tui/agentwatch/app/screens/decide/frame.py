@@ -138,11 +138,6 @@ class DecisionScreen(ModalScreen["End | Action"]):
         return self.plain_params()
 
     @property
-    def is_mitigated(self) -> bool:
-        """Whether the next attempt comes with a material mitigation."""
-        return False
-
-    @property
     def note(self) -> str:
         return self._note.value
 
@@ -226,13 +221,12 @@ class DecisionScreen(ModalScreen["End | Action"]):
         width = self._facts.size.width or self.size.width - 6
         if task is None or not self.is_attached:
             return
+        params = self.plain_params()
         lines = [
             Content.styled(f"{label:<{LABEL}}", "$text-muted") + value
-            for label, value in facts(
-                self.case, task, mitigated_retry=self.is_mitigated, now=self._clock(), width=width - LABEL
-            )
+            for label, value in facts(self.case, task, params, now=self._clock(), width=width - LABEL)
         ]
-        option = policy.options(task, mitigation=self.plain_params().mitigation)[self.case.action]
+        option = policy.options(task, mitigation=params.mitigation)[self.case.action]
         warnings = [line for warning in option.warnings for line in Content(warning).wrap(max(width - LABEL, 8))]
         lines += [
             Content.styled(f"{'' if number else 'beware':<{LABEL}}{line}", "$text-warning")

@@ -38,10 +38,6 @@ class RetryScreen(HandingOnScreen):
             yield Row("hint", self._hint)
         yield from super().fields()
 
-    @property
-    def is_mitigated(self) -> bool:
-        return bool(self._mitigation.chosen)
-
     def plain_params(self) -> Params:
         return Params(mitigation=list(_MITIGATIONS)[self._mitigation.chosen])
 

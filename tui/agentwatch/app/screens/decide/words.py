@@ -20,7 +20,7 @@ MOST_LINES: Final = 400
 BAR: Final = "┊ "
 """In front of every line of foreign text."""
 
-_LABEL: Final = 12
+_LABEL: Final = 13
 
 
 @dataclass(frozen=True, slots=True)

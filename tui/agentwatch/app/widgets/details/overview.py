@@ -66,7 +66,7 @@ def _asked_and_returned(view: View) -> Iterator[Block]:
         yield limits
     if result.error_code:
         yield field("error", plain(result.error_code).stylize("$text-error"))
-    if result.error_message:
+    if result.error_message and result.error_message != result.summary:
         yield rich_field("message", result.error_message)
     if result.blockers:
         yield Field("blockers", tuple(_items(result.blockers, "■", "$state-blocked")))

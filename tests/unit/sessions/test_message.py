@@ -1,0 +1,37 @@
+"""A text that was handed over or back is judged by the contracts, which are loaded only for one that may follow one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.contracts.reading import read_document
+from agentwatch.sources.sessions.reader import message
+from tests.unit.sessions.conformance import packet, report
+
+PARTS = st.sampled_from(
+    [*packet("t.a").splitlines(True), *report().splitlines(True), "Status\n======\n", "- [ ] One\n"]
+)
+TEXTS = st.lists(PARTS | st.text(max_size=8), max_size=12).map("".join)
+
+
+@given(TEXTS)
+def test_what_it_holds_is_what_the_contracts_find_in_it(text: str) -> None:
+    assert message(text, 1.0, key="agents").reading == read_document(text, "agents", embedded=True)
+
+
+@given(TEXTS)
+def test_neither_an_object_nor_a_heading_is_no_contract(text: str) -> None:
+    assert read_document(text.replace("{", "").replace("#", ""), "agents", embedded=True) is None
+
+
+def test_plain_words_load_no_contract() -> None:
+    script = (
+        "import sys; from agentwatch.sources.sessions.reader import message; message('Do it.', 1.0, key='agents');"
+        "print('agentwatch.contracts.reading' in sys.modules, 'pydantic' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "False"]

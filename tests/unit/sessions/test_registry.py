@@ -1,0 +1,88 @@
+"""Which readers there are: each once its program has a store, and nothing is loaded for the others."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from importlib.machinery import PathFinder
+from importlib.metadata import MetadataPathFinder
+from pathlib import Path
+
+import pytest
+
+from agentwatch.sources.sessions import registry
+from agentwatch.sources.sessions.registry import Registry
+from tests.unit.opencode.program import Program
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def opened(readers: Registry, *known: str) -> list[str]:
+    def broken(name: str, error: Exception) -> None:
+        raise AssertionError(name) from error
+
+    return [reader.name for reader in readers.open(known, broken)]
+
+
+def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path) -> None:
+    readers = Registry(tmp_path)
+    assert opened(readers) == ["claude-code"]
+    (home / ".codex").mkdir()
+    (tmp_path / ".agents").mkdir()
+    assert opened(readers, "claude-code") == ["codex", "teamwork"]
+    assert opened(readers, "claude-code", "codex", "teamwork") == []
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        ".config/Code - Insiders/User/globalStorage/kilocode.kilo-code",
+        ".vscode-server-insiders/data/User/globalStorage/rooveterinaryinc.roo-cline",
+    ],
+)
+@pytest.mark.skipif(sys.platform == "darwin", reason="settings lie elsewhere there")
+def test_an_editor_with_tasks_has_a_reader(home: Path, tmp_path: Path, storage: str) -> None:
+    (home / storage / "tasks").mkdir(parents=True)
+    assert opened(Registry(tmp_path)) == ["claude-code", "roo"]
+
+
+@pytest.mark.parametrize("way", ["home", "XDG_DATA_HOME", "OPENCODE_DB"])
+def test_a_database_has_a_reader_wherever_it_lies(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    share = home / ".local" / "share" if way == "home" else tmp_path / "elsewhere"
+    database = share / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    Program(database, tmp_path)
+    if way != "home":
+        monkeypatch.setenv(way, str(share if way == "XDG_DATA_HOME" else database))
+    assert opened(Registry(tmp_path)) == ["claude-code", "opencode"]
+
+
+def test_the_metadata_of_packages_is_read_only_where_one_may_name_the_group(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = tmp_path / "site" / "scribe-1.0.dist-info"
+    described.mkdir(parents=True)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: scribe\nVersion: 1.0\n", encoding="utf-8")
+    (described / "entry_points.txt").write_text("[console_scripts]\nscribe = scribe:main\n", encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "zipped.zip", "w") as zipped:
+        zipped.writestr("module.py", "")
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "gone"), str(tmp_path / "site")])
+    assert not registry._may_be_shipped()
+    (described / "entry_points.txt").write_text(f"[{registry.GROUP}]\nscribe = scribe:Reader\n", encoding="utf-8")
+    assert registry._may_be_shipped()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "zipped.zip")])
+    assert registry._may_be_shipped()
+    monkeypatch.setattr(sys, "path", [])
+    assert not registry._may_be_shipped()
+    monkeypatch.setattr(sys, "meta_path", [PathFinder, MetadataPathFinder()])
+    assert registry._may_be_shipped()
