@@ -19,7 +19,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.replay import Player
+from agentwatch.sources.replay import Append, Player, Script, Write
 
 HERE: Final = Path(__file__).parent
 STARTED_AT: Final = 1_790_000_000.0
@@ -27,7 +27,7 @@ STARTED_AT: Final = 1_790_000_000.0
 WIDE: Final = (140, 40)
 PICTURES: Final = (
     # name, theme, size, the second of the session, keys
-    ("agentwatch-dark", "agentwatch-dark", WIDE, 48, ("n",)),
+    ("agentwatch-dark", "agentwatch-dark", WIDE, 100, ("n",)),
     ("agentwatch-light", "agentwatch-light", WIDE, 119, ("n",)),
     ("agentwatch-contrast", "agentwatch-contrast", WIDE, 119, ("n", "n")),
     ("blocked", "agentwatch-dark", WIDE, 119, ("n",)),
@@ -46,7 +46,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
     with tempfile.TemporaryDirectory() as directory:
         workspace = Path(directory, "shop")
         workspace.mkdir()
-        player = Player(demo_script(), workspace)
+        player = Player(_in_one_go(demo_script()), workspace)
         now = STARTED_AT
         player.play_all(until=0, started_at=STARTED_AT)
 
@@ -71,6 +71,22 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
             await pilot.press(*keys)
             await pilot.pause(1.0)
             (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
+
+
+def _in_one_go(script: Script) -> Script:
+    """The script with no file that is written in halves: one is seen for a moment with the true time of the day."""
+    begun: dict[str, str] = {}
+    steps = []
+    for step in script.steps:
+        action = step.action
+        if isinstance(action, Write) and not action.atomic:
+            begun[action.path] = action.text
+            continue
+        if isinstance(action, Append) and action.path in begun:
+            steps.append(replace(step, action=Write(action.path, begun.pop(action.path) + action.text)))
+        else:
+            steps.append(step)
+    return Script(tuple(steps))
 
 
 def _portable(picture: str) -> str:

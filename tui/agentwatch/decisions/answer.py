@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.reader import Expired, Forged, Found, Verified
 from agentwatch.decisions.record import Record
@@ -57,6 +56,9 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
 
 def _restores(record: Record) -> bool:
     """Whether what is handed on is for a fitter, and not for the station itself."""
+    # Only now: most answers need none of the contracts.
+    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+
     reading = read_document(record.params.handoff or "", "fitter.handoff.json")
     packet = reading.document if reading is not None else None
     return isinstance(packet, Handoff) and packet.restores == record.task_id
