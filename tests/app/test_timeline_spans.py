@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.app.scenes import NOW, Scene
 
+from agentwatch.app.widgets.details.wording import end_of
 from agentwatch.app.widgets.timeline.activity import IDLE, Activity
 from agentwatch.app.widgets.timeline.spans import Span, spans_of
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.observation import Decided, Observation, Tick
 from agentwatch.delegation.tree import DelegationTree
 
 
@@ -51,6 +53,21 @@ def test_between_two_attempts_it_waits() -> None:
         ("WAIT", "failed", 60, 40),
         ("WORK", "completed", 40, 10),
     ]
+
+
+def test_what_an_abort_above_has_ended_goes_on_no_more() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=90)
+    scene.handoff("a.b", ago=80)
+    scene.returned("a", Outcome.FAILED, ago=60)
+    tree = tree_of(scene.take())
+    (attempt,) = tree.tasks["a"].attempts
+    digest, at = attempt.returned.digest if attempt.returned else None, NOW - 20
+    decision = Decision("d1", "a", 1, None, digest, Action.ABORT, at, (Receipt(Stage.RECORDED, at),))
+    tree.apply(Decided(20_000, at, decision.decision_id, decision))
+    (span,) = spans_of(tree.tasks["a.b"])
+    assert (span.look.word, span.start, span.end) == ("canceled", NOW - 80, at)
+    assert end_of(tree.tasks["a.b"], tree.tasks["a.b"].attempts[0]) == at
 
 
 def test_what_needs_the_operator_waits_until_now() -> None:

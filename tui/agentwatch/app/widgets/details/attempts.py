@@ -17,7 +17,7 @@ from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Line, fai
 from agentwatch.app.widgets.details.difference import Difference, compare
 from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.delegation.run import Message
-from agentwatch.delegation.task import Attempt, State, Version
+from agentwatch.delegation.task import Attempt, State, Task, Version
 
 _DIGITS: Final = 12
 """Hex digits of a digest that are shown."""
@@ -38,7 +38,7 @@ def write(view: View) -> Iterator[Block]:
     digits = len(str(max((attempt.number for attempt in attempts), default=0)))
     for attempt in reversed(attempts):
         yield Gap()
-        yield from _attempt(attempt, view.now, digits)
+        yield from _attempt(view.task, attempt, view.now, digits)
     if len(attempts) == 1:
         yield Gap()
         yield text(faint(_NEVER))
@@ -58,10 +58,10 @@ def compared_attempt(view: View) -> int:
     return view.compared if view.compared in numbers else max(numbers, default=0)
 
 
-def _attempt(attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
+def _attempt(task: Task, attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
     look = present.LOOKS[attempt.state]
     state = Content.styled(left(f"{look.glyph} {look.word}", _STATE), f"${look.color}")
-    parts = [state, _times(attempt, now)]
+    parts = [state, _times(task, attempt, now)]
     if attempt.session_id:
         parts.append(plain(attempt.session_id, 60))
     yield text(Content.assemble(f"{attempt.number:>{digits}}  ", Content("   ").join(parts)))
@@ -77,11 +77,11 @@ def _attempt(attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
             yield text(Content.styled(trouble, "$text-warning"), below)
 
 
-def _times(attempt: Attempt, now: float) -> Content:
+def _times(task: Task, attempt: Attempt, now: float) -> Content:
     started = present.moment(attempt.started_at, now) if attempt.started_at is not None else "?"
-    end = wording.end_of(attempt)
+    end = wording.end_of(task, attempt)
     returned = present.moment(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
-    took = wording.duration_of(attempt, now)
+    took = wording.duration_of(task, attempt, now)
     so_far = (" so far", FAINT) if attempt.state.is_open and end is None else ""
     return Content.assemble(started, (" → ", FAINT), returned, "   ", took, so_far)
 

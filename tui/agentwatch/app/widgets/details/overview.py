@@ -172,13 +172,13 @@ def _provenance(view: View) -> Iterator[Block]:
     if task.run is not None:
         yield from session.facts(task.run)
     if latest and latest.started_at is not None:
-        yield field("took", _took(latest, view.now))
+        yield field("took", _took(task, latest, view.now))
     if handed := view.handed:
         yield field("handoff", plain(handed.handoff.path if handed.handoff else ""))
     if returned := view.returned:
         yield field("return", plain(returned.returned.path if returned.returned else ""))
 
 
-def _took(attempt: Attempt, now: float) -> Content:
-    so_far = "" if wording.end_of(attempt) is not None else "   so far"
-    return Content.assemble(wording.duration_of(attempt, now), (so_far, FAINT))
+def _took(task: Task, attempt: Attempt, now: float) -> Content:
+    so_far = "" if wording.end_of(task, attempt) is not None else "   so far"
+    return Content.assemble(wording.duration_of(task, attempt, now), (so_far, FAINT))

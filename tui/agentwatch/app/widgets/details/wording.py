@@ -76,16 +76,18 @@ def reported(task: Task) -> Content | None:
     return Content.assemble(("reported ", FAINT), plain(word, 40))
 
 
-def end_of(attempt: Attempt) -> float | None:
-    """When an attempt ended. An early marker says that the child works; it is not the return yet."""
+def end_of(task: Task, attempt: Attempt) -> float | None:
+    """When an attempt of a task ended. An early marker says that the child works; it is not the return yet."""
     if attempt.returned and attempt.state is not State.WORKING:
         return attempt.returned.at
-    return attempt.run.ended_at if attempt.run else None
+    if attempt.run and attempt.run.ended_at is not None:
+        return attempt.run.ended_at
+    return task.ended_at if attempt is task.latest and task.own_state is State.CANCELED else None
 
 
-def duration_of(attempt: Attempt, now: float) -> str:
+def duration_of(task: Task, attempt: Attempt, now: float) -> str:
     """How long an attempt took, or has been running; `-` where its beginning is not known."""
     if attempt.started_at is None:
         return "-"
-    end = end_of(attempt)
+    end = end_of(task, attempt)
     return present.duration((now if end is None else end) - attempt.started_at)

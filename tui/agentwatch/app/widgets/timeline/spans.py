@@ -111,11 +111,16 @@ def _latest(task: Task, begun: _Begun) -> Iterator[Span]:
     elif task.state is State.WORKING:
         yield Span(start, None, Kind.WORK, face, number, certain)
     elif begun.attempt.state is State.SUBMITTED:
-        yield Span(start, None, Kind.QUEUE, face, number, certain)
+        yield Span(start, _canceled_at(task, start), Kind.QUEUE, face, number, certain)
     else:
-        yield Span(start, begun.last, Kind.WORK, face, number, certain)
+        yield Span(start, _canceled_at(task, begun.last) or begun.last, Kind.WORK, face, number, certain)
         if task.needs_operator or task.state in (State.RETRYING, State.ESCALATED):
             yield Span(begun.last, None, Kind.WAIT, face, number, asks=task.needs_operator)
+
+
+def _canceled_at(task: Task, least: float) -> float | None:
+    """When a task was ended from outside, None where it was not."""
+    return max(task.ended_at or least, least) if task.own_state is State.CANCELED else None
 
 
 def busy_times(task: Task) -> tuple[Interval, ...]:
