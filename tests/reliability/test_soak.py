@@ -21,7 +21,7 @@ WARM_UP = min(SECONDS / 3, 1800)
 """Seconds after which what is bounded has grown to its bound: texts, and the versions of a file."""
 A_SECOND = 20
 TASKS = 8
-ALLOWED = max(5.0, SECONDS / 3600)
+ALLOWED = 5.0 if SECONDS < 3600 else (SECONDS - WARM_UP) / 3600
 """Megabytes that may be added after the warm-up."""
 
 RETURN = """\
