@@ -34,11 +34,13 @@ def blocked(*blockers: str) -> str:
 
 async def test_a_task_is_escalated_to_a_mode_that_was_seen_or_configured(tmp_path: Path) -> None:
     files = {**FAILED, "ui.handoff.json": handoff("shop.ui", mode="architect")}
-    async with office(tmp_path, files, settings=Settings(modes=("debug",))) as s:
+    async with office(tmp_path, files, settings=Settings(modes=(("debug", "finds the cause"),))) as s:
         await s.open("e")
         assert "● debug  ○ architect" in s.line("║ mode ")
         assert "error-propagation retries first" in s.line("beware")
+        assert "finds the cause" in s.line("it is for ")
         await s.press("shift+tab", "shift+tab", "right")
+        await s.until(lambda: "finds the cause" not in s.text())
         await s.until(lambda: '"mode": "architect"' in s.dialog.query_one(Document).text)
         await s.record()
         (entry,) = s.entries()

@@ -24,7 +24,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     text = """
     enforcement = "lenient"
     stale_after = 30
-    max_retries = 2
     low_confidence = 0.7
     pruned = ["build-*"]
     max_bytes = 4096
@@ -35,11 +34,15 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     modes = ["debug", "architect"]
     theme = "agentwatch-light"
     editor = "vi"
+    [retry]
+    max_retries = 2
+    expires_after = 3600
     """
     assert load(written(tmp_path, text)) == Settings(
         enforcement="lenient",
         stale_after=30,
         max_retries=2,
+        expires_after=3600,
         low_confidence=0.7,
         pruned=frozenset({"build-*"}),
         max_bytes=4096,
@@ -47,10 +50,15 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         sessions=False,
         require_contract=True,
         read_only=True,
-        modes=("debug", "architect"),
+        modes=(("debug", ""), ("architect", "")),
         theme="agentwatch-light",
         editor="vi",
     )
+
+
+def test_modes_may_say_what_they_are_for(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, '[modes]\ndebug = "finds the cause"\narchitect = ""\n'))
+    assert settings.modes == (("debug", "finds the cause"), ("architect", ""))
 
 
 def test_what_is_for_agents_stands_in_tables_of_its_own(tmp_path: Path) -> None:
@@ -90,7 +98,7 @@ def test_notifications_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
         ('enforcement = "off"', "enforcement: must be one of strict, lenient, not 'off'"),
         ("stale_after = true", "stale_after: must be a number, at least 1, not True"),
         ("stale_after = 0", "at least 1, not 0"),
-        ("max_retries = 1.5", "max_retries: must be a whole number, at least 0, not 1.5"),
+        ("retry.max_retries = 1.5", "retry.max_retries: must be a whole number, at least 0, not 1.5"),
         ("pruned = [1]", "pruned: must be a list of directory names"),
         ("poll = 1", "poll: must be true or false, not 1"),
         ('theme = ""', "theme: must be a text"),

@@ -27,6 +27,9 @@ class Settings:
     stale_after: float = 600.0
     """How long a working task may be silent."""
     max_retries: int = 1
+    """`[retry] max_retries`: how often a failed child may be retried."""
+    expires_after: float = 604_800.0
+    """`[retry] expires_after`: how long a decision holds that no agent has read."""
     low_confidence: float = 0.5
     """A completed report of which its author is less sure asks for a review."""
     pruned: frozenset[str] | None = None
@@ -41,8 +44,8 @@ class Settings:
     """A child of a session that ends without a return of one of the contracts counts as failed."""
     read_only: bool = False
     """Write nothing into the workspace."""
-    modes: tuple[str, ...] = ()
-    """Modes that a task can be escalated to, besides those that were seen."""
+    modes: tuple[tuple[str, str], ...] = ()
+    """Modes that a task can be escalated to, besides those that were seen, each with what it is for, or ""."""
     theme: str | None = None
     editor: str | None = None
     mcp_wait: float = 45.0
@@ -109,7 +112,7 @@ def _settings(path: Path, table: Mapping[str, object]) -> Settings:
         if read is None:
             raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(_READERS))}")
         try:
-            values[key.replace(".", "_")] = read(value)
+            values[key.removeprefix("retry.").replace(".", "_")] = read(value)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{path}: {key}: {error}") from error
     return Settings(**values)
@@ -118,7 +121,7 @@ def _settings(path: Path, table: Mapping[str, object]) -> Settings:
 def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """The keys of the file, those of its tables as `table.key`."""
     for key, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and key != "modes":
             yield from ((f"{key}.{inner}", one) for inner, one in value.items())
         else:
             yield key, value
@@ -164,9 +167,11 @@ def _words(value: object) -> object:
 
 
 def _modes(value: object) -> object:
-    if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
-        raise TypeError(f"must be a list of names of modes, not {value!r}")
-    return tuple(value)
+    """A list of names, or a table of names and what each is for."""
+    named = dict.fromkeys(value, "") if isinstance(value, list) and set(map(type, value)) <= {str} else value
+    if not isinstance(named, dict) or not all(name and isinstance(purpose, str) for name, purpose in named.items()):
+        raise TypeError(f"must be a list of names of modes, or a table that says what each is for, not {value!r}")
+    return tuple(named.items())
 
 
 def _command(value: object) -> object:
@@ -192,7 +197,8 @@ def _here(value: object) -> object:
 _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "enforcement": _one_of("strict", "lenient"),
     "stale_after": _number(1),
-    "max_retries": _whole(0),
+    "retry.max_retries": _whole(0),
+    "retry.expires_after": _number(60),
     "low_confidence": _number(0),
     "pruned": _words,
     "max_bytes": _whole(1024),

@@ -104,7 +104,8 @@ class Stage:
 
     def decide_in_time(self, lifetime: timedelta, action: Action = Action.RETRY) -> str:
         """Decide as the screen does, for so long. Returns the decision id."""
-        decided = self.desk.decide(self.subject(), action, returned=self.digest, lifetime=lifetime)
+        desk = Desk(self.workspace, state=self.state, configuration=self.configuration, lifetime=lifetime)
+        decided = desk.decide(self.subject(), action, returned=self.digest)
         return decided.record.decision_id
 
     def start(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -349,3 +349,14 @@ def _decide_something_else(stage: Stage) -> None:
     desk = stage.desk
     subject = record(workspace_id=desk.workspace_id, task_id="other", return_sha256=None).subject
     desk.decide(subject, Action.RETRY, returned=lambda: None)
+
+
+def test_the_settings_say_how_often_is_retried_and_how_long_a_decision_holds(stage: Stage) -> None:
+    stage.configuration.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (stage.configuration / "config.toml").write_text("[retry]\nmax_retries = 3\nexpires_after = 3600\n", "utf-8")
+    decided = stage.decide("--retry")
+    assert decided.code == 0
+    assert "3 of 3 left, 2 after it" in decided.out
+    record = stage.wait().json
+    created, expires = (datetime.fromisoformat(record[name]) for name in ("created_at", "expires_at"))
+    assert expires - created == timedelta(hours=1)

@@ -197,7 +197,7 @@ def test_the_operator_has_a_name(workspace: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_decision_can_hold_for_ever(workspace: Path) -> None:
-    assert decide(desk(workspace), lifetime=None).record.expires_at is None
+    assert decide(desk(workspace, lifetime=None)).record.expires_at is None
 
 
 def test_directories_are_those_of_the_user(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ class Desk:
     """The decisions of one workspace. Blocks on the disk for milliseconds; any thread may call it.
 
     `passphrase` is asked, in the calling thread, where the key is encrypted. With `read_only`, nothing is written into
-    the workspace. `state` and `configuration` are directories, by default those of the user.
+    the workspace. Decisions hold for `lifetime`, None for ever. `state` and `configuration` are directories, by default
+    those of the user.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Desk:
         *,
         passphrase: Callable[[], str] | None = None,
         read_only: bool = False,
+        lifetime: timedelta | None = LIFETIME,
         state: Path | None = None,
         configuration: Path | None = None,
         disk: Disk = DISK,
@@ -78,6 +80,7 @@ class Desk:
         self._workspace = workspace
         self._passphrase = passphrase
         self._read_only = read_only
+        self._lifetime = lifetime
         self._disk = disk
         own = workspace / dot_directory.NAME
         self._directories = (
@@ -111,13 +114,12 @@ class Desk:
         returned: Callable[[], str | None],
         note: str = "",
         operator: str | None = None,
-        lifetime: timedelta | None = LIFETIME,
         now: datetime | None = None,
     ) -> Decided:
         """Record a decision, then deliver it. Whether the policy allows it is asked before (`policy.refusal`).
 
-        `returned` gives the sha256 of the return as it is now (`return_digest`); `lifetime` None holds for ever. The
-        first decision makes the key. Raises DecisionError: see `errors`.
+        `returned` gives the sha256 of the return as it is now (`return_digest`). The first decision makes the key.
+        Raises DecisionError: see `errors`.
         """
         now = now or datetime.now(UTC)
         draft = Draft(
@@ -127,7 +129,7 @@ class Desk:
             note,
             operator or operator_name(),
             now,
-            None if lifetime is None else now + lifetime,
+            None if self._lifetime is None else now + self._lifetime,
         )
         key = self._key()
         recorded = self.ledger.append(draft, key, self.keys.trust(), returned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from agentwatch.app.screens.decide.case import Case
 from agentwatch.app.screens.decide.choice import Choice
@@ -42,15 +42,24 @@ class EscalateScreen(HandingOnScreen):
             id="mode",
         )
 
+        self._purposes = dict(case.monitor.settings.modes)
+        self._purpose = Static(id="purpose", markup=False)
+
     def fields(self) -> Iterator[Row]:
         if self._modes:
             yield Row("mode", self._choice)
         yield Row("other" if self._modes else "mode", self._other)
+        if any(self._purposes.values()):
+            yield Row("it is for", self._purpose)
         yield from super().fields()
 
     def on_mount(self) -> None:
         if not self._modes:
             self._other.focus()
+
+    def look(self) -> None:
+        super().look()
+        self._purpose.update(shown(self._purposes.get(self.mode or "", ""), 200) or "-")
 
     @property
     def mode(self) -> str | None:
@@ -76,7 +85,7 @@ def offered_modes(monitor: Monitor, task: Task | None) -> list[str]:
     """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
     own = policy.mode_of(task) if task is not None else None
     modes = dict.fromkeys([FITTER] if task is not None and is_line_fault(task) else [])
-    modes |= dict.fromkeys(monitor.settings.modes)
+    modes |= dict.fromkeys(name for name, _ in monitor.settings.modes)
     for other in monitor.tree.tasks.values():
         if (mode := policy.mode_of(other)) is not None:
             modes[mode] = None
