@@ -110,11 +110,9 @@ def _watch(arguments: Sequence[str]) -> int:
 
     def open_desk() -> Desk:
         # In a thread, behind the first frame.
-        from datetime import timedelta  # noqa: PLC0415
+        from agentwatch.composition import desk_of  # noqa: PLC0415
 
-        from agentwatch.decisions.desk import Desk  # noqa: PLC0415
-
-        return Desk(workspace, read_only=settings.read_only, lifetime=timedelta(seconds=settings.expires_after))
+        return desk_of(workspace, settings)
 
     return _show(workspace, settings, _selection(options), remembers=True, open_desk=open_desk)
 

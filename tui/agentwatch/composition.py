@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentwatch.config import Settings
+from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.sources.combined import CombinedSource
@@ -54,7 +55,7 @@ def scanned(
     source = source_of(workspace, settings, selection, sessions)
     open_desk = None if desk is None else lambda: desk
     # A database takes a while to load as well.
-    remembers = os.path.isfile(state_directory(workspace) / "history.db")
+    remembers = os.path.isfile(state_directory(workspace) / schema.NAME)
     monitor = Monitor(
         workspace, settings, source, time.time, inspects=inspects, remembers=remembers, open_desk=open_desk
     )
@@ -97,6 +98,17 @@ def sessions_of(workspace: Path, selection: Selection | None = None) -> Sessions
     """The agents' sessions in a workspace."""
     since = selection.since if selection is not None else None
     return SessionsSource(Registry(workspace, since).open, selection)
+
+
+def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:
+    """The operator's desk, as the settings have it. `passphrase` is asked where the key is encrypted."""
+    from datetime import timedelta  # noqa: PLC0415
+
+    # Signatures take a while to load.
+    from agentwatch.decisions.desk import Desk  # noqa: PLC0415
+
+    lifetime = timedelta(seconds=settings.expires_after)
+    return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
 
 def known_desk(workspace: Path) -> Desk | None:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.history import database
-from agentwatch.history.database import NAME
-from agentwatch.history.schema import MIGRATIONS, SCHEMA_VERSION
+from agentwatch.history.schema import MIGRATIONS, NAME, SCHEMA_VERSION
 from agentwatch.history.store import History
 from tests.unit.history.recorded import META, Workspace, facts, meta, seen_in
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from getpass import getpass
 from pathlib import Path
 
+from agentwatch.composition import desk_of
 from agentwatch.config import Settings
 from agentwatch.deciding import codes
 from agentwatch.deciding.loading import Load, text_of
@@ -40,12 +41,7 @@ def decide(
     """
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
-    desk = Desk(
-        workspace,
-        passphrase=_passphrase if sys.stdin.isatty() else None,
-        read_only=settings.read_only,
-        lifetime=timedelta(seconds=settings.expires_after),
-    )
+    desk = desk_of(workspace, settings, _passphrase if sys.stdin.isatty() else None)
     look = partial(load, workspace, settings, desk=desk)
     monitor, task = _loaded(task_id, look)
     subject = desk.subject(task)

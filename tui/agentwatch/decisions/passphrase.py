@@ -100,7 +100,7 @@ def _answered(ask: Callable[[], _Answer]) -> _Answer:
         return answer.result(SECONDS)
     except KeyProblemError:
         raise
-    except Exception as error:
+    except Exception as error:  # whatever a backend raises: the prompt comes next, with the reason
         raise KeyProblemError(_in_words(error)) from error
 
 

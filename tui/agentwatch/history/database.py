@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.history.filesystem import has_safe_log
-from agentwatch.history.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+from agentwatch.history.schema import APPLICATION_ID, MIGRATIONS, NAME, SCHEMA_VERSION
 
-NAME: Final = "history.db"
 _OWN_NAME: Final = f"history.v{SCHEMA_VERSION}.db"
 """Used while `history.db` belongs to a newer agentwatch: that one must not lose its history to an older."""
 

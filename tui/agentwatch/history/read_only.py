@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from agentwatch.history.database import NAME, UnusableError, configure, examine, is_damage
-from agentwatch.history.schema import SCHEMA_VERSION
+from agentwatch.history.database import UnusableError, configure, examine, is_damage
+from agentwatch.history.schema import NAME, SCHEMA_VERSION
 
 _BUSY_MS: Final = 1_000
 _WAL_FORMAT: Final = 2

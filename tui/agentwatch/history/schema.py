@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from typing import Final
 
+NAME: Final = "history.db"
+"""The file, in the state directory of a workspace."""
+
 APPLICATION_ID: Final = 0x61677768
 """`agwh`."""
 
