@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.unit.claude_code.building import Store, meta
 
 HEAVY = ("textual", "rich", "watchfiles", "pydantic")
 
@@ -44,6 +47,26 @@ def test_looking_once_loads_no_event_loop_no_database_and_no_reader_of_a_program
     programs = [f"agentwatch.sources.{name}.reader" for name in ("claude_code", "codex", "opencode", "roo", "teamwork")]
     statements = "import agentwatch.composition, agentwatch.headless.tree"
     assert loaded(statements, "asyncio", "sqlite3", "tomllib", "importlib.metadata", *programs) == set()
+
+
+def test_a_session_whose_texts_follow_no_contract_is_read_without_the_models_of_the_contracts(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.workspace.mkdir(parents=True)
+    session = store.session()
+    session.asked("Do it.")
+    session.delegated("toolu_1", 'Mend `f`. The settings are {"retries": 3}.')
+    store.agent("a1", meta("toolu_1")).said("## What I did\n\nMended it: {}.\n\n## Status of the tests\n\nAll green.")
+    session.returned("toolu_1", "a1", "Mended it.")
+    session.said("All done.")
+    store.save()
+    run = (
+        "import io, os\nfrom contextlib import redirect_stdout\n"
+        f"os.environ |= {{'CLAUDE_CONFIG_DIR': {str(store.home)!r}, 'XDG_STATE_HOME': {str(tmp_path)!r}}}\n"
+        "from agentwatch.cli import run\nprinted = io.StringIO()\n"
+        f"with redirect_stdout(printed): run(['tree', '--json', {str(store.workspace)!r}])\n"
+        "import json\nassert json.loads(printed.getvalue())['summary']['by_state'] == {'completed': 2}, json.loads(printed.getvalue())['summary']"
+    )
+    assert loaded(run, *HEAVY) == set()
 
 
 def test_the_commands_about_decisions_load_no_screen() -> None:

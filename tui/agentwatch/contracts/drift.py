@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.contracts.findings import shown
-from agentwatch.contracts.validation import MAX_ENTRIES
+from agentwatch.contracts.findings import MAX_ENTRIES, shown
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from agentwatch.contracts.json_documents import Opened, contract_of, opened, read_json
+from agentwatch.contracts.json_documents import Opened, opened, read_json
 from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.markdown_documents import read_fenced_packet, read_leading_packet, read_return
 from agentwatch.contracts.markdown_source import Fence, fences, lines_of
+from agentwatch.contracts.signatures import contract_of
 
 _ATTEMPTS: Final = 20
 """Places in a text where a JSON object may begin that are tried."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from agentwatch.contracts.json_scan import Location
 
+MAX_ENTRIES: Final = 1_000
+"""Entries of one list that are read and judged."""
+
 LIMIT_OF_ONE_RULE: Final = 20
 """Findings of one rule that are kept: a list of a thousand wrong entries says the same thing a thousand times."""
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
 
-from agentwatch.contracts.findings import shown
+from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Handoff, Todo
-from agentwatch.contracts.validation import MAX_ENTRIES, Contracted, Faults, Schema, validated
+from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
 from agentwatch.contracts.wording import brief, sentences
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
 
 SCHEMA: Final = "composability.handoff_packet.v1"
-_SCHEMA_FAMILY: Final = "composability.handoff_packet"
-_REQUIRED: Final = ("task_id", "objective", "evidence", "success_criteria", "risks")
-_IDENTIFYING: Final = ("task_id", "objective")
-_OWN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.handoff\.json\Z", re.IGNORECASE)
-_HANDOFF_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE)
 
 
 class EvidencePointer(Contracted):
@@ -119,25 +113,6 @@ _FAULTS: Final[Faults] = {
     (("attempt",), "range"): "HOF071",
 }
 _SCHEMA: Final = Schema(_FAULTS)
-
-
-def is_versioned(top: dict[str, Any]) -> bool:
-    """Whether a JSON object says itself that it is a handoff packet."""
-    version = top.get("handoff_schema")
-    return isinstance(version, str) and version.startswith(_SCHEMA_FAMILY)
-
-
-def recognises(top: dict[str, Any], name: str) -> bool:
-    """Whether a JSON object that does not say so is a handoff packet."""
-    if not any(key in top for key in _IDENTIFYING):
-        return False
-    count = sum(key in top for key in _REQUIRED)
-    return count >= 3 or (count == 2 and _HANDOFF_FILE.search(name) is not None)
-
-
-def is_own_file(name: str) -> bool:
-    """Whether a file of this name is a packet even where its content cannot be read."""
-    return _OWN_FILE.search(name) is not None
 
 
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[HandoffPacket, Handoff]:

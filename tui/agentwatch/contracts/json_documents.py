@@ -1,25 +1,21 @@
-"""JSON documents: which contract an object follows, and its reading.
+"""JSON documents and their reading.
 
-A contract in JSON is a module with `recognises`, `is_own_file` and `judge`; to add one, name it here.
+A contract in JSON is a signature in `signatures` and a module with `judge`; to add one, name it here.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentwatch.contracts import handoff, report, return_meta, subagent_return
 from agentwatch.contracts.findings import Judgement, shown
 from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.shapes import Contract, Reading
+from agentwatch.contracts.signatures import contract_by_name, contract_of
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Document
     from agentwatch.contracts.validation import Contracted
-
-# The schema of a contract, not a document about a task that happens to be called `schema`.
-_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", re.IGNORECASE)
 
 
 class Opened(NamedTuple):
@@ -27,26 +23,6 @@ class Opened(NamedTuple):
 
     reading: Reading
     model: Contracted
-
-
-def contract_of(top: dict[str, Any], name: str) -> Contract | None:
-    """The contract whose signature a JSON object has, None for an object of any other kind."""
-    if "$schema" in top or isinstance(top.get("properties"), dict) or _SCHEMA_FILE.search(name):
-        return None
-    if isinstance(top.get("objectives"), list) and not return_meta.is_own_file(name):
-        # A progress file: it has a status and a session as a return has.
-        return None
-    if "report_metadata" in top:
-        return Contract.REPORT_CONTRACT
-    if handoff.is_versioned(top):
-        return Contract.HANDOFF_PACKET
-    if return_meta.recognises(top, name):
-        return Contract.RETURN_META
-    if subagent_return.recognises(top):
-        return Contract.SUBAGENT_RETURN
-    if handoff.recognises(top, name):
-        return Contract.HANDOFF_PACKET
-    return Contract.REPORT_CONTRACT if report.recognises(top) else None
 
 
 def read_json(text: str, name: str, first_line: int = 1) -> Opened | None:
@@ -82,7 +58,7 @@ def read_unreadable(text: str, name: str) -> Opened | None:
 
     A sound object without a signature is nothing of ours whatever its file is called.
     """
-    contract = _contract_by_name(name)
+    contract = contract_by_name(name)
     if contract is None:
         return None
     source = JsonSource(text)
@@ -97,17 +73,10 @@ def read_unreadable(text: str, name: str) -> Opened | None:
     return Opened(Reading(document, judgement.findings(source.line_of), source.complete), model)
 
 
-def _contract_by_name(name: str) -> Contract | None:
-    if return_meta.is_own_file(name):
-        return Contract.RETURN_META
-    if subagent_return.is_own_file(name):
-        return Contract.SUBAGENT_RETURN
-    if report.is_own_file(name):
-        return Contract.REPORT_CONTRACT
-    return Contract.HANDOFF_PACKET if handoff.is_own_file(name) else None
-
-
 def _judge(contract: Contract, top: dict[str, Any], judgement: Judgement, name: str) -> tuple[Contracted, Document]:
+    # The models of the contracts take longer to load than most sessions to be read, and many hold no contract.
+    from agentwatch.contracts import handoff, report, return_meta, subagent_return  # noqa: PLC0415
+
     if contract is Contract.RETURN_META:
         return return_meta.judge(top, judgement, name)
     if contract is Contract.SUBAGENT_RETURN:

@@ -6,14 +6,13 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from agentwatch.contracts import handoff, return_format
 from agentwatch.contracts.findings import Judgement
-from agentwatch.contracts.handoff import HandoffPacket
-from agentwatch.contracts.json_documents import Opened, contract_of
+from agentwatch.contracts.json_documents import Opened
 from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
 from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of
 from agentwatch.contracts.return_sections import find_sections, may_be_return, unframed
 from agentwatch.contracts.shapes import Contract, Reading, TodoList
+from agentwatch.contracts.signatures import contract_of
 from agentwatch.contracts.todos import first_item, read_checklist
 
 MAX_LINES: Final = 5_000
@@ -47,6 +46,8 @@ def read_return(lines: list[str], *, embedded: bool = False, first_line: int = 1
     sections = find_sections(lines, embedded=embedded)
     if sections is None:
         return None
+    from agentwatch.contracts import return_format  # noqa: PLC0415 - models take long to load
+
     _judge_characters(lines, judgement, first_line)
     judged = return_format.judge(lines, sections, judgement, embedded=embedded, first_line=first_line)
     findings = judgement.findings(judged.line_of) if judgement else ()
@@ -104,6 +105,8 @@ def _with_todos(
     source: JsonSource, behind: list[str], first_line: int, judgement: Judgement, *, closed: bool
 ) -> Opened:
     """A packet and the checklist in the lines behind it, the first of which has the number `first_line`."""
+    from agentwatch.contracts import handoff  # noqa: PLC0415 - models take long to load
+
     source.judge(judgement)
     model, document = handoff.judge(source.value, judgement if source.whole else Judgement())
     item = first_item(behind)
@@ -120,6 +123,8 @@ def _read_todos(lines: list[str]) -> Opened | None:
     start = after_front_matter(lines)
     if first_item(lines, start) is None:
         return None
+    from agentwatch.contracts.handoff import HandoffPacket  # noqa: PLC0415 - models take long to load
+
     judgement = Judgement()
     lines = _bounded(lines[start:], judgement, 1 + start)
     _judge_characters(lines, judgement, 1 + start)

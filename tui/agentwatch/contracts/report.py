@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from agentwatch.contracts.findings import shown
+from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.contracts.validation import MAX_ENTRIES, Contracted, Faults, Schema, validated
+from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
 from agentwatch.contracts.wording import brief, briefs
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ LOW_CONFIDENCE: Final = 0.5
 
 STATUSES: Final = ("completed", "blocked", "failed")
 LEVELS: Final = ("summary", "detailed", "comprehensive")
-_OWN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.report\.json\Z", re.IGNORECASE)
 _POINTER: Final = re.compile(r"repo://(?P<path>[^\s:][^:\n]*):(?P<first>\d{1,9})-(?P<last>\d{1,9})\Z")
 _PAIR: Final = 2
 
@@ -96,23 +95,6 @@ _FAULTS: Final[Faults] = {
 _SCHEMA: Final = Schema(
     _FAULTS, {("report_metadata", "status"): STATUSES, ("report_metadata", "verbosity_level"): LEVELS}
 )
-
-
-def recognises(top: dict[str, Any]) -> bool:
-    """Whether a JSON object is a report, or one that only lost its metadata."""
-    if "report_metadata" in top:
-        return True
-    findings = top.get("findings")
-    mapped = isinstance(findings, dict) and "context_map" in findings
-    lists = sum(isinstance(top.get(key), list) for key in ("recommendations", "identified_gaps", "blockers"))
-    return (
-        "findings" in top and "status" not in top and (lists + mapped) >= _PAIR and (mapped or "identified_gaps" in top)
-    )
-
-
-def is_own_file(name: str) -> bool:
-    """Whether a file of this name is a report even where its content cannot be read."""
-    return _OWN_FILE.search(name) is not None
 
 
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[Report, Return]:

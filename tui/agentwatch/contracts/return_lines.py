@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.findings import shown
+from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.markdown_source import Bullet, Entry, bullet, entry
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.return_sections import FILE_KEYS, LIST_KEYS, STATUS_KEYS, TEXT_KEYS
-from agentwatch.contracts.validation import MAX_ENTRIES
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement

@@ -5,46 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.contracts import subagent_return, wording
+from agentwatch.contracts import wording
 from agentwatch.contracts.drift import blockers, next_steps, paths_in, phases, strings
-from agentwatch.contracts.findings import shown
+from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.contracts.stage_words import EVERYDAY, STAGE_WORDS, judge_status
+from agentwatch.contracts.stage_words import judge_status
 from agentwatch.contracts.subagent_return import (
     ARTIFACT_TYPES,
     ENDS_OF_PATH,
     ReturnError,
     recommends_retry,
 )
-from agentwatch.contracts.validation import MAX_ENTRIES, Contracted
+from agentwatch.contracts.validation import Contracted
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
     from agentwatch.contracts.json_scan import Location
 
-_DRIFT_KEYS: Final = ("started_at", "partial_progress", "completion_data", "verification")
-_OWN_FILE: Final = re.compile(
-    r"(?:^|/)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
-    r"|\.?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
-    re.IGNORECASE,
-)
 _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE)
-_FAMILY_KEYS: Final = (
-    "status",
-    "metadata",
-    "artifacts",
-    "session_id",
-    "agent_type",
-    "delegation_path",
-    "delegation_depth",
-    "summary",
-    "errors",
-    *_DRIFT_KEYS,
-)
-# A stage word alone is an everyday word: something else of a return must be there.
-_TELLING: Final = ("delegation_path", "partial_progress", "completion_data")
-_SUPPORTING: Final = ("artifacts", "session_id", "agent_type")
 _NO_REASON: Final = "The return asks for a review without saying why."
 
 
@@ -82,26 +61,6 @@ class ReturnMeta(Contracted):
     files_created: list[str] | None = None
     files_modified: list[str] | None = None
     more: dict[str, Any] | None = None
-
-
-def recognises(top: dict[str, Any], name: str) -> bool:
-    """Whether a JSON object is a return of this dialect."""
-    if is_own_file(name):
-        return any(key in top for key in _FAMILY_KEYS)
-    status = top.get("status")
-    word = status.casefold() if isinstance(status, str) else ""
-    if subagent_return.recognises(top):
-        return word in STAGE_WORDS or any(key in top for key in _DRIFT_KEYS)
-    if word not in STAGE_WORDS:
-        return False
-    supporting = sum(key in top for key in _SUPPORTING)
-    needed = 2 if word in EVERYDAY else 1
-    return any(key in top for key in _TELLING) or supporting >= needed
-
-
-def is_own_file(name: str) -> bool:
-    """Whether a file of this name is of the return-meta family."""
-    return _OWN_FILE.search(name) is not None and "schema" not in name.rpartition("/")[2].lower()
 
 
 def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[ReturnMeta, Return]:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from agentwatch.contracts import wording
-from agentwatch.contracts.findings import shown
+from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.contracts.validation import MAX_ENTRIES, Contracted, Faults, Schema, validated
+from agentwatch.contracts.signatures import RETURN_STATUSES
+from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
 
-STATUSES: Final = ("completed", "partial", "failed", "blocked")
 ARTIFACT_TYPES: Final = ("plan", "report", "summary", "implementation", "documentation")
 ENDS_OF_PATH: Final = 2
 """Elements of a delegation path that are not a level of delegation: the orchestrator and its command."""
 
-_OWN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.json\Z", re.IGNORECASE)
-_METADATA: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
 _FEW_SENTENCES: Final = range(2, 6)
 
 
@@ -117,32 +114,7 @@ _FAULTS: Final[Faults] = {
     (("errors", "*", "recommendation"), "type"): "SUB060",
     (("next_steps",), "type"): "SUB070",
 }
-_SCHEMA: Final = Schema(_FAULTS, {("status",): STATUSES, ("artifacts", "*", "type"): ARTIFACT_TYPES})
-
-
-def recognises(top: dict[str, Any]) -> bool:
-    """Whether a JSON object is a return with metadata, or looks like one that only lost them."""
-    metadata = top.get("metadata")
-    if isinstance(metadata, dict):
-        known = [key for key in _METADATA if key in metadata]
-        # Any log has a session, a status and a summary: with nothing else known, there must be artifacts.
-        if known == ["session_id"]:
-            return "artifacts" in top
-        if known and any(key in top for key in ("status", "summary", "artifacts")):
-            return True
-    # Builds report artifacts too, but not with these words.
-    status = top.get("status")
-    return (
-        isinstance(status, str)
-        and status.casefold() in STATUSES
-        and "artifacts" in top
-        and any(key in top for key in ("summary", "errors", "next_steps"))
-    )
-
-
-def is_own_file(name: str) -> bool:
-    """Whether a file of this name is a return even where its content cannot be read."""
-    return _OWN_FILE.search(name) is not None
+_SCHEMA: Final = Schema(_FAULTS, {("status",): RETURN_STATUSES, ("artifacts", "*", "type"): ARTIFACT_TYPES})
 
 
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Return]:

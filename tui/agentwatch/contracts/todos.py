@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from agentwatch.contracts.findings import MAX_ENTRIES
 from agentwatch.contracts.shapes import Todo, TodoStatus
-from agentwatch.contracts.validation import MAX_ENTRIES
 from agentwatch.contracts.wording import brief
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
     from agentwatch.contracts.json_scan import Location
 
-from agentwatch.contracts.findings import shown
+from agentwatch.contracts.findings import MAX_ENTRIES, shown
 
 Kind = Literal["missing", "type", "value", "case", "range", "empty"]
 """missing: a required key is not there. type: another JSON type. value: not one of the allowed words. case: an
@@ -24,9 +24,6 @@ allowed word in other letters. range: a number outside its range. empty: an empt
 
 Pattern = tuple[str, ...]
 Faults = dict[tuple[Pattern, Kind], str]
-
-MAX_ENTRIES: Final = 1_000
-"""Entries of one list that are read and judged."""
 
 _DROP: Final = object()
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from json import JSONDecodeError
 from typing import Final, NamedTuple
 
-from agentwatch.contracts.json_documents import contract_of
 from agentwatch.contracts.shapes import Contract
+from agentwatch.contracts.signatures import contract_of
 
 _OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
 _SPACE: Final = re.compile(r"[ \t\r\n]*")

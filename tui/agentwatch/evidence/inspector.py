@@ -99,6 +99,8 @@ class Inspector:
 
     def check(self, targets: Sequence[Target]) -> list[Checks]:
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
+        if not targets:
+            return []
         if self._checker is None:
             # In the inspector's thread: the models of the contracts take as long to load as a screen to appear.
             from agentwatch.evidence.checker import Checker  # noqa: PLC0415

@@ -1,0 +1,144 @@
+"""Which contract a JSON object follows, by its keys and by the name of its file.
+
+Nearly every object that is met is none of ours, and the models of the contracts take long to load: what answers here
+needs none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from agentwatch.contracts.shapes import Contract
+from agentwatch.contracts.stage_words import EVERYDAY, STAGE_WORDS
+
+RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
+"""The statuses of a subagent-return."""
+
+# The schema of a contract, not a document about a task that happens to be called `schema`.
+_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", re.IGNORECASE)
+
+_PACKET_FAMILY: Final = "composability.handoff_packet"
+_PACKET_KEYS: Final = ("task_id", "objective", "evidence", "success_criteria", "risks")
+_IDENTIFYING: Final = ("task_id", "objective")
+_PACKET_FILE: Final = re.compile(r"(?:^|/)[^/]+\.handoff\.json\Z", re.IGNORECASE)
+_HANDOFF_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE)
+
+_RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.json\Z", re.IGNORECASE)
+_METADATA: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
+
+_META_FILE: Final = re.compile(
+    r"(?:^|/)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
+    r"|\.?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
+    re.IGNORECASE,
+)
+_DRIFT_KEYS: Final = ("started_at", "partial_progress", "completion_data", "verification")
+_FAMILY_KEYS: Final = (
+    "status",
+    "metadata",
+    "artifacts",
+    "session_id",
+    "agent_type",
+    "delegation_path",
+    "delegation_depth",
+    "summary",
+    "errors",
+    *_DRIFT_KEYS,
+)
+# A stage word alone is an everyday word: something else of a return must be there.
+_TELLING: Final = ("delegation_path", "partial_progress", "completion_data")
+_SUPPORTING: Final = ("artifacts", "session_id", "agent_type")
+
+_REPORT_FILE: Final = re.compile(r"(?:^|/)[^/]+\.report\.json\Z", re.IGNORECASE)
+_PAIR: Final = 2
+
+
+def contract_of(top: dict[str, Any], name: str) -> Contract | None:
+    """The contract whose signature a JSON object has, None for an object of any other kind."""
+    if "$schema" in top or isinstance(top.get("properties"), dict) or _SCHEMA_FILE.search(name):
+        return None
+    if isinstance(top.get("objectives"), list) and not is_meta_file(name):
+        # A progress file: it has a status and a session as a return has.
+        return None
+    if "report_metadata" in top:
+        return Contract.REPORT_CONTRACT
+    if _is_versioned_packet(top):
+        return Contract.HANDOFF_PACKET
+    if _is_return_meta(top, name):
+        return Contract.RETURN_META
+    if _is_subagent_return(top):
+        return Contract.SUBAGENT_RETURN
+    if _is_packet(top, name):
+        return Contract.HANDOFF_PACKET
+    return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
+
+
+def contract_by_name(name: str) -> Contract | None:
+    """The contract that a file must follow by its name, even where its content cannot be read; else None."""
+    if is_meta_file(name):
+        return Contract.RETURN_META
+    if _RETURN_FILE.search(name):
+        return Contract.SUBAGENT_RETURN
+    if _REPORT_FILE.search(name):
+        return Contract.REPORT_CONTRACT
+    return Contract.HANDOFF_PACKET if _PACKET_FILE.search(name) else None
+
+
+def is_meta_file(name: str) -> bool:
+    """Whether a file of this name is of the return-meta family."""
+    return _META_FILE.search(name) is not None and "schema" not in name.rpartition("/")[2].lower()
+
+
+def _is_versioned_packet(top: dict[str, Any]) -> bool:
+    version = top.get("handoff_schema")
+    return isinstance(version, str) and version.startswith(_PACKET_FAMILY)
+
+
+def _is_packet(top: dict[str, Any], name: str) -> bool:
+    if not any(key in top for key in _IDENTIFYING):
+        return False
+    count = sum(key in top for key in _PACKET_KEYS)
+    return count >= 3 or (count == 2 and _HANDOFF_FILE.search(name) is not None)
+
+
+def _is_subagent_return(top: dict[str, Any]) -> bool:
+    """Whether an object is a return with metadata, or looks like one that only lost them."""
+    metadata = top.get("metadata")
+    if isinstance(metadata, dict):
+        known = [key for key in _METADATA if key in metadata]
+        # Any log has a session, a status and a summary: with nothing else known, there must be artifacts.
+        if known == ["session_id"]:
+            return "artifacts" in top
+        if known and any(key in top for key in ("status", "summary", "artifacts")):
+            return True
+    # Builds report artifacts too, but not with these words.
+    status = top.get("status")
+    return (
+        isinstance(status, str)
+        and status.casefold() in RETURN_STATUSES
+        and "artifacts" in top
+        and any(key in top for key in ("summary", "errors", "next_steps"))
+    )
+
+
+def _is_return_meta(top: dict[str, Any], name: str) -> bool:
+    if is_meta_file(name):
+        return any(key in top for key in _FAMILY_KEYS)
+    status = top.get("status")
+    word = status.casefold() if isinstance(status, str) else ""
+    if _is_subagent_return(top):
+        return word in STAGE_WORDS or any(key in top for key in _DRIFT_KEYS)
+    if word not in STAGE_WORDS:
+        return False
+    supporting = sum(key in top for key in _SUPPORTING)
+    needed = 2 if word in EVERYDAY else 1
+    return any(key in top for key in _TELLING) or supporting >= needed
+
+
+def _is_report_without_metadata(top: dict[str, Any]) -> bool:
+    findings = top.get("findings")
+    mapped = isinstance(findings, dict) and "context_map" in findings
+    lists = sum(isinstance(top.get(key), list) for key in ("recommendations", "identified_gaps", "blockers"))
+    return (
+        "findings" in top and "status" not in top and (lists + mapped) >= _PAIR and (mapped or "identified_gaps" in top)
+    )
