@@ -290,6 +290,13 @@ def test_the_dialect_is_read_at_top_level_where_it_has_no_metadata() -> None:
         (put("phases_total", 0), "progress", None),
         (put("blockers", [{"type": "x", "description": "No ink."}, "No pen."]), "blockers", ("No ink.", "No pen.")),
         (put("blockers", [{"what": "No ink."}]), "blockers", ("No ink.",)),
+        (put("blockers", [{"target": "Page 2", "why_it_failed": "No ink."}]), "blockers", ("No ink.",)),
+        (put("blockers", [{"issue": "No ink.", "status": "Resolved"}, "No pen."]), "blockers", ("No pen.",)),
+        (
+            lambda document: {**drop("artifacts")(document), "artifact": {"type": "plan", "path": "beds.md"}},
+            "artifacts",
+            ("beds.md",),
+        ),
         (put("blockers", "No ink."), "blockers", ("No ink.",)),
         (
             lambda document: {**drop("blockers")(document), "blocking_issues": [{"issue": "Ink."}]},

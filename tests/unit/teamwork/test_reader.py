@@ -136,6 +136,99 @@ def test_a_role_that_started_an_orchestrator_is_its_parent(team: Team) -> None:
     assert team.runs["lead"].parent_session == "sentinel"
 
 
+def test_whoever_started_the_one_who_started_the_others_is_found_in_any_order(team: Team) -> None:
+    team.write("a_sentinel", BRIEFING=briefing(rest=f"- Orchestrator: {FIRST}\n- Victory Auditor: {SECOND}\n"))
+    team.write("lead", BRIEFING=briefing(HUMAN, roster="| mapper | w | Map | completed | |\n"))
+    team.write("mapper", BRIEFING=briefing(FIRST))
+    team.write("victory_auditor", BRIEFING=briefing(HUMAN))
+    team.read()
+    parents = {name: run.parent_session for name, run in team.runs.items()}
+    assert parents == {"a_sentinel": None, "lead": "a_sentinel", "mapper": "lead", "victory_auditor": "a_sentinel"}
+
+
+def test_an_orchestrator_that_names_itself_is_the_child_of_whoever_started_it(team: Team) -> None:
+    team.write("lead", BRIEFING=briefing(FIRST, roster="| Someone | w | Map | in-progress | |\n"))
+    team.write("mapper", BRIEFING=briefing(FIRST))
+    team.write("sentinel", BRIEFING=briefing(rest=f"- Orchestrator: {FIRST}\n"))
+    team.read()
+    assert team.runs["lead"].parent_session == "sentinel"
+    assert team.runs["lead"].link == "the BRIEFING.md of its parent, which names it"
+    assert team.runs["mapper"].parent_session == "lead"
+    assert team.runs["sentinel"].parent_session is None
+
+
+def test_a_directory_may_be_called_like_its_conversation(team: Team) -> None:
+    team.write(FIRST, BRIEFING=briefing(HUMAN))
+    team.write("mapper", BRIEFING=briefing(FIRST))
+    team.read()
+    assert team.runs["mapper"].parent_session == FIRST
+
+
+def test_newer_teams_keep_their_roles_one_directory_further_down(team: Team) -> None:
+    team.write("teamwork", ORIGINAL_REQUEST="## 2026-09-21T13:00:00Z\nDraw a map.\n")
+    team.write("teamwork/lead", BRIEFING=briefing(HUMAN, roster="| mapper | w | Map | failed | |\n"))
+    team.write("teamwork/mapper", DISPATCH="Draw.", BRIEFING=briefing(FIRST), progress=PROGRESS)
+    team.write("mapper", BRIEFING=briefing(SECOND), progress=PROGRESS)
+    team.read()
+    assert team.runs.keys() == {"teamwork/lead", "teamwork/mapper", "mapper"}
+    run = team.runs["teamwork/mapper"]
+    assert (run.title, run.parent_session, run.state) == ("mapper", "teamwork/lead", RunState.FAILED)
+    assert run.place == str(team.root / ".agents" / "teamwork" / "mapper")
+    assert run.prompt is not None
+    assert team.reader.text(run.prompt.digest) == "Draw."
+    assert team.runs["mapper"].state is RunState.WORKING
+    above = team.root / ".agents"
+    roles = {above / "mapper", above / "teamwork" / "lead", above / "teamwork" / "mapper"}
+    assert set(team.reader.places()) == {above, above / "teamwork"} | roles
+
+
+@pytest.mark.parametrize(("above", "name"), [("", ".agents"), ("teamwork", "teamwork")])
+def test_the_role_that_watches_may_have_its_briefing_beside_the_others(team: Team, above: str, name: str) -> None:
+    watching = f"- Orchestrator: {FIRST} (terminated)\n\n## Project Status\n- **Phase**: complete\n"
+    team.write(above, ORIGINAL_REQUEST="Draw a map.", BRIEFING=briefing(rest=watching), handoff="It is drawn.")
+    team.write(f"{above}/lead".lstrip("/"), BRIEFING=briefing(HUMAN, rest=f"- Heartbeat cron: {FIRST}/task-3\n"))
+    team.read()
+    run = team.runs[name]
+    assert (run.state, run.parent_session) == (RunState.ENDED, None)
+    assert run.prompt is not None
+    assert team.reader.text(run.prompt.digest) == "Draw a map."
+    assert [run.parent_session for run in team.runs.values() if run.title == "lead"] == [name]
+
+
+@pytest.mark.parametrize("phase", ["in progress (blocked)", "auditing", "not started"])
+def test_a_role_that_watches_over_a_project_works_until_the_project_ends(team: Team, phase: str) -> None:
+    watching = briefing(rest=f"\n## Project Status\n- **Phase**: {phase}\n- **Route**: General\n")
+    team.write("sentinel", BRIEFING=watching, handoff="# Handoff\nThe lead is asked, and I watch.\n")
+    team.read()
+    run = team.runs["sentinel"]
+    assert (run.state, run.said, run.ended_at) == (RunState.WORKING, None, None)
+    team.write("sentinel", WRITTEN + 60, BRIEFING=watching.replace(phase, "Complete"))
+    team.read()
+    assert team.runs["sentinel"].state is RunState.ENDED
+
+
+def test_the_phase_of_a_checker_is_not_that_of_a_project(team: Team) -> None:
+    team.write("auditor", BRIEFING=briefing(rest="\n## Audit Progress\n- **Phase**: not started\n"), handoff="Clean.")
+    team.read()
+    assert team.runs["auditor"].state is RunState.ENDED
+
+
+def test_the_oldest_teams_kept_what_they_were_asked_as_a_prompt(team: Team) -> None:
+    team.write("mapper", original_prompt="## 2026-09-21T13:00:00Z\nDraw a map.\n", progress=PROGRESS)
+    team.read()
+    prompt = team.runs["mapper"].prompt
+    assert prompt is not None
+    assert "Draw a map." in (team.reader.text(prompt.digest) or "")
+
+
+@pytest.mark.parametrize("name", ["workflows", "commands", "skills", "rules"])
+def test_what_other_programs_keep_for_agents_is_no_role(team: Team, name: str) -> None:
+    team.write(name, handoff="---\ndescription: Hand over\n---\nWrite down where you are.\n", progress="# Progress")
+    assert team.read() == []
+    team.write(name, BRIEFING=briefing())
+    assert team.read() == [name]
+
+
 def test_a_role_that_names_itself_is_a_root(team: Team) -> None:
     team.write("lead", BRIEFING=briefing(FIRST, rest=f"- Heartbeat cron: {FIRST}/task-11\n"))
     team.read()
@@ -152,10 +245,13 @@ def test_without_a_trace_of_the_conversation_the_only_roster_is_the_parent(team:
 
 def test_what_the_roster_calls_failed_has_failed_unless_it_handed_something_over(team: Team) -> None:
     roster = f"| mapper | w | Map | failed (timeout) | {FIRST} |\n| drawer | w | Draw | failed | {SECOND} |\n"
+    roster += "| copier | w | Copy | stuck (replaced) | |\n| printer | w | Print | vetoed | |\n"
     team.write("lead", BRIEFING=briefing(HUMAN, roster=roster))
-    team.write("mapper", BRIEFING=briefing(HUMAN), progress=PROGRESS)
+    for role in ("mapper", "copier", "printer"):
+        team.write(role, BRIEFING=briefing(HUMAN), progress=PROGRESS)
     team.write("drawer", BRIEFING=briefing(HUMAN), handoff="Done.")
     team.read()
+    assert (team.runs["copier"].state, team.runs["printer"].state) == (RunState.FAILED, RunState.WORKING)
     assert team.runs["mapper"].state is RunState.FAILED
     assert team.runs["mapper"].reason == "The team roster of its parent says: failed (timeout)"
     assert team.runs["drawer"].state is RunState.ENDED

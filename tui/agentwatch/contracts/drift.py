@@ -9,12 +9,23 @@ from agentwatch.contracts.findings import MAX_ENTRIES, shown
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
 
-_BLOCKER_TEXTS: Final = ("description", "message", "issue", "reason", "summary", "blocker", "title", "text")
+_BLOCKER_TEXTS: Final = (
+    "description",
+    "message",
+    "issue",
+    "reason",
+    "summary",
+    "blocker",
+    "title",
+    "text",
+    "why_it_failed",
+)
+_OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
 _MAX_PHASES: Final = 1_000_000
 
 
 def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
-    """What blocks, from `blockers` and `blocking_issues`; None where neither is there."""
+    """What blocks, from `blockers` and `blocking_issues`, without what did; None where neither is there."""
     found: list[str] = []
     there = False
     for key in ("blockers", "blocking_issues"):
@@ -29,6 +40,8 @@ def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
             continue
         for index, entry in enumerate(raw[:MAX_ENTRIES]):
             text = _blocker_text(entry)
+            if isinstance(entry, dict) and str(entry.get("status", "")).casefold() in _OVERCOME:
+                continue
             if text is None:
                 judgement.add("MET034", (key, index), key=key, value=shown(entry))
             else:

@@ -174,6 +174,8 @@ def _artifacts(top: dict[str, Any], outcome: Outcome | None, judgement: Judgemen
     raw = top.get("artifacts")
     if raw is None:
         single = top.get("artifact_path", top.get("artifact"))
+        if isinstance(single, dict) and single.get("path"):
+            return [_artifact(single, ("artifact",), judgement)]
         if isinstance(single, str) and single:
             return [MetaArtifact(path=single)]
         if outcome in (Outcome.COMPLETED, Outcome.PARTIAL) and not any(key.endswith("_path") for key in top):

@@ -15,6 +15,8 @@ from agentwatch.contracts.stage_words import EVERYDAY, STAGE_WORDS
 RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
 """The statuses of a subagent-return."""
 
+# Where the language of schemas is at home: a return may name the schema that it follows.
+_SCHEMAS: Final = "json-schema.org"
 # The schema of a contract, not a document about a task that happens to be called `schema`.
 _SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", re.IGNORECASE)
 
@@ -22,6 +24,7 @@ _PACKET_FAMILY: Final = "composability.handoff_packet"
 _PACKET_KEYS: Final = ("task_id", "objective", "evidence", "success_criteria", "risks")
 _IDENTIFYING: Final = ("task_id", "objective")
 _PACKET_FILE: Final = re.compile(r"(?:^|/)[^/]+\.handoff\.json\Z", re.IGNORECASE)
+_JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE)
 _HANDOFF_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE)
 
 _RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.json\Z", re.IGNORECASE)
@@ -29,7 +32,7 @@ _METADATA: Final = ("session_id", "agent_type", "delegation_depth", "delegation_
 
 _META_FILE: Final = re.compile(
     r"(?:^|/)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
-    r"|\.?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
+    r"|(?:\.|\d+[-_])?orchestrator-handoff(?:[-_.][^/]*)?|\.phase-?\d+(?:-\d+)*-handoff(?:[-_.][^/]*)?)\.json\Z",
     re.IGNORECASE,
 )
 _DRIFT_KEYS: Final = ("started_at", "partial_progress", "completion_data", "verification")
@@ -49,18 +52,31 @@ _FAMILY_KEYS: Final = (
 _TELLING: Final = ("delegation_path", "partial_progress", "completion_data")
 _SUPPORTING: Final = ("artifacts", "session_id", "agent_type")
 
+_REPORT_KEYS: Final = (
+    "agent_name",
+    "task_id",
+    "status",
+    "verbosity_level",
+    "confidence_level",
+    "execution_time_seconds",
+)
+_LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
+_PARTS_OF_REPORT: Final = ("findings", *_LISTS_OF_REPORT)
 _REPORT_FILE: Final = re.compile(r"(?:^|/)[^/]+\.report\.json\Z", re.IGNORECASE)
 _PAIR: Final = 2
 
 
 def contract_of(top: dict[str, Any], name: str) -> Contract | None:
     """The contract whose signature a JSON object has, None for an object of any other kind."""
-    if "$schema" in top or isinstance(top.get("properties"), dict) or _SCHEMA_FILE.search(name):
+    schema = top.get("$schema")
+    if (isinstance(schema, str) and _SCHEMAS in schema) or isinstance(top.get("properties"), dict):
+        return None
+    if _SCHEMA_FILE.search(name):
         return None
     if isinstance(top.get("objectives"), list) and not is_meta_file(name):
         # A progress file: it has a status and a session as a return has.
         return None
-    if "report_metadata" in top:
+    if "report_metadata" in top and _is_report(top):
         return Contract.REPORT_CONTRACT
     if _is_versioned_packet(top):
         return Contract.HANDOFF_PACKET
@@ -98,7 +114,11 @@ def _is_packet(top: dict[str, Any], name: str) -> bool:
     if not any(key in top for key in _IDENTIFYING):
         return False
     count = sum(key in top for key in _PACKET_KEYS)
-    return count >= 3 or (count == 2 and _HANDOFF_FILE.search(name) is not None)
+    if _HANDOFF_FILE.search(name) is not None:
+        return count >= _PAIR
+    # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
+    needed = 4 if "task_id" not in top and _JSON_FILE.search(name) else 3
+    return count >= needed
 
 
 def _is_subagent_return(top: dict[str, Any]) -> bool:
@@ -135,10 +155,19 @@ def _is_return_meta(top: dict[str, Any], name: str) -> bool:
     return any(key in top for key in _TELLING) or supporting >= needed
 
 
+def _is_report(top: dict[str, Any]) -> bool:
+    """Whether an object with `report_metadata` is an agent's: any tool may call the head of its report so."""
+    metadata = top["report_metadata"]
+    if not isinstance(metadata, dict):
+        return "findings" in top
+    known = sum(key in metadata for key in _REPORT_KEYS)
+    return known > 0 and known + sum(key in top for key in _PARTS_OF_REPORT) >= _PAIR
+
+
 def _is_report_without_metadata(top: dict[str, Any]) -> bool:
     findings = top.get("findings")
     mapped = isinstance(findings, dict) and "context_map" in findings
-    lists = sum(isinstance(top.get(key), list) for key in ("recommendations", "identified_gaps", "blockers"))
+    lists = sum(isinstance(top.get(key), list) for key in _LISTS_OF_REPORT)
     return (
         "findings" in top and "status" not in top and (lists + mapped) >= _PAIR and (mapped or "identified_gaps" in top)
     )

@@ -42,7 +42,9 @@ _MEANS: Final[dict[str, Outcome]] = {
     "blocked": Outcome.BLOCKED,
     **dict.fromkeys(("failed", "failure", "error"), Outcome.FAILED),
 }
-_PARTICIPLE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:ed|_written|_created|_built|_done|_made|_sent|_found)\Z")
+_PARTICIPLE: Final = re.compile(
+    r"[a-z][a-z0-9_-]*(?:ed|_written|_created|_built|_done|_made|_sent|_found|_complete|_ready)\Z"
+)
 # Past participles that do not mean that anything succeeded.
 _NOT_A_SUCCESS: Final = re.compile(
     r"(?:^|_)(?:un\w+|not_\w+|fail\w*|err\w*|block\w*|abort\w*|cancel\w*|interrupt\w*|timed_?out|time_?out|crash\w*"

@@ -12,15 +12,19 @@ from agentwatch.contracts.shapes import Todo
 from agentwatch.contracts.todos import read_checklist
 from agentwatch.sources.sessions.fields import moment
 
-_ID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+ID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _BULLET: Final = r"(?im)^[ \t]*[-*][ \t]+\**"
 _ARCHETYPE: Final = re.compile(_BULLET + r"Archetype\**:\**[ \t]*(\S.{0,100})$")
 _CURRENT_PARENT: Final = re.compile(
-    r"(?im)^##[^\n]*Current Parent[^\n]*\n(?:[^#\n][^\n]*\n|\n){0,5}?[^\n]*?(" + _ID + ")"
+    r"(?im)^##[^\n]*Current Parent[^\n]*\n(?:[^#\n][^\n]*\n|\n){0,5}?[^\n]*?(" + ID + ")"
 )
-_ORIGINAL_PARENT: Final = re.compile(_BULLET + r"Original parent(?: conversation ID)?\**:\**[^\n]*?(" + _ID + ")")
-_OWN_TIMER: Final = re.compile(f"({_ID})/task-\\d")
-_CHILD: Final = re.compile(_BULLET + r"Orchestrator\**:\**[ \t]*(" + _ID + ")")
+_ORIGINAL_PARENT: Final = re.compile(_BULLET + r"Original parent(?: conversation ID)?\**:\**[^\n]*?(" + ID + ")")
+_OWN_TIMER: Final = re.compile(f"({ID})/task-\\d")
+_CHILD: Final = re.compile(_BULLET + r"(?:Orchestrator|Victory Auditor)\**:\**[ \t]*(" + ID + ")")
+_PHASE: Final = re.compile(
+    r"(?im)^##[^\n]*Project Status[^\n]*\n(?:[^#\n][^\n]*\n|\n){0,5}?[-*][ \t]+\**Phase\**:\**[ \t]*(\S[^\n]*)"
+)
+_ITS_END: Final = re.compile(r"(?i)(?:complete|done|finish|deliver|closed|victory confirmed)")
 _ROSTER: Final = re.compile(r"(?im)^##[^\n]*Team Roster[^\n]*\n((?:[ \t]*\n|[ \t]*\|[^\n]*(?:\n|\Z))+)")
 _VISITED: Final = re.compile(r"(?i)Last visited\**:\**[ \t]*(\d{4}-\d\d-\d\d[T ][^\s|)]{4,20})")
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)")
@@ -42,27 +46,30 @@ class Briefing:
     """What BRIEFING.md says. Conversations are ids of the program that runs the agents, in small letters.
 
     `parents` are the conversations that asked for this role, the current one first; `own` are its own, as far as it
-    says so by naming its timers; `orchestrator` is one that it started without a roster.
+    says so by naming its timers; `started` are those that it started without a roster. `goes_on`: it watches over a
+    project that is in some phase before its end, whatever it has handed over until now.
     """
 
     archetype: str | None = None
     parents: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
-    orchestrator: str | None = None
+    started: tuple[str, ...] = ()
     roster: tuple[Member, ...] = ()
+    goes_on: bool = False
 
 
 def read_briefing(text: str) -> Briefing:
     """Find what is known of it; the rest of the file is free text."""
     archetype = _ARCHETYPE.search(text)
     parents = [found[1].lower() for found in (_CURRENT_PARENT.search(text), _ORIGINAL_PARENT.search(text)) if found]
-    orchestrator = _CHILD.search(text)
+    phase = _PHASE.search(text)
     return Briefing(
         archetype[1].strip() if archetype else None,
         tuple(dict.fromkeys(parents)),
         tuple(dict.fromkeys(found.lower() for found in _OWN_TIMER.findall(text))),
-        orchestrator[1].lower() if orchestrator else None,
+        tuple(found.lower() for found in _CHILD.findall(text)),
         _roster(text),
+        phase is not None and not _ITS_END.match(phase[1]),
     )
 
 
@@ -97,7 +104,7 @@ def _roster(text: str) -> tuple[Member, ...]:
     for row in rows[1 : _MOST_ROWS + 1]:
         agent = _cell(row, columns.get("agent"))
         if agent and not set(agent) <= set("-: "):
-            conversation = re.search(_ID, _cell(row, columns.get("conv id")))
+            conversation = re.search(ID, _cell(row, columns.get("conv id")))
             status = _cell(row, columns.get("status")).lower()
             members.append(Member(agent, status, conversation[0].lower() if conversation else None))
     return tuple(members)

@@ -1,21 +1,23 @@
 """Who asked for whom: the conversation that a role names as its parent, found among the roles.
 
-A role does not write down its own conversation. It shows in the names of its timers, in the roster of the role that
-started it, and in what those say that it started in its turn. Teams replace an orchestrator by a new one in the same
-directory, so a directory may have several.
+A role does not write down its own conversation. It shows in the names of its timers, at times in that of its directory,
+in the roster of the role that started it, and in what those say that it started in its turn. Teams replace an
+orchestrator by a new one in the same directory, so a directory may have several.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from posixpath import basename, dirname
 from typing import Final
 
-from agentwatch.sources.teamwork.briefing import Member
+from agentwatch.sources.teamwork.briefing import ID, Member
 from agentwatch.sources.teamwork.roles import Role
 
 _PREFIX: Final = re.compile(r"^teamwork_preview_")
+_CONVERSATION: Final = re.compile(f"^{ID}$")
 
 _Members = Mapping[str, Mapping[str, Member]]
 """For each role with a roster: the rows that go by the name of another role's directory, by that name."""
@@ -32,10 +34,11 @@ class Link:
 
 def links_of(roles: Mapping[str, Role]) -> dict[str, Link]:
     """The link of each role that has a parent."""
-    plain = {_plain(name): name for name in roles}
+    plain = {(dirname(role.place), _plain(basename(role.place))): name for name, role in roles.items()}
     members = {name: _members(role, plain) for name, role in roles.items() if role.briefing.roster}
     owners = _owners(roles, members)
     listed = {name: owner for owner, rows in members.items() for name in rows}
+    started = {owners[one]: name for name, role in roles.items() for one in role.briefing.started if one in owners}
     found: dict[str, Link] = {}
     for name, role in roles.items():
         named = next((owners[parent] for parent in role.briefing.parents if parent in owners), None)
@@ -43,7 +46,9 @@ def links_of(roles: Mapping[str, Role]) -> dict[str, Link]:
             parent, basis = named, "the parent that its BRIEFING.md names"
         elif name in listed:
             parent, basis = listed[name], "the team roster of its parent"
-        elif role.briefing.parents and len(members) == 1 and name not in members and not role.briefing.orchestrator:
+        elif started.get(name, name) != name:
+            parent, basis = started[name], "the BRIEFING.md of its parent, which names it"
+        elif role.briefing.parents and len(members) == 1 and name not in members and not role.briefing.started:
             parent, basis = next(iter(members)), "the only team roster there is"
         else:
             continue
@@ -55,25 +60,39 @@ def _owners(roles: Mapping[str, Role], members: _Members) -> dict[str, str]:
     """The role that each conversation is one of, as far as it can be told."""
     owners: dict[str, str] = {}
     for name, role in roles.items():
-        for conversation in role.briefing.own:
+        for conversation in (*role.briefing.own, *_CONVERSATION.findall(basename(role.place).lower())):
             owners.setdefault(conversation, name)
     for rows in members.values():
         for child, member in rows.items():
             if member.conversation is not None:
                 owners.setdefault(member.conversation, child)
     # Whoever started a role is the parent that this role names: that conversation is one of its own.
+    for name, rows in members.items():
+        _own_by_children(name, rows, roles, owners)
     for name, role in roles.items():
-        started = owners.get(role.briefing.orchestrator or "")
-        for child in (*members.get(name, {}), *([started] if started is not None else [])):
-            for parent in roles[child].briefing.parents[:1] if child != name else ():
-                owners.setdefault(parent, name)
+        _name_started(role, members, roles, owners)
+        _own_by_children(name, [owners[one] for one in role.briefing.started if one in owners], roles, owners)
     return owners
 
 
-def _members(owner: Role, plain: Mapping[str, str]) -> dict[str, Member]:
+def _own_by_children(name: str, children: Iterable[str], roles: Mapping[str, Role], owners: dict[str, str]) -> None:
+    for child in children:
+        for parent in roles[child].briefing.parents[:1] if child != name else ():
+            owners.setdefault(parent, name)
+
+
+def _name_started(role: Role, members: _Members, roles: Mapping[str, Role], owners: dict[str, str]) -> None:
+    """An orchestrator may name its own conversation as its parent: it is the one that was started as that."""
+    for conversation in role.briefing.started:
+        itself = [name for name in members if conversation in roles[name].briefing.parents]
+        if conversation not in owners and len(itself) == 1:
+            owners[conversation] = itself[0]
+
+
+def _members(owner: Role, plain: Mapping[tuple[str, str], str]) -> dict[str, Member]:
     found: dict[str, Member] = {}
     for member in owner.briefing.roster:
-        name = plain.get(_plain(member.agent))
+        name = plain.get((dirname(owner.place), _plain(member.agent)))
         if name is not None and name != owner.name:
             found.setdefault(name, member)
     return found

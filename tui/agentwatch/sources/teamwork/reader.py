@@ -6,17 +6,18 @@ import os
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from posixpath import basename
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.sessions.reader import Change, Found, Progress, message
 from agentwatch.sources.teamwork.links import Link, links_of
+from agentwatch.sources.teamwork.places import NEWER, TOP, places_of_roles
 from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, Role, read_role
 
 NAME: Final = "teamwork"
-_MOST_ROLES: Final = 1_000
-_FAILED: Final = ("failed", "crashed", "error", "dead")
+_FAILED: Final = ("failed", "crashed", "error", "dead", "stuck", "killed", "hung", "timed out", "timeout")
 
 
 class TeamworkReader:
@@ -47,7 +48,8 @@ class TeamworkReader:
 
     def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002  a few milliseconds for a hundred roles
         """The roles that have changed, and those whose parent has."""
-        roles = {name: role for name in self._names() if (role := self._read(name)) is not None}
+        found = self._places().items()
+        roles = {name: role for name, place in found if (role := self._read(name, place)) is not None}
         if roles.keys() == self._roles.keys() and all(role is self._roles[name] for name, role in roles.items()):
             return ()
         self._roles = roles
@@ -59,11 +61,9 @@ class TeamworkReader:
         return changes
 
     def places(self) -> Sequence[Path]:
-        """The directories of the roles, and the one above them."""
-        above = self._workspace / ".agents"
-        if not os.path.isdir(above):
-            return []
-        return [above, *(above / name for name in self._roles)]
+        """The directories of the roles, and those above them."""
+        above = [place for place in (TOP, NEWER) if os.path.isdir(self._workspace / place)]
+        return [self._workspace / place for place in dict.fromkeys((*above, *(r.place for r in self._roles.values())))]
 
     def text(self, digest: str) -> str | None:
         """Read again from its file, if it is still the same."""
@@ -77,27 +77,23 @@ class TeamworkReader:
 
     def found(self) -> Sequence[Found]:
         """The directory of the roles, if there are any."""
-        place = str(self._workspace / ".agents")
+        place = str(self._workspace / TOP)
         children = sum(run.parent_session is not None for run in self._given.values())
         return [Found(NAME, place, len(self._given) - children, self.trouble or "", children)] if self._roles else []
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _names(self) -> list[str]:
+    def _places(self) -> dict[str, str]:
         self._trouble = None
         try:
-            with os.scandir(self._workspace / ".agents") as entries:
-                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+            return places_of_roles(self._workspace)
         except OSError as error:
-            self._trouble = f".agents cannot be read: {os.strerror(error.errno or 0)}."
-            return []
-        return names[:_MOST_ROLES]
+            self._trouble = f"{TOP} cannot be read: {os.strerror(error.errno or 0)}."
+            return {}
 
-    def _read(self, name: str) -> Role | None:
-        return read_role(self._workspace, name, self._roles.get(name), self._told)
+    def _read(self, name: str, place: str) -> Role | None:
+        return read_role(self._workspace, name, place, self._roles.get(name), self._told)
 
     def _told(self, text: str, at: float, path: str) -> Message:
         told = message(text, at, key=path)
@@ -114,22 +110,22 @@ class TeamworkReader:
             session_id=role.name,
             parent_session=link.parent if link is not None else None,
             state=state,
-            place=str(self._workspace / ".agents" / role.name),
+            place=str(self._workspace / role.place),
             started_at=role.started_at,
             updated_at=role.updated_at,
             ended_at=role.ended_at if state is RunState.ENDED else None,
             link=link.basis if link is not None else "",
             reason=reason,
-            title=role.name,
+            title=basename(role.place),
             agent=role.briefing.archetype,
             prompt=role.prompt,
-            said=role.said,
+            said=role.said if state is RunState.ENDED else None,
             todos=role.todos,
         )
 
 
 def _state(role: Role) -> RunState:
-    if HANDOFF in role.files:
+    if HANDOFF in role.files and not role.briefing.goes_on:
         return RunState.ENDED
     # A briefing is written by the role itself, and so is its progress: either shows that it has begun.
     return RunState.WORKING if role.files.keys() & {PROGRESS, BRIEFING} else RunState.SUBMITTED

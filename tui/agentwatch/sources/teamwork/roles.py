@@ -17,8 +17,9 @@ from agentwatch.sources.teamwork.briefing import Briefing, checklist, first_time
 BRIEFING: Final = "BRIEFING.md"
 PROGRESS: Final = "progress.md"
 HANDOFF: Final = "handoff.md"
-REQUESTS: Final = ("ORIGINAL_REQUEST.md", "DISPATCH.md", BRIEFING)
-"""Where the task stands, the best first: newer teams dispatch, and a few roles have nothing but a briefing."""
+REQUESTS: Final = ("ORIGINAL_REQUEST.md", "DISPATCH.md", "original_prompt.md", BRIEFING)
+"""Where the task stands, the best first: newer teams dispatch, the oldest kept a prompt, and a few roles have nothing
+but a briefing."""
 NAMES: Final = (*REQUESTS, PROGRESS, HANDOFF)
 
 _A_DAY: Final = 86_400.0
@@ -28,9 +29,11 @@ _EARLIEST: Final = 946_684_800.0
 
 @dataclass(slots=True)
 class Role:
-    """What the files of `.agents/<name>/` say. Times are seconds since the epoch, texts are foreign."""
+    """What the files of a role's directory say. Times are seconds since the epoch, texts are foreign."""
 
     name: str
+    place: str
+    """The directory, from the workspace on: `.agents/mapper`, or `.agents` itself."""
     files: dict[str, int] = field(default_factory=dict)
     """The files that are there, and a fingerprint of each as it was read."""
     briefing: Briefing = field(default_factory=Briefing)
@@ -43,7 +46,9 @@ class Role:
     trouble: str | None = None
 
 
-def read_role(root: Path, name: str, known: Role | None, told: Callable[[str, float, str], Message]) -> Role | None:
+def read_role(
+    root: Path, name: str, place: str, known: Role | None, told: Callable[[str, float, str], Message]
+) -> Role | None:
     """The role in a directory; `known` itself where nothing has changed, None where it has none of the files.
 
     `told` makes a message of a text, its time, and the path of its file below `root`.
@@ -51,7 +56,7 @@ def read_role(root: Path, name: str, known: Role | None, told: Callable[[str, fl
     stamps: dict[str, int] = {}
     for file in NAMES:
         try:
-            status = (root / ".agents" / name / file).stat(follow_symlinks=False)
+            status = (root / place / file).stat(follow_symlinks=False)
         except OSError:
             continue
         stamps[file] = fingerprint(status)
@@ -59,13 +64,13 @@ def read_role(root: Path, name: str, known: Role | None, told: Callable[[str, fl
         return None
     if known is not None and known.files == stamps:
         return known
-    role = Role(name, stamps)
+    role = Role(name, place, stamps)
     texts: dict[str, FileText] = {}
     for file in stamps:
         try:
-            texts[file] = read_file(root, f".agents/{name}/{file}")
+            texts[file] = read_file(root, f"{place}/{file}")
         except FileRefusedError as error:
-            role.trouble = f"{os.path.join('.agents', name, file)}: {error.reason}"  # noqa: PTH118  it is a sentence
+            role.trouble = f"{os.path.join(place, file)}: {error.reason}"  # noqa: PTH118  it is a sentence
         except FileNotFoundError:
             continue
     if not texts:
@@ -87,10 +92,10 @@ def _fill(role: Role, texts: dict[str, FileText], told: Callable[[str, float, st
     oldest = min(written.values())
     role.started_at = min(asked, oldest) if asked is not None and asked > _EARLIEST else min(oldest, role.updated_at)
     if request is not None:
-        role.prompt = told(texts[request].text, role.started_at, f".agents/{role.name}/{request}")
+        role.prompt = told(texts[request].text, role.started_at, f"{role.place}/{request}")
     if HANDOFF in texts:
         role.ended_at = max(min(written[HANDOFF], role.updated_at), role.started_at)
-        role.said = told(texts[HANDOFF].text, role.ended_at, f".agents/{role.name}/{HANDOFF}")
+        role.said = told(texts[HANDOFF].text, role.ended_at, f"{role.place}/{HANDOFF}")
 
 
 def _believed(said: list[float], written: float) -> float:
