@@ -253,21 +253,6 @@ def test_the_home_is_that_of_the_environment(home: Home, monkeypatch: pytest.Mon
     assert [change.key for change in CodexReader(home.workspace).read(10)] == [root.id]
 
 
-def test_compressed_sessions_are_counted_and_their_agents_not_called_submitted(home: Home) -> None:
-    root = home.root().spawned("c1", thread(2))
-    home.write(root)
-    home.place(home.session(2)).with_suffix(".jsonl.zst").write_bytes(b"(\xb5/\xfd")
-    home.read()
-    assert home.runs.keys() == {root.id}
-    (found,) = home.reader.found()
-    assert (found.source, found.place, found.sessions) == ("codex", str(home.path), 1)
-    assert found.skipped == "1 session of any workspace, compressed (.jsonl.zst): not read."
-    home.place(home.session(3)).with_suffix(".jsonl.zst").write_bytes(b"(\xb5/\xfd")
-    home.read()
-    (found,) = home.reader.found()
-    assert found.skipped == "2 sessions of any workspace, compressed (.jsonl.zst): not read."
-
-
 def database(path: Path, *statements: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,64 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Handoff, Return, TodoStatus
-from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.roo import RooReader
+from agentwatch.delegation.run import RunState
+from agentwatch.sources.roo.reader import RooReader
+from tests.unit.roo.storage import BEGAN_MS, PACKET, RETURN, Storage, ask, say
 
-BEGAN_MS = 1_800_000_000_000
-PACKET = """```json
-{"handoff_schema": "composability.handoff_packet.v1", "task_id": "shop.search", "objective": "Index the products."}
-```
-"""
-RETURN = "## Status\nstate: PARTIAL\nsummary: Half of the products are indexed.\n"
-
-
-def say(kind: str, words: str, after: int = 0, **fields: object) -> dict[str, object]:
-    return {"ts": BEGAN_MS + after * 1000, "type": "say", "say": kind, "text": words, **fields}
-
-
-def ask(kind: str, words: str = "", after: int = 0, **fields: object) -> dict[str, object]:
-    return {"ts": BEGAN_MS + after * 1000, "type": "ask", "ask": kind, "text": words, **fields}
-
-
-class Storage:
-    """The storage of the extension, and a reader of it for one workspace."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.workspace = tmp_path / "shop"
-        self.workspace.mkdir()
-        self.path = tmp_path / "storage"
-        (self.path / "tasks").mkdir(parents=True)
-        self.reader = RooReader(self.workspace, self.path)
-        self.runs: dict[str, Run] = {}
-
-    def directory(self, task: str) -> Path:
-        return self.path / "tasks" / task
-
-    def item(self, task: str, **fields: object) -> None:
-        item = {"id": task, "number": 1, "ts": BEGAN_MS, "task": "Build the shop.", "tokensIn": 900, "tokensOut": 90}
-        self.replace(self.directory(task) / "history_item.json", item | {"workspace": str(self.workspace)} | fields)
-
-    def messages(self, task: str, *messages: dict[str, object]) -> None:
-        self.replace(self.directory(task) / "ui_messages.json", list(messages))
-
-    def replace(self, path: Path, document: object) -> None:
-        path.parent.mkdir(exist_ok=True)
-        fresh = path.with_name(f".{path.name}.new")
-        fresh.write_text(json.dumps(document), encoding="utf-8")
-        fresh.replace(path)
-
-    def read(self) -> Sequence[str]:
-        """Read all there is; the keys that changed."""
-        changed = []
-        while True:
-            for change in self.reader.read(10):
-                changed.append(change.key)
-                if change.run is None:
-                    del self.runs[change.key]
-                else:
-                    self.runs[change.key] = change.run
-            if self.reader.progress.done == self.reader.progress.total:
-                return changed
+SETTINGS = "Library/Application Support" if sys.platform == "darwin" else ".config"
 
 
 @pytest.fixture
@@ -184,17 +130,21 @@ def test_without_its_messages_the_task_of_the_history_item_is_the_prompt(storage
     assert storage.reader.text(prompt.digest) == "Build the shop."
 
 
-def test_only_tasks_of_the_workspace_are_shown_and_older_ones_counted(storage: Storage, tmp_path: Path) -> None:
+def test_only_tasks_of_the_workspace_are_shown_and_those_that_tell_none_counted(
+    storage: Storage, tmp_path: Path
+) -> None:
     link = tmp_path / "link"
     link.symlink_to(storage.workspace)
     storage.item("here", workspace=str(link))
     storage.item("elsewhere", workspace=str(tmp_path))
-    storage.messages("older", say("text", "Build."))
+    storage.conversation("older elsewhere", tmp_path)
+    storage.messages("unknown", say("text", "Build."))
+    storage.directory("empty").mkdir()
     storage.read()
     assert storage.runs.keys() == {"here"}
     (found,) = storage.reader.found()
-    assert (found.place, found.sessions) == (str(storage.path), 1)
-    assert found.skipped == "1 tasks have no history_item.json, as older versions wrote none."
+    assert (found.place, found.sessions, found.children) == (str(storage.path), 1, 0)
+    assert found.skipped == "1 tasks do not tell their workspace: not read."
 
 
 def test_half_a_file_changes_nothing_and_a_deleted_task_is_gone(storage: Storage) -> None:
@@ -217,25 +167,62 @@ def test_links_and_pipes_are_not_opened(storage: Storage, tmp_path: Path) -> Non
     assert storage.runs.keys() == {"r"}
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "{settings}/Code/User/globalStorage/rooveterinaryinc.roo-cline",
+        "{settings}/Code - Insiders/User/globalStorage/zoocodeorganization.zoo-code",
+        "{settings}/VSCodium/User/globalStorage/kilocode.kilo-code",
+        "{settings}/An editor of tomorrow/User/globalStorage/made.of-roo",
+        ".vscode-server/data/User/globalStorage/rooveterinaryinc.roo-cline",
+        ".cursor-server/data/User/globalStorage/kilocode.kilo-code",
+        ".local/share/code-server/User/globalStorage/kilocode.kilo-code",
+        ".kilocode/cli/global",
+        ".vscode-mock/global-storage",
+    ],
+)
 def test_the_storages_of_all_editors_are_found(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    reader = editors(storage, tmp_path, monkeypatch)
+    path = tmp_path / place.format(settings=SETTINGS)
+    path.parent.mkdir(parents=True)
+    storage.item("one")
+    storage.path.rename(path)
+    assert [change.key for change in reader.read(10)] == ["one"]
+    assert [found.place for found in reader.found()] == [str(path)]
+    assert path / "tasks" in reader.places()
+
+
+def test_a_place_of_ones_own_is_taken_from_the_settings(
     storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    reader = editors(storage, tmp_path, monkeypatch)
+    user = tmp_path / SETTINGS / "Code" / "User"
+    user.mkdir(parents=True)
+    mine = f'"kilo-code.customStoragePath" : {json.dumps(str(storage.path))}'
+    (tmp_path / "dotfile").write_text(f'{{\n  // mine\n  {mine},\n  "zoo-code.customStoragePath": "no path", }}')
+    (user / "settings.json").symlink_to(tmp_path / "dotfile")
+    storage.item("one")
+    assert [change.key for change in reader.read(10)] == ["one"]
+
+
+def test_the_tasks_of_cline_are_left_out_which_hand_nothing_on(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = editors(storage, tmp_path, monkeypatch)
+    path = tmp_path / SETTINGS / "Code" / "User" / "globalStorage" / "saoudrizwan.claude-dev"
+    path.parent.mkdir(parents=True)
+    storage.item("one")
+    storage.path.rename(path)
+    assert list(reader.read(10)) == []
+
+
+def editors(storage: Storage, home: Path, monkeypatch: pytest.MonkeyPatch) -> RooReader:
+    """A reader of all that is in a home."""
+    monkeypatch.setattr(Path, "home", lambda: home)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    settings = tmp_path / ("Library/Application Support" if sys.platform == "darwin" else ".config")
-    places = [
-        settings / "Code" / "User" / "globalStorage" / "rooveterinaryinc.roo-cline",
-        settings / "VSCodium" / "User" / "globalStorage" / "kilocode.kilo-code",
-        tmp_path / ".vscode-server" / "data" / "User" / "globalStorage" / "rooveterinaryinc.roo-cline",
-    ]
-    for number, place in enumerate(places):
-        item = {"id": str(number), "ts": BEGAN_MS, "task": "Build.", "workspace": str(storage.workspace)}
-        (place / "tasks" / str(number)).mkdir(parents=True)
-        (place / "tasks" / str(number) / "history_item.json").write_text(json.dumps(item))
-    reader = RooReader(storage.workspace)
-    assert {change.key for change in reader.read(10)} == {"0", "1", "2"}
-    assert [found.place for found in reader.found()] == [str(place) for place in places]
-    assert set(reader.places()) >= {place / "tasks" for place in places}
+    return RooReader(storage.workspace)
 
 
 def test_a_storage_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:

@@ -20,13 +20,14 @@ from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
 from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.roo import roo
+from tests.unit.sessions.stores.roo_older import roo_older
 from tests.unit.sessions.stores.teamwork import teamwork
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "15"))
 
 Build = Callable[[Path], Store]
 
-every_store = pytest.mark.parametrize("build", [claude_code, codex, opencode, roo, teamwork])
+every_store = pytest.mark.parametrize("build", [claude_code, codex, opencode, roo, roo_older, teamwork])
 
 
 @contextmanager

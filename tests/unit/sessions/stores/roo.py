@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from agentwatch.sources.roo import RooReader
-from tests.unit.roo.test_reader import BEGAN_MS, Storage, ask, say
+from agentwatch.sources.roo.reader import RooReader
+from tests.unit.roo.storage import BEGAN_MS, Storage, ask, say
 from tests.unit.sessions.conformance import (
     CART,
     GARBAGE,

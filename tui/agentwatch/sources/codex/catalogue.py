@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agentwatch.sources.codex.files import COMPRESSED, PLAIN, can_decompress, line_at
 from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
-from agentwatch.sources.sessions.tail import line_at, record
+from agentwatch.sources.sessions.tail import record
 
 _ROOTS: Final = ("sessions", "archived_sessions")
 _DEPTH: Final = 3
@@ -21,7 +22,7 @@ _SETTLED: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A rollout: the name of its file, and where that is now. Archiving moves the file and keeps the name."""
+    """A rollout: the name of its plain file, and where it is now. Archiving moves the file, compressing replaces it."""
 
     name: str
     path: Path
@@ -39,8 +40,8 @@ class Catalogue:
 
     def __init__(self, home: Path, workspace: Path) -> None:
         self.trouble: str | None = None
-        self.compressed: set[str] = set()
-        """Threads that are there only in a form that is not read: `.jsonl.zst`."""
+        self.closed: set[str] = set()
+        """Threads that are there only compressed, and cannot be read so."""
         self.waiting = 0
         """Rollouts whose header has not been looked for yet."""
         self._home = home
@@ -50,6 +51,8 @@ class Catalogue:
         self._same: dict[str, bool] = {}
         self._headerless: dict[str, int] = {}
         """Rollouts without a whole header yet, and how long they were then."""
+        self._locked: set[str] = set()
+        """Threads whose rollouts are compressed, where nothing can be decompressed."""
         self._present: dict[str, Path] = {}
         self._ours: list[tuple[Place, Header]] | None = None
         self._moved = False
@@ -61,17 +64,22 @@ class Catalogue:
         found = [listing for root in _ROOTS for listing in self._walk(os.path.join(self._home, root), _DEPTH)]  # noqa: PTH118  a Path each time is slow
         if not self._moved:
             return
-        present: dict[str, Path] = {}
-        compressed: set[str] = set()
+        plain: dict[str, Path] = {}
+        compressed: dict[str, Path] = {}
         for directory, listing in found:
-            for name in listing.files:
-                if name.startswith("rollout-") and name.endswith(".jsonl"):
-                    present.setdefault(name, Path(directory, name))
-                elif name.startswith("rollout-") and name.endswith(".jsonl.zst"):
-                    compressed.update(THREAD_ID.findall(name)[:1])
-        self.compressed = compressed
-        for name in self._headers.keys() - present.keys():
-            del self._headers[name]
+            for file in listing.files:
+                name = file.removesuffix(COMPRESSED)
+                if name.startswith("rollout-") and name.endswith(PLAIN):
+                    (plain if name == file else compressed).setdefault(name, Path(directory, file))
+        self._locked.clear()
+        if compressed and not can_decompress():
+            self._locked.update(_threads_in(compressed.keys() - plain.keys()))
+            compressed.clear()
+        # Where both are there, Codex is about to remove the compressed one.
+        present = compressed | plain
+        for known in (self._headers, self._headerless):
+            for name in known.keys() - present.keys():
+                del known[name]
         self._present = present
         self._ours = None
 
@@ -85,6 +93,8 @@ class Catalogue:
             if time.monotonic() > deadline:
                 break
         self.waiting = len(waiting)
+        damaged = (name for name in self._headerless if self._present[name].suffix == COMPRESSED)
+        self.closed = self._locked.union(_threads_in(damaged))
 
     def ours(self) -> Sequence[tuple[Place, Header]]:
         """The rollouts of the workspace, the youngest first: those begun in it, and all their agents, wherever."""
@@ -181,6 +191,12 @@ class Catalogue:
         self._listings[directory] = listing
         self._moved = True
         return listing
+
+
+def _threads_in(names: Iterable[str]) -> Iterator[str]:
+    """The threads in the names of rollouts."""
+    for name in names:
+        yield from THREAD_ID.findall(name)[:1]
 
 
 def _size_of(path: Path) -> int:

@@ -14,13 +14,14 @@ from typing import Final
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.codex.catalogue import Catalogue, Place
 from agentwatch.sources.codex.database import Database
+from agentwatch.sources.codex.files import TO_DECOMPRESS, can_decompress, line_at, tail_of
 from agentwatch.sources.codex.header import Header, header_of
 from agentwatch.sources.codex.rollout import Rollout
 from agentwatch.sources.codex.runs import NAME, Beside, only_asked_for, run_of
 from agentwatch.sources.codex.texts import every_text_in
 from agentwatch.sources.codex.writers import Writers
 from agentwatch.sources.sessions.reader import Change, Found, Progress, message
-from agentwatch.sources.sessions.tail import Tail, line_at, record
+from agentwatch.sources.sessions.tail import Tail, record
 
 _CHUNK: Final = 1024 * 1024
 _HEADER_BYTES: Final = 24 * 1024
@@ -83,7 +84,7 @@ class CodexReader:
         ours = self._catalogue.ours()
         changed = self._keep_only(ours)
         for place, _ in ours:
-            if self._read_part(self._parts[place.name], begun + seconds):
+            if self._read_part(place.name, begun + seconds):
                 changed.add(self._parts[place.name].rollout.header.thread)
             if time.monotonic() > begun + seconds:
                 break
@@ -109,7 +110,7 @@ class CodexReader:
         """The home, and the databases in it that are left alone."""
         if not os.path.isdir(self._home):
             return ()
-        skipped = _compressed(len(self._catalogue.compressed))
+        skipped = _compressed(len(self._catalogue.closed))
         children = sum(self._parent(thread) is not None for thread in self._threads)
         said = " ".join(filter(None, (self.trouble, skipped)))
         rows = [Found(NAME, str(self._home), len(self._threads) - children, said, children)]
@@ -136,7 +137,7 @@ class CodexReader:
 
     def _add(self, place: Place, header: Header) -> None:
         rollout = Rollout(place.path, header, partial(self._told, header.thread, place.path))
-        self._parts[place.name] = _Part(Tail(place.path), rollout)
+        self._parts[place.name] = _Part(tail_of(place.path), rollout)
         names = self._threads.setdefault(header.thread, [])
         names.append(place.name)
         names.sort(key=lambda name: (self._parts[name].rollout.header.ordinal, name))
@@ -150,9 +151,9 @@ class CodexReader:
             del self._threads[header.thread]
         return {header.thread, header.parent or header.thread}
 
-    def _read_part(self, part: _Part, deadline: float) -> bool:
+    def _read_part(self, name: str, deadline: float) -> bool:
         """Read on in a rollout; whether there was anything new."""
-        name = part.tail.path.name
+        part = self._parts[name]
         news = False
         while True:
             try:
@@ -160,7 +161,7 @@ class CodexReader:
             except OSError as error:
                 part.tail.size = part.tail.position
                 if not isinstance(error, FileNotFoundError):
-                    self._refusals[name] = os.strerror(error.errno or 0)
+                    self._refusals[name] = error.strerror or "unreadable"
                 return news
             self._refusals.pop(name, None)
             if looked.restarted:
@@ -227,7 +228,7 @@ class CodexReader:
         return self._rollouts(thread)[0].header.parent or self._database.parents.get(thread)
 
     def _is_stored(self, thread: str) -> bool:
-        return thread in self._threads or thread in self._catalogue.compressed
+        return thread in self._threads or thread in self._catalogue.closed
 
     def _rollouts(self, thread: str) -> Sequence[Rollout]:
         return [self._parts[name].rollout for name in self._threads.get(thread, ())]
@@ -237,4 +238,6 @@ def _compressed(count: int) -> str:
     """Which workspace a compressed session is of stands inside of it."""
     if not count:
         return ""
-    return f"{'1 session' if count == 1 else f'{count} sessions'} of any workspace, compressed (.jsonl.zst): not read."
+    sessions = "1 session" if count == 1 else f"{count} sessions"
+    why = "damaged" if can_decompress() else TO_DECOMPRESS
+    return f"{sessions} of any workspace, compressed (.jsonl.zst): not read ({why})."

@@ -13,18 +13,23 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.sources.roo.handing import handings
+from agentwatch.sources.roo.item import Item, item_of
+from agentwatch.sources.roo.older import CONVERSATION, older_item
+from agentwatch.sources.roo.run import NAME, run_of
 from agentwatch.sources.roo.storages import storages
-from agentwatch.sources.roo.task import NAME, Item, Talk, item_of, run_of, talk_of, texts_in
+from agentwatch.sources.roo.talk import Talk, talk_of, texts_in
 from agentwatch.sources.sessions.reader import Change, Found, Progress, message
 from agentwatch.sources.sessions.tail import open_regular
 
 _ITEM: Final = "history_item.json"
 _MESSAGES: Final = "ui_messages.json"
 _MOST_BYTES: Final = 64 * 1024 * 1024
-_SLOW: Final = 0.02
+_LONG: Final = 1024 * 1024
 _SHARE: Final = 10.0
 """A task that works is written anew with each message; reading a long one may take a tenth of the time."""
 _WATCHED: Final = 32
+_SEARCH_SECONDS: Final = 2.0
 
 _Stamp = tuple[int, int, int]
 
@@ -34,6 +39,8 @@ class _Task:
     directory: Path
     item: Item | None = None
     item_stamp: _Stamp | None = None
+    """Of the history item, or of the conversation that stands in for it."""
+    is_older: bool = False
     talk: Talk = field(default_factory=Talk)
     talk_stamp: _Stamp | None = None
     size: int = 0
@@ -46,7 +53,9 @@ class RooReader:
 
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         self._workspace = os.path.realpath(workspace)
-        self._storages = [storage] if storage is not None else list(storages(Path.home()))
+        self._storage = storage
+        self._storages: list[Path] = []
+        self._search_at = 0.0
         self._tasks: dict[Path, _Task] = {}
         self._given: dict[str, Run] = {}
         # Only the thread that reads writes it; the others look up one key.
@@ -86,8 +95,7 @@ class RooReader:
 
     def places(self) -> Sequence[Path]:
         """The directories of tasks, and those of the youngest tasks that work."""
-        above = list(dict.fromkeys(task.directory.parent for task in self._tasks.values()))
-        above = above or [path / "tasks" for path in self._storages if os.path.isdir(path / "tasks")]
+        above = [path / "tasks" for path in self._storages if os.path.isdir(path / "tasks")]
         working = [task for task in self._ours() if self._is_working(task)]
         working.sort(key=lambda task: task.item.at if task.item else 0.0, reverse=True)
         return [*above, *(task.directory for task in working)][: max(_WATCHED, len(above))]
@@ -103,16 +111,16 @@ class RooReader:
         return None
 
     def found(self) -> Sequence[Found]:
-        """Each storage that is there, and how many of its tasks were written by a version that is not read."""
+        """Each storage that is there, and how many of its tasks tell no workspace."""
         rows = []
         for storage in self._storages:
             tasks = [task for task in self._tasks.values() if task.directory.parent == storage / "tasks"]
-            if tasks:
-                older = sum(1 for task in tasks if task.item is None)
-                skipped = f"{older} tasks have no history_item.json, as older versions wrote none." if older else ""
-                ours = [task.item for task in tasks if task.item is not None and self._is_ours(task)]
-                children = sum(item.parent is not None for item in ours)
-                rows.append(Found(NAME, str(storage), len(ours) - children, self.trouble or skipped, children))
+            unknown = sum(task.item is None and os.path.exists(task.directory / _MESSAGES) for task in tasks)
+            skipped = f"{unknown} tasks do not tell their workspace: not read." if unknown else ""
+            if unknown or any(task.item is not None for task in tasks):
+                runs = [run for task in tasks if (run := self._given.get(task.directory.name)) is not None]
+                children = sum(run.parent_session is not None for run in runs)
+                rows.append(Found(NAME, str(storage), len(runs) - children, self.trouble or skipped, children))
         return rows
 
     def close(self) -> None:
@@ -120,6 +128,9 @@ class RooReader:
 
     def _look(self) -> None:
         self._trouble.clear()
+        if time.monotonic() >= self._search_at:
+            self._search_at = time.monotonic() + _SEARCH_SECONDS
+            self._storages = [self._storage] if self._storage is not None else list(storages(Path.home()))
         present: dict[Path, _Task] = {}
         for storage in self._storages:
             try:
@@ -143,17 +154,27 @@ class RooReader:
         """Read the history item of a task if it has changed, and see whether its messages have."""
         path = task.directory / _ITEM
         stamp = _stamp(path)
-        if stamp != task.item_stamp:
-            item = item_of(_document(path), partial(self._told, path)) if stamp is not None else None
+        if stamp is None:
+            self._look_at_older(task)
+        elif stamp != task.item_stamp:
             # Half a file, in an editor that does not replace it at once: what was read before stays.
-            task.item = item or (task.item if stamp is not None else None)
-            task.item_stamp = stamp
+            task.item = item_of(_document(path), partial(self._told, path)) or task.item
+            task.item_stamp, task.is_older = stamp, False
         if not self._is_ours(task):
             return
         stamp = _stamp(task.directory / _MESSAGES)
         task.size = stamp[2] if stamp is not None and stamp != task.talk_stamp else 0
         if time.monotonic() < task.next_at:
             task.size = 0
+
+    def _look_at_older(self, task: _Task) -> None:
+        """The same of a task without a history item: what stands in for it says the same for ever."""
+        stamp = _stamp(task.directory / CONVERSATION)
+        if task.is_older and task.item is not None and stamp is not None:
+            return
+        if stamp != task.item_stamp:
+            task.item = older_item(task.directory) if stamp is not None else None
+            task.item_stamp, task.is_older = stamp, True
 
     def _read_talk(self, task: _Task) -> bool:
         """Read the messages of a task if they have changed; whether they were."""
@@ -165,10 +186,10 @@ class RooReader:
         document = _document(path)
         if document is not None:
             task.talk = talk_of(document, partial(self._told, path))
+        took = time.monotonic() - begun
+        task.next_at = begun + took * _SHARE if task.size > _LONG else 0.0
         self._done += task.size
         task.size = 0
-        took = time.monotonic() - begun
-        task.next_at = begun + took * _SHARE if took > _SLOW else 0.0
         return True
 
     def _told(self, path: Path, text: str, at: float) -> Message:
@@ -177,9 +198,12 @@ class RooReader:
         return told
 
     def _runs(self) -> Iterator[Run]:
-        for task in self._ours():
-            if task.item is not None:
-                yield run_of(task.item, task.talk, str(task.directory))
+        tasks = {task.directory: (task.item, task.talk) for task in self._ours() if task.item is not None}
+        handed = handings(tasks.values())
+        begun = {(handing.parent, handing.at) for handing in handed.values()}
+        for directory, (item, talk) in tasks.items():
+            is_waited_for = bool(talk.calls) and (item.id, talk.calls[-1].at) in begun
+            yield run_of(item, talk, str(directory), handed.get(item.id), is_waited_for)
 
     def _ours(self) -> list[_Task]:
         return [task for task in self._tasks.values() if self._is_ours(task)]

@@ -1,32 +1,65 @@
-"""Where editors keep what their extensions store."""
+"""Where Roo Code, its relatives and their command lines keep their tasks."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-_EDITORS: Final = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-_SERVERS: Final = (
-    ".vscode-server",
-    ".vscode-server-insiders",
-    ".vscodium-server",
-    ".cursor-server",
-    ".windsurf-server",
-)
-"""Their other halves, on a machine that is worked on from elsewhere."""
-_EXTENSIONS: Final = ("rooveterinaryinc.roo-cline", "kilocode.kilo-code")
+_SERVER: Final = re.compile(r"\.[\w-]+-server(-[\w-]+)?")
+"""What an editor keeps on a machine that is worked on from elsewhere: `.vscode-server`, `.cursor-server`."""
+_NOT_READ: Final = frozenset({"saoudrizwan.claude-dev"})
+"""Cline, of which Roo Code was made: its tasks hand nothing to each other."""
+_CUSTOM: Final = re.compile(rb'"[\w-]{1,100}\.customStoragePath"\s*:\s*("(?:[^"\\\n]|\\.){1,4096}")')
+_LONGEST_SETTINGS: Final = 4 * 1024 * 1024
 
 
 def storages(home: Path) -> Iterator[Path]:
-    """The directories that may hold `tasks/`, whether they exist or not."""
-    if sys.platform == "darwin":
-        settings = home / "Library" / "Application Support"
-    else:
-        settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    above = [*(settings / editor for editor in _EDITORS), *(home / server / "data" for server in _SERVERS)]
-    for directory in above:
-        for extension in _EXTENSIONS:
-            yield directory / "User" / "globalStorage" / extension
+    """The directories that hold `tasks/`, whichever editor and extension made them; each once."""
+    found = (place for user in _users(home) for place in (*_of_extensions(user / "globalStorage"), *_custom(user)))
+    # The command lines of Kilo Code, before its version 1, and of Roo Code.
+    lines = home / ".kilocode" / "cli" / "global", home / ".vscode-mock" / "global-storage"
+    yield from (place for place in dict.fromkeys((*found, *lines)) if os.path.isdir(place / "tasks"))
+
+
+def _users(home: Path) -> Iterator[Path]:
+    """The directories in which editors keep what is their user's."""
+    mac = sys.platform == "darwin"
+    above = (
+        home / "Library" / "Application Support" if mac else Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    )
+    yield from (above / name / "User" for name in _names(above))
+    yield from (home / name / "data" / "User" for name in _names(home) if _SERVER.fullmatch(name))
+    yield home / ".local" / "share" / "code-server" / "User"
+
+
+def _of_extensions(storage: Path) -> Iterator[Path]:
+    yield from (storage / name for name in _names(storage) if name not in _NOT_READ)
+
+
+def _custom(user: Path) -> Iterator[Path]:
+    """Where the settings of an editor have its extensions keep their tasks: `roo-cline.customStoragePath`."""
+    path = user / "settings.json"
+    try:
+        # Links are followed: people keep their settings elsewhere.
+        settings = path.read_bytes() if path.stat().st_size < _LONGEST_SETTINGS and path.is_file() else b""
+    except OSError:
+        return
+    for found in _CUSTOM.findall(settings):
+        try:
+            place = json.loads(found)
+        except ValueError:
+            continue
+        if os.path.isabs(place):  # noqa: PTH117  it may be no path at all
+            yield Path(place)
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))  # noqa: PTH208  they are names that are wanted
+    except OSError:
+        return []

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
@@ -64,12 +63,9 @@ def _codex(workspace: Path) -> SessionReader | None:
 
 
 def _roo(workspace: Path) -> SessionReader | None:
-    home = Path.home()
-    mac = sys.platform == "darwin"
-    settings = home / "Library" / "Application Support" if mac else _home("XDG_CONFIG_HOME", ".config")
-    # Whatever editor and extension: the reader knows which of them it reads.
-    places = (settings, "*"), (home, ".*-server*/data")
-    if not any(_holds(above, f"{below}/User/globalStorage/*/tasks") for above, below in places):
+    from agentwatch.sources.roo.storages import storages  # noqa: PLC0415
+
+    if next(storages(Path.home()), None) is None:
         return None
     from agentwatch.sources.roo.reader import RooReader  # noqa: PLC0415
 
@@ -103,13 +99,6 @@ def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReade
     for store in find_stores(os.environ, Path.home()):
         if store.name not in known:
             yield OpenCodeReader(workspace, store.database, store.name)
-
-
-def _holds(directory: Path, pattern: str) -> bool:
-    """Whether there is something below a directory, as far as it can be read."""
-    with suppress(OSError):
-        return next(directory.glob(pattern), None) is not None
-    return False
 
 
 def _home(variable: str, name: str) -> Path:

@@ -90,7 +90,7 @@ class Tail:
         one call of the system.
         """
         status = os.stat(self._name, follow_symlinks=False)  # noqa: PTH116  asked of hundreds of files at a time
-        if _identity(status) == self._seen and not self.behind:
+        if identity(status) == self._seen and not self.behind:
             return Lines()
         descriptor = open_regular(self.path)
         try:
@@ -102,7 +102,7 @@ class Tail:
             stretches = self._take(descriptor, budget)
         finally:
             os.close(descriptor)
-        self._seen = _identity(status)
+        self._seen = identity(status)
         return Lines(stretches, restarted)
 
     def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
@@ -227,5 +227,6 @@ def _size_of(path: Path) -> int:
         return 0
 
 
-def _identity(status: os.stat_result) -> _Identity:
+def identity(status: os.stat_result) -> _Identity:
+    """What is another one once a file was replaced or written to."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

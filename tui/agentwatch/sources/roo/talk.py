@@ -1,25 +1,20 @@
-"""One task: what its history item and its messages say."""
+"""The messages of one task: what was asked, what it handed on, what it came to, and whom it waits for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Message
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, whole
 
-NAME: Final = "roo"
+CANCELED: Final = "user_cancelled"
+"""Why a request to the model was broken off, in the extension's word."""
 
-_STATES: Final = {
-    "active": RunState.WORKING,
-    "delegated": RunState.WORKING,
-    "completed": RunState.ENDED,
-    "interrupted": RunState.CANCELED,
-    "aborted": RunState.CANCELED,
-}
 _WAITING: Final = {
     "followup": "an answer",
     "command": "an approval of a command",
@@ -39,17 +34,11 @@ _KEPT_ROUNDS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """A history item. `at` is the time of its last message, in seconds since the epoch."""
+class Call:
+    """A call of `new_task`: the words that were handed over, by digest, and when."""
 
-    id: str
-    parent: str | None
-    workspace: str
-    status: str | None
+    words: str
     at: float
-    task: Message | None
-    mode: str | None
-    tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +53,15 @@ class Talk:
     todos: tuple[Todo, ...] | None = None
     finished: bool = False
     """Its last word is a result."""
+    canceled: bool = False
+    """A human broke off its last request to the model."""
     waiting: str = ""
-
-
-def item_of(value: object, told: Callable[[str, float], Message]) -> Item | None:
-    """The history item in a document, None where it is none; `told` makes a message of a text and its time."""
-    fields = mapping(value)
-    task = text(fields, "id")
-    if task is None:
-        return None
-    at = (number(fields, "ts") or 0.0) / 1000
-    asked = text(fields, "task")
-    parts = [whole(fields, key) for key in ("tokensIn", "tokensOut")]
-    return Item(
-        task,
-        text(fields, "parentTaskId"),
-        text(fields, "workspace") or "",
-        text(fields, "status"),
-        at,
-        told(asked, at) if asked is not None else None,
-        text(fields, "mode"),
-        sum(part for part in parts if part is not None) if any(parts) else None,
-    )
+    words: str = ""
+    """The prompt, as in a call."""
+    calls: tuple[Call, ...] = ()
+    calling: bool = False
+    """Its last word is a call."""
+    tokens: int | None = None
 
 
 def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
@@ -97,12 +73,24 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
     began_at, last_at = (times[0], times[-1]) if times else (None, None)
     first = text(messages[0], "text")
     results: list[Message] = []
+    calls: list[Call] = []
     todos: tuple[Todo, ...] | None = None
+    tokens = 0
+    canceled = False
     for message in messages:
+        at = (number(message, "ts") or 0.0) / 1000
         result = _result(message)
         if result is not None:
-            results.append(told(result, (number(message, "ts") or 0.0) / 1000))
-        todos = _todos(message) or todos
+            results.append(told(result, at))
+        elif message.get("say") == "api_req_started":
+            request = _inside(message)
+            canceled = text(request, "cancelReason") == CANCELED
+            tokens += (whole(request, "tokensIn") or 0) + (whole(request, "tokensOut") or 0)
+        elif message.get("ask") == "tool" or message.get("say") == "user_edit_todos":
+            tool = _inside(message)
+            todos = _todos(tool) or todos
+            if text(tool, "tool") == "newTask" and message.get("partial") is not True:
+                calls.append(Call(_digest(text(tool, "content") or ""), at))
     last = next((message for message in reversed(messages) if message.get("ask") not in _RESUMED), messages[-1])
     return Talk(
         began_at,
@@ -110,38 +98,13 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
         told(first, began_at or 0.0) if first is not None else None,
         tuple(results[-_KEPT_ROUNDS:]),
         todos,
-        "completion_result" in (last.get("ask"), last.get("say")) and last.get("partial") is not True,
+        _is_finished(messages),
+        canceled,
         _waiting(last),
-    )
-
-
-def run_of(item: Item, talk: Talk, place: str) -> Run:
-    """The run of a task."""
-    # A task that nobody delegated has no status: what it said last tells how it is.
-    implied = "completed" if talk.finished else "active"
-    state = _STATES.get(item.status or implied, RunState.WORKING)
-    ended = state is RunState.ENDED
-    said = talk.results[-1] if ended and talk.results else None
-    updated_at = max(item.at, talk.last_at or 0.0)
-    return Run(
-        source=NAME,
-        session_id=item.id,
-        parent_session=item.parent,
-        state=state,
-        place=place,
-        started_at=talk.began_at or item.at,
-        updated_at=updated_at,
-        ended_at=updated_at if state is not RunState.WORKING else None,
-        link="its history item names the parent" if item.parent is not None else "",
-        reason=item.status or "" if state is RunState.CANCELED else "",
-        agent=item.mode,
-        mode=item.mode,
-        prompt=talk.prompt or item.task,
-        said=said,
-        earlier=talk.results[:-1] if said is not None else talk.results,
-        todos=talk.todos,
-        tokens=item.tokens,
-        waiting=talk.waiting if state is RunState.WORKING and item.status != "delegated" else "",
+        _digest(first or ""),
+        tuple(calls),
+        text(_inside(last), "tool") == "newTask",
+        tokens or None,
     )
 
 
@@ -163,10 +126,23 @@ def _result(message: Fields) -> str | None:
     return words if words is not None and words.strip() else None
 
 
-def _todos(message: Fields) -> tuple[Todo, ...] | None:
-    if message.get("ask") != "tool" and message.get("say") != "user_edit_todos":
-        return None
-    tool = _inside(message)
+def _is_finished(messages: Sequence[Fields]) -> bool:
+    """Whether the last word is a result; what only frames it is none."""
+    for message in reversed(messages):
+        if "completion_result" in (message.get("ask"), message.get("say")):
+            return message.get("partial") is not True
+        framing = message.get("ask") in _RESUMED or message.get("say") == "checkpoint_saved"
+        if not framing and text(_inside(message), "tool") != "finishTask":
+            return False
+    return False
+
+
+def _digest(words: str) -> str:
+    """Of words that were handed over; the caller's are escaped once more where they name a file with @."""
+    return sha256(words.replace("\\\\@", "\\@").strip().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _todos(tool: Fields) -> tuple[Todo, ...] | None:
     if text(tool, "tool") != "updateTodoList":
         return None
     entries: Sequence[Fields] = [mapping(entry) for entry in listed(tool, "todos")[:_MOST_TODOS]]

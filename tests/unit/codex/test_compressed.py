@@ -1,0 +1,232 @@
+"""Rollouts that Codex has compressed: read as if they were not, once, and bounded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.delegation.run import RunState
+from agentwatch.sources.codex import CodexReader
+from agentwatch.sources.codex.compressed import CompressedTail
+from agentwatch.sources.sessions.tail import Line
+from tests.unit.codex.home import PACKET, RETURN, Home, Session, thread
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def family(home: Home) -> list[Session]:
+    """A root with a child that ended."""
+    root = home.root(1).call("spawn_agent", "c1", message=PACKET).spawned("c1", thread(2))
+    return [root.complete("Done."), home.child(2, root).complete(RETURN)]
+
+
+def compressed(home: Home, session: Session) -> Path:
+    return home.place(session).with_suffix(".jsonl.zst")
+
+
+def compress(home: Home, *sessions: Session) -> None:
+    """As Codex does it: the compressed file first, then the plain one goes."""
+    for session in sessions:
+        path = home.place(session)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        compressed(home, session).write_bytes(zstd.compress(b"".join(session.lines)))
+        path.unlink(missing_ok=True)
+
+
+def bomb(megabytes: int, before: bytes = b"") -> bytes:
+    """A frame of some bytes and then one and the same again and again: 32 bytes for each megabyte."""
+    raw, run = len(before) << 3, 128 * 1024 << 3 | 1 << 1
+    blocks = raw.to_bytes(3, "little") + before + (run.to_bytes(3, "little") + b"x") * (8 * megabytes)
+    return b"\x28\xb5\x2f\xfd\x00\x58" + blocks + b"\x01\x00\x00"
+
+
+def lines(tail: CompressedTail, budget: int) -> Iterator[Line]:
+    while True:
+        yield from tail.read(budget).lines
+        if not tail.behind:
+            return
+
+
+def test_a_session_that_is_compressed_stays_the_same_run_with_the_same_texts(home: Home) -> None:
+    sessions = family(home)
+    home.write(*sessions)
+    home.read()
+    before = dict(home.runs)
+    compress(home, *sessions)
+    home.read()
+    assert home.runs.keys() == before.keys()
+    for session in sessions:
+        run = home.run(session)
+        assert run.place == str(compressed(home, session))
+        for was, now in ((before[session.id].prompt, run.prompt), (before[session.id].said, run.said)):
+            assert was is not None
+            assert was == now
+            assert home.reader.text(was.digest) is not None
+    assert home.read() == []
+    (found,) = home.reader.found()
+    assert (found.sessions, found.children, found.skipped) == (1, 1, "")
+
+
+def test_where_both_files_are_there_the_session_is_read_once_from_the_plain_one(home: Home) -> None:
+    root = home.root().complete("First.")
+    compress(home, root)
+    home.write(root.begin().complete("Second."))
+    home.read()
+    run = home.run(root)
+    assert (run.place, len(run.earlier), len(home.runs)) == (str(home.place(root)), 1, 1)
+
+
+def test_a_session_that_is_resumed_goes_on_in_a_plain_file(home: Home) -> None:
+    root = home.root().complete("First.")
+    compress(home, root)
+    home.read()
+    home.write(root)
+    compressed(home, root).unlink()
+    home.read()
+    home.write(root.begin().asked("More."))
+    home.read()
+    run = home.run(root)
+    assert (run.state, [message.opening for message in run.earlier]) == (RunState.WORKING, ["First."])
+
+
+def test_a_compressed_file_of_another_workspace_is_not_shown(home: Home, tmp_path: Path) -> None:
+    compress(home, home.session(1).meta(tmp_path).begin().complete("Done."))
+    home.read()
+    assert home.runs == {}
+
+
+@given(
+    texts=st.lists(st.binary(max_size=300).map(lambda data: data.replace(b"\n", b"")), max_size=40),
+    budget=st.integers(1, 500),
+)
+def test_the_lines_and_their_offsets_are_those_of_the_plain_file(
+    texts: list[bytes], budget: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("codex") / "rollout.jsonl.zst"
+    whole = b"".join(text + b"\n" for text in texts)
+    path.write_bytes(zstd.compress(whole))
+    tail = CompressedTail(path)
+    for line in lines(tail, budget):
+        assert whole[line.offset :].startswith(line.data)
+        texts = [text for text in texts if text.strip(b" \t\r\v\f")]
+        assert texts.pop(0).removesuffix(b"\r") == line.data
+    assert not any(text.strip(b" \t\r\v\f") for text in texts)
+    assert tail.position == tail.size
+
+
+def test_a_bomb_is_read_no_further_than_allowed_and_told(home: Home) -> None:
+    root = home.root().complete("Done.")
+    compress(home, root)
+    path = compressed(home, root)
+    path.write_bytes(bomb(1_000_000, b"".join(root.lines)))
+    home.read()
+    assert home.run(root).state is RunState.ENDED
+    assert home.reader.trouble == "1 sessions cannot be read: more than 1024 MB when decompressed."
+    assert home.read() == []
+
+
+def test_one_endless_line_is_no_header_and_costs_no_more_than_a_line_may(tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl.zst"
+    path.write_bytes(bomb(4000))
+    tail = CompressedTail(path, most=3 * _MEGABYTE)
+    assert list(tail.read(2 * _MEGABYTE).lines) == []
+    assert tail.read(2 * _MEGABYTE).lines == []
+    with pytest.raises(OSError, match="more than 3 MB when decompressed"):
+        tail.read(2 * _MEGABYTE)
+
+
+def test_a_window_that_would_take_too_much_memory_is_refused(home: Home) -> None:
+    root = home.root()
+    compress(home, root)
+    options = {zstd.CompressionParameter.window_log: 27, zstd.CompressionParameter.content_size_flag: 0}
+    compressor = zstd.ZstdCompressor(options=options)
+    compressed(home, root).write_bytes(compressor.compress(b"".join(root.lines)) + compressor.flush())
+    home.read()
+    (found,) = home.reader.found()
+    assert found.skipped == "1 session of any workspace, compressed (.jsonl.zst): not read (damaged)."
+
+
+def test_what_is_whole_before_the_damage_is_shown_and_the_damage_told(home: Home) -> None:
+    root = home.root()
+    for number in range(3000):
+        root.said(f"Part {number}, {number * 7919 % 1009}.")
+    compress(home, root)
+    path = compressed(home, root)
+    path.write_bytes(path.read_bytes()[:-200])
+    home.read()
+    assert home.run(root).state is RunState.WORKING
+    assert home.reader.trouble == "1 sessions cannot be read: cannot be decompressed."
+    assert home.read() == []
+    compress(home, root.complete("Done."))
+    home.read()
+    assert (home.run(root).state, home.reader.trouble) == (RunState.ENDED, None)
+
+
+@given(place=st.integers(0, 2000), junk=st.binary(max_size=30), cut=st.booleans())
+def test_damaged_files_neither_break_the_reader_nor_hide_the_others(
+    place: int, junk: bytes, cut: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = Home(tmp_path_factory.mktemp("codex"))
+    sessions = family(home)
+    other = home.root(5).complete("Done.")
+    compress(home, other, *sessions)
+    path = compressed(home, sessions[0])
+    data = path.read_bytes()
+    path.write_bytes(data[:place] + junk + (b"" if cut else data[place + len(junk) :]))
+    home.read()
+    assert home.run(other).state is RunState.ENDED
+    assert home.run(sessions[1]).state is RunState.ENDED
+
+
+def test_without_a_library_they_are_counted_and_their_agents_not_called_submitted(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "agentwatch.sources.codex.compressed", None)
+    root = home.root().spawned("c1", thread(2))
+    home.write(root)
+    compress(home, home.child(2, root))
+    home.read()
+    assert home.runs.keys() == {root.id}
+    (found,) = home.reader.found()
+    assert found.sessions == 1
+    assert found.skipped.startswith("1 session of any workspace, compressed (.jsonl.zst): not read (")
+    compress(home, home.child(3, root))
+    home.read()
+    (found,) = home.reader.found()
+    assert found.skipped.startswith("2 sessions of any workspace, compressed (.jsonl.zst): not read (")
+
+
+def test_what_decompresses_is_not_loaded_before_it_is_needed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "agentwatch.sources.codex.compressed"
+    monkeypatch.delitem(sys.modules, name)
+    home.write(*family(home))
+    home.read()
+    assert name not in sys.modules
+    compress(home, home.root(7))
+    home.read()
+    assert name in sys.modules
+
+
+def test_a_reader_that_comes_late_sees_the_same(home: Home) -> None:
+    sessions = family(home)
+    home.write(*sessions)
+    compress(home, sessions[1])
+    home.read()
+    compress(home, sessions[0])
+    home.read()
+    assert home.runs == {change.key: change.run for change in CodexReader(home.workspace, home.path).read(10)}

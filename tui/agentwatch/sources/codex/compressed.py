@@ -1,0 +1,112 @@
+"""Rollouts that Codex has compressed, read like those that it has not: line by line, in pieces, bounded.
+
+Tried with 0.169 and its feature `local_thread_store_compression`, which is off unless it is asked for. A file that
+nobody wrote to for a week is replaced by `<its name>.zst`: one frame with the same lines, of the same time, which never
+changes. A session that is resumed becomes a plain file again. While either is done both are there.
+
+Importing this needs Python 3.14, or the package `backports.zstd`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, identity
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MOST_BYTES: Final = 1024 * 1024 * 1024
+"""Of one rollout: a few kilobytes can be made to yield as much as one likes."""
+
+_CHUNK: Final = 64 * 1024
+_PIECE: Final = 256 * 1024
+_OPTIONS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
+"""8 MB of memory, which RFC 8878 recommends to support. Codex needs 2."""
+
+
+class CompressedTail(Tail):
+    """The lines of a compressed file, in order and each once. Their offsets are those that they have in the plain file.
+
+    What cannot be decompressed, or comes to more than `most` bytes, raises OSError once the lines before it were read.
+    """
+
+    def __init__(self, path: Path, most: int = MOST_BYTES) -> None:
+        super().__init__(path)
+        self._most = most
+        self._begin()
+
+    @property
+    def position(self) -> int:
+        """Bytes of the compressed file read so far."""
+        return self._taken
+
+    @property
+    def behind(self) -> bool:
+        return self._fault is not None or self._taken < self.size
+
+    def _begin(self) -> None:
+        self._frame = zstd.ZstdDecompressor(options=_OPTIONS)
+        self._taken = 0
+        self._given = 0
+        """Bytes after those that the frame has and that are not all used yet."""
+        self._fault: str | None = None
+
+    def _is_another(self, _: int, status: os.stat_result) -> bool:
+        # Nobody adds to it: read was called because it is unfinished, or because it is another file.
+        return self._seen is not None and self._seen != identity(status)
+
+    def _restart(self) -> None:
+        super()._restart()
+        self._begin()
+
+    def _take(self, descriptor: int, budget: int) -> list[Line]:
+        if self._fault is not None:
+            raise OSError(errno.EIO, self._fault)
+        stretches: list[Line] = []
+        end = self._position + max(budget, 1)
+        try:
+            while self._position < end and (piece := self._piece(descriptor)):
+                self._split(piece, stretches)
+                self._position += len(piece)
+        except zstd.ZstdError:
+            self._fault = "cannot be decompressed"
+        if self._position > self._most:
+            self._fault = f"more than {self._most >> 20} MB when decompressed"
+        return stretches
+
+    def _piece(self, descriptor: int) -> bytes:
+        """The next bytes, decompressed; none at the end."""
+        while not self._frame.eof:
+            data = b""
+            if self._frame.needs_input:
+                self._taken += self._given
+                data = os.pread(descriptor, _CHUNK, self._taken)
+                self._given = len(data)
+                if not data:
+                    raise zstd.ZstdError("cut off")
+            piece = self._frame.decompress(data, _PIECE)
+            if piece:
+                return piece
+        self._taken = self.size
+        return b""
+
+
+def line_at(path: Path, offset: int) -> bytes | None:
+    """As `tail.line_at`, in a compressed file: all before the line is decompressed once more."""
+    tail = CompressedTail(path, most=offset + LINE_LIMIT)
+    try:
+        while True:
+            for line in tail.read(_PIECE).lines:
+                if line.offset >= offset:
+                    return line.data if line.offset == offset else None
+            if not tail.behind:
+                return None
+    except OSError:
+        return None
