@@ -77,6 +77,23 @@ async def test_a_lie_is_caught_and_turns_true_when_the_file_appears(tmp_path: Pa
     await updates.aclose()  # type: ignore[attr-defined]
 
 
+async def test_what_was_found_stays_while_the_workspace_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "at").mkdir()
+    root, away = workspace_with_a_lie(tmp_path / "at"), tmp_path / "away"
+    monitor = monitor_of(root)
+    updates = monitor.updates()
+    await until(updates, monitor, lambda task: task.contradicted)
+    found = monitor.tree.tasks["shop.api"].claims
+    root.rename(away)
+    inspector = monitor._inspector
+    assert inspector is not None
+    assert inspector._changed() == []
+    (away / "docs" / "design.md").unlink()
+    away.rename(root)
+    await until(updates, monitor, lambda task: task.claims != found)
+    await updates.aclose()  # type: ignore[attr-defined]
+
+
 def test_the_inspector_ends_by_itself_once_nobody_listens(tmp_path: Path) -> None:
     root, told = workspace_with_a_lie(tmp_path), threading.Event()
     monitor = Monitor(root, Settings(), FilesSource(root), clock=time.time)

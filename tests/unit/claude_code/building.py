@@ -180,6 +180,14 @@ class Store:
         return dict(sorted(runs.items()))
 
 
+def register(home: Path, pid: int, **keys: object) -> Path:
+    """The file of a running program."""
+    path = home / "sessions" / f"{pid}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"pid": pid, "sessionId": SESSION} | keys))
+    return path
+
+
 def meta(tool_use_id: str | None, agent_type: str = "general-purpose", **keys: object) -> dict[str, object]:
     """What stands beside an agent's transcript."""
     found: dict[str, object] = {"agentType": agent_type, "description": f"the {tool_use_id}", "spawnDepth": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,7 @@ from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.sessions.reader import message
 from agentwatch.sources.sessions.tail import Line
-from tests.unit.claude_code.building import Log, Store, meta, notification, packet, report
+from tests.unit.claude_code.building import Log, Store, meta, notification, packet, register, report
 
 
 def answered(log: Log, blocks: list[object], stop: str | None, tokens: tuple[int, int | None, int]) -> None:
@@ -94,22 +95,27 @@ STEPS = st.one_of(
 )
 
 
-def is_parsed(log: Log, *, is_agent: bool = True) -> bool:
-    """Whether the last line of an agent that works has to be parsed."""
+def is_parsed(log: Log, *, is_agent: bool = True, behind: bytes = b"") -> bool:
+    """Whether the last line of an agent that works has to be parsed, if others are read with it."""
     transcript = Transcript(lambda text, at, _: message(text, at, key=""), is_agent=is_agent)
     glance = Glance(transcript.main, {"Agent"}, (), is_agent=is_agent)
     transcript.main.prompted("Go.", 0.0, 0)
     glance.begun = True
     data = b"before\n" + log.lines[-1]
-    return list(glance.left(Line(107, data, 7, len(data) - 1))) == [Line(107, data, 7, len(data) - 1)]
+    end = len(data) - 1
+    data += behind
+    return next(glance.left(Line(107, data, 7, len(data) - 1)), None) == Line(107, data, 7, end)
 
 
 def test_steps_and_results_in_the_middle_of_the_work_are_not_parsed(tmp_path: Path) -> None:
     log = Store(tmp_path).agent("a1")
     log.used("Bash", "u1", command="make")
-    assert not is_parsed(log)
+    use = log.lines.pop()
     log.got("u1", "ok")
     assert not is_parsed(log)
+    result, log.lines = log.lines[-1], [use]
+    assert not is_parsed(log, behind=result)
+    assert is_parsed(log, behind=result.replace(b"u1", b"u2")), "nothing has come of it yet"
     log.got("u1", "a question")
     assert not is_parsed(log)
     log.answered([{"type": "thinking", "thinking": "Hm.", "signature": "x"}], None)
@@ -136,7 +142,7 @@ def test_steps_and_results_in_the_middle_of_the_work_are_not_parsed(tmp_path: Pa
 
 def test_what_agents_wrote_into_the_sessions_own_file_is_parsed(tmp_path: Path) -> None:
     log = Store(tmp_path).session()
-    log.used("Bash", "u1", command="make")
+    log.got("u1", "ok")
     assert not is_parsed(log, is_agent=False)
     log.record("user", message={"role": "user", "content": [{"type": "tool_result"}]}, isSidechain=True)
     assert is_parsed(log, is_agent=False)
@@ -146,8 +152,8 @@ def test_what_agents_wrote_into_the_sessions_own_file_is_parsed(tmp_path: Path) 
     assert not is_parsed(log, is_agent=False)
 
 
-@given(st.lists(STEPS, max_size=12), st.booleans())
-def test_parsed_or_not_the_runs_are_the_same(steps: list[tuple[Any, ...]], inline: bool) -> None:
+@given(st.lists(STEPS, max_size=12), st.booleans(), st.booleans())
+def test_parsed_or_not_the_runs_are_the_same(steps: list[tuple[Any, ...]], inline: bool, ends: bool) -> None:
     with TemporaryDirectory() as directory:
         store = Store(Path(directory))
         main = store.session()
@@ -157,7 +163,10 @@ def test_parsed_or_not_the_runs_are_the_same(steps: list[tuple[Any, ...]], inlin
         log.asked(packet("t.a"))
         for how, *given in steps:
             how(log, *given)
-        main.asked(notification("a1", "completed", "finished", report("SUCCESS"), "c1"))
+        if ends:
+            main.asked(notification("a1", "completed", "finished", report("SUCCESS"), "c1"))
+        # What nothing has come of yet, a human may be asked about.
+        register(store.home, os.getpid(), status="waiting", waitingFor="permission prompt")
         at_a_glance = store.runs()
         for one in store.logs:
             # The same records, written in a way that is not known at a glance.

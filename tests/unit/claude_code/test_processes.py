@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.sources.claude_code.processes import Processes
-from tests.unit.claude_code.building import SESSION, Store
+from tests.unit.claude_code.building import SESSION, Store, register
 
 
 @pytest.fixture
@@ -21,17 +20,10 @@ def gone_pid() -> int:
     return process.pid
 
 
-def register(home: Path, pid: int, **keys: object) -> Path:
-    path = home / "sessions" / f"{pid}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"pid": pid, "sessionId": SESSION} | keys))
-    return path
-
-
 def look(home: Path) -> bool | None:
     processes = Processes(home)
     processes.look()
-    return processes.gone(SESSION)
+    return processes.of(SESSION).gone
 
 
 def test_a_process_that_runs_is_not_gone(tmp_path: Path) -> None:
@@ -65,7 +57,7 @@ def test_without_a_file_nothing_is_known_unless_it_was_there(tmp_path: Path) -> 
     processes.look()
     path.unlink()
     processes.look()
-    assert processes.gone(SESSION) is True
+    assert processes.of(SESSION).gone is True
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"pid": "1", "sessionId": 2}', '{"pid": 0}'])

@@ -71,6 +71,12 @@ def test_the_delegation_path_makes_inferred_tasks_within_the_task_directory() ->
     assert tree.tasks["specs/7_x/plan"].inferred
 
 
+@pytest.mark.parametrize("name", [".return-meta-multi.sess_5.json", ".return-meta-multi-sess_5.json"])
+def test_a_session_in_a_file_name_is_not_part_of_the_task(name: str) -> None:
+    tree = tree_of([Recorder().seen(f"specs/7/{name}", meta("completed", agent="coder"))])
+    assert list(tree.tasks) == ["specs/7/coder#multi"]
+
+
 def test_an_element_that_a_file_speaks_of_is_not_inferred() -> None:
     see = Recorder().seen
     tree = tree_of(

@@ -51,6 +51,13 @@ def test_the_document_tells_the_last_sign_of_life() -> None:
     assert ageless["updated_at"] is None
 
 
+def test_a_session_without_a_title_goes_by_how_it_was_asked() -> None:
+    asked = replace(ROOT, title=None, prompt=message(None))
+    assert tree_of(ran(asked)).tasks["root"].title == "words"
+    assert tree_of(ran(replace(asked, title="the session"))).tasks["root"].title == "the session"
+    assert tree_of(ran(replace(asked, prompt=None))).tasks["root"].title == "root"
+
+
 def test_a_child_whose_parent_is_not_known_is_a_root_until_it_is() -> None:
     tree = tree_of(ran(child("one")))
     assert tree.roots == ["one"]

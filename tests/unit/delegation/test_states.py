@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Contract, Finding, Severity
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.observation import Seen, Tick, Unreadable
 from agentwatch.delegation.task import State
 
@@ -210,6 +212,9 @@ def test_a_false_claim_of_a_completed_task_contradicts_it_and_asks_the_operator(
     task = tree.tasks["a"]
     assert (task.state, task.contradicted) == ("completed", True)
     assert task.ask == "a claim is false: 1.py (as found), and 1 more; look at it, then accept or retry"
+    claimed_twice = tuple(Claim(kind, "1.py", Verdict.CONTRADICTED, "missing") for kind in ("created", "deliverable"))
+    tree.apply(replace(recorder.checked("a.md", done.digest), claims=claimed_twice))
+    assert task.ask == "a claim is false: 1.py (missing); look at it, then accept or retry"
     assert tree.totals.verdicts == {Verdict.CONTRADICTED: 1}
     tree.apply(recorder.checked("a.md", done.digest, "verified", "verified", "unverifiable"))
     assert (task.contradicted, task.ask, task.verdict) == (False, None, Verdict.VERIFIED)

@@ -70,7 +70,9 @@ def _ask_of_run(task: Task) -> str | None:
 
 def _ask_about_lies(task: Task) -> str:
     false = [claim for claim in task.claims if claim.verdict is Verdict.CONTRADICTED]
-    more = f", and {len(false) - 1} more" if len(false) > 1 else ""
+    # A return may name one file as created, as a deliverable and as evidence.
+    others = len({claim.path for claim in false}) - 1
+    more = f", and {others} more" if others else ""
     return f"a claim is false: {false[0].path} ({false[0].detail}){more}; look at it, then accept or retry"
 
 

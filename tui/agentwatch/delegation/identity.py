@@ -23,14 +23,14 @@ _FOLDERS: Final = frozenset({"handoffs", "returns", "todos"})
 # `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is that of a teammate in the same one.
 _META: Final = re.compile(
     r"^\.?(?:(?P<before>[a-z0-9]+(?:[-_][a-z0-9]+)*)-)?(?:return-meta|meta(?:-builder)?-return)"
-    r"(?:-(?P<after>.+))?$",
+    r"(?:[-.](?P<after>.+))?$",
     re.IGNORECASE,
 )
 _META_OTHER: Final = re.compile(
-    r"^\.?(?P<kind>orchestrator-handoff|phase\d+-handoff)(?:-(?P<after>.+))?$",
+    r"^\.?(?P<kind>orchestrator-handoff|phase\d+-handoff)(?:[-.](?P<after>.+))?$",
     re.IGNORECASE,
 )
-_SESSION_SUFFIX: Final = re.compile(r"-?sess_.*$", re.IGNORECASE)
+_SESSION_SUFFIX: Final = re.compile(r"[-.]?sess_.*$", re.IGNORECASE)
 
 Slot = tuple[str, str]
 """(directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`."""

@@ -23,6 +23,10 @@ class Runs:
         self._asked_for: dict[_Session, set[str]] = defaultdict(set)
         """By the session that asked, the keys of the runs it asked for."""
 
+    def all(self) -> list[Ran]:
+        """Every run, those observed first first."""
+        return list(self._by_key.values())
+
     def of(self, task_id: str) -> list[Ran]:
         """The runs of a task, in the order in which they began."""
         runs = self._by_task.get(task_id)

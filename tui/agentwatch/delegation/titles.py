@@ -19,7 +19,8 @@ def title(task: Task) -> str:
     if _is_stated(task):
         return task.task_id
     if task.run is not None:
-        return task.run.title or task.run.agent or task.task_id
+        words = task.run.prompt.opening if task.run.prompt is not None and task.is_session else ""
+        return task.run.title or words or task.run.agent or task.task_id
     name = basename(task.task_id) or task.task_id
     if parent is not None or task.agent is None:
         return name

@@ -87,6 +87,17 @@ class DelegationTree:
         return self._sums.roots
 
     @property
+    def runs(self) -> list[Ran]:
+        """Every run of a session store as it is now."""
+        return self._runs.all()
+
+    @property
+    def decisions(self) -> list[Decided]:
+        """Every decision as it is now."""
+        known = (decision for decisions in self._decisions.values() for decision in decisions.values())
+        return [Decided(0, decision.at, decision.decision_id, decision) for decision in known]
+
+    @property
     def totals(self) -> Below:
         """Sums over all tasks."""
         return self._sums.totals
@@ -219,9 +230,9 @@ class DelegationTree:
         return follow
 
     def _ask(self, task: Task, verdict: Verdict | None) -> str | None:
-        """What a task asks. A session of the past asks nothing: nobody waits there for an answer any more."""
+        """What a task asks. A session of the past asks nothing, unless its program is known to wait for the answer."""
         ask = asks.ask(task, verdict, self._low_confidence)
-        if ask is None or task.run is None:
+        if ask is None or task.run is None or (task.run.waiting and task.run.process_gone is False):
             return ask
         over = task.run.updated_at + SESSION_ASKS_FOR
         if self._now >= over:

@@ -168,6 +168,9 @@ class Inspector:
 
     def _changed(self) -> list[Target]:
         """The targets of which a named file looks different from when it was checked."""
+        if not os.path.isdir(self._root):
+            # Nothing can be seen while the workspace is gone: what was found last stays.
+            return []
         return [
             known.target
             for known in self._known.values()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentwatch.delegation.run import Message, RunState
+from agentwatch.sources.claude_code.asking import Use
 from agentwatch.sources.claude_code.todos import Checklist
 from agentwatch.sources.claude_code.wording import first_line, texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text, whole
@@ -45,8 +46,9 @@ class Conversation:
         self.round_at = 0.0
         self.model: str | None = None
         self.checklist = Checklist()
-        self.asks: dict[str, str] = {}
-        """What it asks a human, by the id of the tool use that waits for the answer."""
+        self.uses: dict[str, Use] = {}
+        """Those of tools in the last message that have no result yet, by id. Agents that it asked for are not among
+        them."""
         self._updated_at = 0.0
         self._latest = b""
         self._tokens = 0
@@ -148,6 +150,7 @@ class Conversation:
             self._message_id = message_id
             self._text = None
             self._uses_tools = False
+            self.uses.clear()
             self._tokens += self._usage
             self._usage = 0
         if model is not None and model != _SYNTHETIC:
@@ -201,7 +204,7 @@ class Conversation:
         self.said = None
         self.reason = ""
         self.ended_at = None
-        self.asks = {}
+        self.uses.clear()
         self._message_id = None
         self._text = None
         self._uses_tools = False

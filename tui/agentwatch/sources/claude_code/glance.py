@@ -44,7 +44,7 @@ _USER: Final = b'"type":"user","message":'
 _TEXT: Final = b'"text"'
 _USE: Final = b'"tool_use"'
 _EITHER: Final = b'"t'
-_STOP: Final = b'"stop_reason":'
+_REASON: Final = b'"stop_reason":'
 _ERROR: Final = b'"isApiErrorMessage"'
 _ASSISTANT: Final = b'"type":"assistant",'
 # The result of a tool, marked by an empty group, or a message of the model: it thinks, or uses a tool. A name is of
@@ -52,7 +52,7 @@ _ASSISTANT: Final = b'"type":"assistant",'
 _OPENING: Final = re.compile(
     rb'(?:"role":"user","content":\[\{(?:"tool_use_id":"[^"\\]{1,200}",)?"type":"tool_result"()'
     rb'|(?:"(?:id":"([ !#-\[\]-~]{1,200})|model":"([ !#-\[\]-~]{1,200})|type":"message|role":"assistant)",)+'
-    rb'"content":\[\{"type":"(?:thinking|tool_use","id":"[^"\\]{1,200}","name":"([ !#-\[\]-~]{1,200}))")'
+    rb'"content":\[\{"type":"(?:thinking|tool_use","id":"([^"\\]{1,200})","name":"([ !#-\[\]-~]{1,200}))")'
 )
 _RESULT: Final = 1
 _CLOSING: Final = re.compile(
@@ -110,7 +110,7 @@ class Glance:
             elif opening.lastindex == _RESULT:
                 is_known = ends_with(_USER, start, brace) and self._takes_result(buffer, opening, end)
             else:
-                is_known = self._takes_step(buffer, opening, end)
+                is_known = self._takes_step(buffer, opening, end, stop)
             if not is_known:
                 yield Line(begin + start, buffer, start, end)
             start = end + 1
@@ -128,25 +128,30 @@ class Glance:
         self._conversation.seen(written)
         return True
 
-    def _takes_step(self, buffer: bytes, opening: re.Match[bytes], end: int) -> bool:
-        """A record of the model in the middle of its work: it thinks, or uses a tool, and says nothing."""
+    def _takes_step(self, buffer: bytes, opening: re.Match[bytes], end: int, stop: int) -> bool:
+        """A record of the model in the middle of its work: it thinks, or uses a tool, and says nothing.
+
+        `stop` is where the stretch ends. A use whose result is not in it may be one that a human is asked about.
+        """
         if self._conversation.state is not RunState.WORKING:
             return False
-        _, message_id, model, tool = opening.groups()
+        _, message_id, model, use, tool = opening.groups()
         if message_id is None or tool in self._telling:
             return False
+        if use is not None and buffer.find(b'"tool_use_id":"%b"' % use, end, stop) < 0:
+            return False
         behind = opening.end()
-        stop = buffer.rfind(_STOP, behind, end)
-        closing = _CLOSING.match(buffer, stop, end) if stop >= 0 else None
+        reason = buffer.rfind(_REASON, behind, end)
+        closing = _CLOSING.match(buffer, reason, end) if reason >= 0 else None
         if closing is None:
             return False
         place = buffer.rfind(_ASSISTANT, closing.end(), end)
         ending = _ENDING.match(buffer, place, end) if place >= 0 else None
-        if ending is None or buffer.find(_ERROR, stop, end) >= 0:
+        if ending is None or buffer.find(_ERROR, reason, end) >= 0:
             return False
         # One block, which the opening has shown, and no other behind it.
-        either = buffer.find(_EITHER, behind, stop)
-        if either >= 0 and (buffer.find(_TEXT, either, stop) >= 0 or buffer.find(_USE, either, stop) >= 0):
+        either = buffer.find(_EITHER, behind, reason)
+        if either >= 0 and (buffer.find(_TEXT, either, reason) >= 0 or buffer.find(_USE, either, reason) >= 0):
             return False
         uuid, written = ending.groups()
         if self.is_new(uuid):
@@ -177,11 +182,12 @@ class Glance:
         return True
 
     def _tells(self, buffer: bytes, start: int, end: int, uses: Collection[str]) -> bool:
-        """Whether a record is about one of these uses of a tool, or one that is awaited."""
-        if not uses and not self._awaited:
+        """Whether a record is about one of these uses of a tool, one that is awaited, or one that is unanswered."""
+        unanswered = self._conversation.uses
+        if not uses and not self._awaited and not unanswered:
             return False
         names = [name.decode("utf-8", "replace") for name in _ABOUT.findall(buffer, start, end)]
-        return any(name in uses or name in self._awaited for name in names)
+        return any(name in uses or name in self._awaited or name in unanswered for name in names)
 
 
 def _last(mark: bytes, pattern: re.Pattern[bytes], buffer: bytes, start: int, end: int) -> bytes | None:

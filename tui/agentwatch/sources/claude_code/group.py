@@ -11,6 +11,7 @@ from typing import Final
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.claude_code.family import SESSION
 from agentwatch.sources.claude_code.meta import MAX_BYTES, read_meta
+from agentwatch.sources.claude_code.processes import UNKNOWN, Program
 from agentwatch.sources.claude_code.session import Session
 from agentwatch.sources.claude_code.store import Entry, holds
 from agentwatch.sources.claude_code.transcript import Transcript
@@ -63,7 +64,7 @@ class Group:
         self._changed = False
         self._may_be_unread = False
         self._is_open = False
-        self._gone: bool | None = None
+        self._program = UNKNOWN
 
     @property
     def total(self) -> int:
@@ -99,11 +100,6 @@ class Group:
     def is_settled(self) -> bool:
         """Whether nothing goes on in it, and a file of its own would change first if it did."""
         return self.belongs is False or (self._caught_up and not self._is_open and SESSION in self.session.transcripts)
-
-    @property
-    def may_change(self) -> bool:
-        """Whether `changes` may have something to tell."""
-        return self._changed or not self._caught_up or self._is_open
 
     @property
     def empty(self) -> bool:
@@ -169,16 +165,16 @@ class Group:
             self.belongs = holds(self._workspace, self.session.cwd)
         return self._is_pending(file)
 
-    def changes(self, gone: bool | None) -> list[Change]:
+    def changes(self, program: Program) -> list[Change]:
         """What has changed since the call before; nothing before all files were read to their end once."""
         if not self._caught_up:
             if any(True for _ in self.pending()):
                 return []
             self._caught_up = True
-        if not self._changed and gone == self._gone:
+        if not self._changed and program == self._program:
             return []
-        self._changed, self._gone = False, gone
-        runs = self.session.runs(gone) if self.belongs else {}
+        self._changed, self._program = False, program
+        runs = self.session.runs(program) if self.belongs else {}
         changes = [Change(key, None) for key in self._emitted.keys() - runs.keys()]
         changes += [Change(key, run) for key, run in runs.items() if self._emitted.get(key) != run]
         self._emitted = runs

@@ -1,28 +1,73 @@
-"""Whether the program that ran a session is known to be gone, from the file that each running one keeps."""
+"""What the file that each running program keeps tells of its session: whether it is gone, and what it waits for."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.sessions.fields import mapping, text, whole
+from agentwatch.sources.claude_code.wording import first_line
+from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
+from agentwatch.sources.sessions.tail import open_regular
 
 _MAX_BYTES: Final = 64 * 1024
 _MOST: Final = 1000
 _START: Final = 19
 """Index of a process's start time in `/proc/<pid>/stat`, counted behind its name."""
 
+_PATIENCE: Final = 0.5
+"""Seconds that a wait has to last: hooks answer some at once, and a transcript shows a bit later what it is for."""
+
+_WAITS: Final = {
+    "permission prompt": "a permission",
+    "worker request": "a permission",
+    "sandbox request": "a permission to use the network",
+    "goal proposal": "an approval of its goal",
+    "input needed": "an answer",
+}
+_OPENED: Final = "dialog open"
+"""Somebody who sits there has opened a dialog; no work waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A program waits for something from the person at its terminal, since a time in seconds since the epoch."""
+
+    what: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is known of the programs that have run a session.
+
+    `gone` is True if they have ended or were killed, False if one of them runs, None where it is not known. The one
+    that runs `began` at a time in seconds since the epoch, and may wait for somebody.
+    """
+
+    gone: bool | None = None
+    began: float = 0.0
+    wait: Wait | None = None
+
+
+UNKNOWN: Final = Program()
+_ENDED: Final = Program(True)
+
 
 @dataclass(frozen=True, slots=True)
 class _Registered:
+    session: str
     pid: int
     start: str | None
     domain: str | None
+    began: float
+    wait: Wait | None
 
 
 class Processes:
@@ -31,56 +76,81 @@ class Processes:
     A file that names no process of this system, of another machine's or container's, says nothing.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self.directory = directory / "sessions"
-        self._read: dict[str, tuple[tuple[int, int], str, _Registered]] = {}
+        self._read: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
+        self._registered: dict[str, list[_Registered]] = {}
         self._known: set[str] = set()
 
     def look(self) -> None:
         """Read what has changed since the last look."""
-        found: dict[str, tuple[tuple[int, int], str, _Registered]] = {}
+        found: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
         try:
-            with os.scandir(self.directory) as entries:
-                for entry in list(entries)[:_MOST]:
-                    if entry.name.endswith(".json") and entry.is_file(follow_symlinks=False):
-                        status = entry.stat(follow_symlinks=False)
-                        mark = (status.st_mtime_ns, status.st_size)
-                        known = self._read.get(entry.name)
-                        read = known if known is not None and known[0] == mark else _read(Path(entry.path), mark)
-                        if read is not None:
-                            found[entry.name] = read
+            for path, mark in self._listed():
+                known = self._read.get(path)
+                if known is None or known[0] != mark:
+                    # The program writes over what is there: a half-written one says nothing, and what it said holds.
+                    known = mark, _read(path, mark[1]) or (known[1] if known is not None else None)
+                found[path] = known
         except OSError:
             found = {}
         self._read = found
-        self._known |= {session for _, session, _ in found.values()}
+        self._registered = {}
+        for _, one in found.values():
+            if one is not None:
+                self._registered.setdefault(one.session, []).append(one)
+        self._known |= self._registered.keys()
 
-    def gone(self, session_id: str) -> bool | None:
-        """True if it ended or was killed, False if it runs, None where it is not known."""
-        mine = [registered for _, session, registered in self._read.values() if session == session_id]
-        if not mine:
-            return True if session_id in self._known else None
-        answers = [_gone(registered) for registered in mine]
-        if False in answers:
-            return False
-        return None if None in answers else True
+    def of(self, session_id: str) -> Program:
+        """The program of a session, as of the last look."""
+        registered = self._registered.get(session_id)
+        if registered is None:
+            return _ENDED if session_id in self._known else UNKNOWN
+        answers = [_gone(one) for one in registered]
+        running = [one for one, gone in zip(registered, answers, strict=True) if gone is False]
+        if not running:
+            return UNKNOWN if None in answers else _ENDED
+        # A clock that was set back must not hide anything.
+        now = self._clock()
+        waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
+        return Program(False, min(one.began for one in running), next(iter(waits), None))
+
+    def _listed(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        with os.scandir(self.directory) as entries:
+            named = (entry for entry in entries if entry.name.endswith(".json"))
+            for entry in islice(named, _MOST):
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # it has just ended
+                yield entry.path, (status.st_mtime_ns, status.st_size)
 
 
-def _read(path: Path, mark: tuple[int, int]) -> tuple[tuple[int, int], str, _Registered] | None:
-    if mark[1] > _MAX_BYTES:
+def _read(path: str, size: int) -> _Registered | None:
+    if size > _MAX_BYTES:
         return None
     try:
-        found: Mapping[str, object] = mapping(json.loads(path.read_bytes()))
+        with os.fdopen(open_regular(Path(path)), "rb") as file:
+            found = mapping(json.loads(file.read(_MAX_BYTES)))
     except (OSError, ValueError, RecursionError):
         return None
     session, pid = text(found, "sessionId"), (whole(found, "pid") or 0)
     if session is None or pid < 2:
         return None
     start = found.get("procStart")
-    return (
-        mark,
-        session,
-        _Registered(pid, start if isinstance(start, str) else None, text(found, "pidDomain")),
+    began = (number(found, "startedAt") or 0.0) / 1000
+    return _Registered(
+        session, pid, start if isinstance(start, str) else None, text(found, "pidDomain"), began, _wait(found)
     )
+
+
+def _wait(found: Fields) -> Wait | None:
+    what = text(found, "waitingFor") or ""
+    if found.get("status") != "waiting" or what == _OPENED:
+        return None
+    since = (number(found, "statusUpdatedAt") or 0.0) / 1000
+    return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
 
 
 def _gone(registered: _Registered) -> bool | None:

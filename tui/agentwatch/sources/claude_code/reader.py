@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.sources.claude_code.group import Group
-from agentwatch.sources.claude_code.processes import Processes
+from agentwatch.sources.claude_code.processes import UNKNOWN, Processes
 from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.claude_code.store import Interest, Store
 from agentwatch.sources.claude_code.texts import Texts
@@ -73,10 +73,10 @@ class ClaudeCodeReader:
         moved |= self._advance(groups, until)
         changes: list[Change] = []
         for group in groups:
-            if group.may_change:
-                gone = self._processes.gone(group.session.session_id)
-                quiet = time.time() - group.newest > _QUIET
-                changes += group.changes(None if gone and not quiet else gone)
+            program = self._processes.of(group.session.session_id)
+            if program.gone and time.time() - group.newest <= _QUIET:
+                program = UNKNOWN
+            changes += group.changes(program)
         self._groups = {key: group for key, group in self._groups.items() if not group.empty}
         if moved:
             self._take_stock()

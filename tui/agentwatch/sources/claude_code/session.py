@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources.claude_code.asking import asker
 from agentwatch.sources.claude_code.calls import Answer, Call
 from agentwatch.sources.claude_code.conversation import Conversation
 from agentwatch.sources.claude_code.family import SESSION, Bond, Family
 from agentwatch.sources.claude_code.meta import Meta
+from agentwatch.sources.claude_code.processes import UNKNOWN, Program, Wait
 from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.claude_code.verdict import LEFT_BEHIND, standing
 
 NAME: Final = "claude-code"
 
+_OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 _WARMUP: Final = "Warmup"
 """All that the program itself asks two agents of every session for, in versions 2.0."""
 
@@ -36,14 +40,15 @@ class Session:
             return own.cwd
         return next((found.cwd for _, found in sorted(self.transcripts.items()) if found.cwd is not None), None)
 
-    def runs(self, gone: bool | None) -> dict[str, Run]:
-        """All runs by key. `gone` is whether the program that ran the session is known to be gone."""
+    def runs(self, program: Program = UNKNOWN) -> dict[str, Run]:
+        """All runs by key, where `program` is what is known of the one that runs the session."""
         family = Family(self.transcripts, self.metas)
         ends: dict[str, list[Answer]] = {}
         for told in sorted(self.transcripts):
             for agent_id, end in self.transcripts[told].ends.items():
                 ends.setdefault(agent_id, []).append(end)
         found: dict[str, Run] = {}
+        talks: dict[str, Conversation] = {}
         bonds = dict(family.bonds())
         # Agents in the session's own file have no id of their own: they go by the call that began them.
         inline = {
@@ -52,22 +57,41 @@ class Session:
             if bond.claim is not None and agent_id in family.conversations and agent_id not in self.transcripts
         }
         for agent_id, bond in bonds.items():
-            run = self._agent(agent_id, bond, family.conversations.get(agent_id), ends.get(agent_id, []), gone)
+            conversation = family.conversations.get(agent_id)
+            run = self._agent(agent_id, bond, conversation, ends.get(agent_id, []))
             if run is not None:
-                found[bond.claim or f"{self.session_id}/{agent_id}"] = run
+                key = bond.claim or f"{self.session_id}/{agent_id}"
+                found[key] = run
+                if conversation is not None:
+                    talks[key] = conversation
         for parent, call in family.unclaimed():
-            found[call.tool_use_id] = self._call(parent, call, gone)
+            found[call.tool_use_id] = self._call(parent, call)
         for key, run in found.items():
             if run.parent_session in inline:
                 found[key] = replace(run, parent_session=inline[run.parent_session])
         own = self.transcripts.get(SESSION)
         if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
-            found[self.session_id] = self._root(own, gone)
+            found[self.session_id] = self._root(own)
+            talks[self.session_id] = own.main
         _end_with_parent(found)
+        _know_program(found, program)
+        if program.wait is not None:
+            self._ask(found, talks, program.wait)
         _pass_up_life(found)
         return found
 
-    def _root(self, own: Transcript, gone: bool | None) -> Run:
+    def _ask(self, runs: dict[str, Run], talks: Mapping[str, Conversation], wait: Wait) -> None:
+        """The program waits for a human: so does one of its agents, or it itself where that cannot be told."""
+        working = (key for key in talks if runs[key].state is RunState.WORKING and not runs[key].process_gone)
+        agent, what = asker({key: list(talks[key].uses.values()) for key in working}, wait)
+        key = agent or self.session_id
+        if key in runs:
+            # A session whose own turn is over is not, as long as somebody has to answer it for its agents.
+            runs[key] = replace(
+                runs[key], state=RunState.WORKING, reason="", said=None, ended_at=None, process_gone=False, waiting=what
+            )
+
+    def _root(self, own: Transcript) -> Run:
         main = own.main
         started = main.started_at or 0.0
         return Run(
@@ -86,13 +110,10 @@ class Session:
             said=main.said,
             todos=main.checklist.todos,
             tokens=main.tokens,
-            process_gone=gone if main.state is RunState.WORKING else None,
             waiting=_waiting(main),
         )
 
-    def _agent(
-        self, agent_id: str, bond: Bond, conversation: Conversation | None, ends: list[Answer], gone: bool | None
-    ) -> Run | None:
+    def _agent(self, agent_id: str, bond: Bond, conversation: Conversation | None, ends: list[Answer]) -> Run | None:
         """None where nothing is known but that the agent will be: its description comes first, by milliseconds.
 
         None as well where nobody asked for it but the program, to warm up.
@@ -138,11 +159,10 @@ class Session:
             conversation.checklist.todos if conversation is not None else None,
             conversation.tokens if conversation is not None else None,
             meta.background or any(call.background for call in bond.calls),
-            gone if stands.state in (RunState.WORKING, RunState.SUBMITTED) else None,
-            _waiting(conversation) if conversation is not None and stands.state is RunState.WORKING else "",
+            waiting=_waiting(conversation) if conversation is not None and stands.state is RunState.WORKING else "",
         )
 
-    def _call(self, parent: str, call: Call, gone: bool | None) -> Run:
+    def _call(self, parent: str, call: Call) -> Run:
         stands = standing(None, [call.answer] if call.answer is not None else [])
         return Run(
             NAME,
@@ -162,7 +182,6 @@ class Session:
             prompt_missing="" if call.prompt is not None else "not in the transcript",
             said=stands.said,
             background=call.background,
-            process_gone=gone if stands.state is RunState.SUBMITTED else None,
         )
 
     def _place(self, agent_id: str) -> str:
@@ -179,16 +198,16 @@ def _title(own: Transcript) -> str | None:
 
 
 def _waiting(conversation: Conversation) -> str:
+    """What it asks by a tool that does nothing else."""
     if conversation.state is not RunState.WORKING:
         return ""
-    return next(iter(conversation.asks.values()), "")
+    return next((use.words for use in conversation.uses.values() if use.is_question), "")
 
 
 def _end_with_parent(runs: dict[str, Run]) -> None:
     """An agent in the foreground ends with the one that waits for it; a killed program takes all of them along."""
-    open_states = (RunState.SUBMITTED, RunState.WORKING)
     keys = {run.session_id: key for key, run in runs.items()}
-    waiting = [key for key, run in runs.items() if run.state in open_states and run.parent_session in keys]
+    waiting = [key for key, run in runs.items() if run.state in _OPEN and run.parent_session in keys]
     ended = True
     while ended:
         ended = False
@@ -197,10 +216,21 @@ def _end_with_parent(runs: dict[str, Run]) -> None:
             above = runs[keys[run.parent_session or ""]]
             killed = above.reason == LEFT_BEHIND
             cut_off = above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
-            if run.state in open_states and (killed or cut_off):
+            if run.state in _OPEN and (killed or cut_off):
                 at = max(run.started_at, above.ended_at or above.updated_at)
-                runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, process_gone=None)
+                runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
                 ended = True
+
+
+def _know_program(runs: dict[str, Run], program: Program) -> None:
+    """Which open runs are known to be run by nobody any more; whoever began later runs none of those of before.
+
+    Nobody can answer what they ask.
+    """
+    for key, run in list(runs.items()):
+        if run.state in _OPEN:
+            gone = True if run.updated_at < program.began else program.gone
+            runs[key] = replace(run, process_gone=gone, waiting="" if gone else run.waiting)
 
 
 def _pass_up_life(runs: dict[str, Run]) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from agentwatch.sources.claude_code.asking import QUESTIONS, use_of
 from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation, Keep
 from agentwatch.sources.claude_code.frames import (
-    asked,
     cut_short,
     handed_back,
     named_agent,
@@ -28,8 +28,7 @@ from agentwatch.sources.sessions.tail import Line
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
 """Tools that may begin an agent; a use of the latter two is a delegation only if an agent names it."""
 
-_ASKING: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
-_TELLING: Final = _SPAWNING | _ASKING | TOOLS
+_TELLING: Final = _SPAWNING | QUESTIONS | TOOLS
 """Tools whose use says more than that there is one."""
 
 _FEEDBACK: Final = "Stop hook feedback"
@@ -153,7 +152,7 @@ class Transcript:
         ]
         result = inner(record, "toolUseResult") if len(results) == 1 else {}
         for block in results:
-            self._answered(block, result, at, offset)
+            self._answered(block, result, conversation, at, offset)
         said = "\n".join(texts(message.get("content")))
         if said.startswith(INTERRUPTED):
             conversation.interrupted(said, at)
@@ -187,6 +186,8 @@ class Transcript:
             if block.get("type") != "tool_use" or not isinstance(tool, str) or tool_use_id is None:
                 continue
             given = inner(block, "input")
+            if tool not in DELEGATING:
+                conversation.uses[tool_use_id] = use_of(tool, given, at)
             if tool in _SPAWNING and tool_use_id not in self.calls:
                 prompt = text(given, "prompt") if tool in DELEGATING else None
                 self._glance.unanswered.add(tool_use_id)
@@ -202,19 +203,23 @@ class Transcript:
                     given.get("run_in_background") is True,
                     text(given, "resume"),
                 )
-            elif tool in _ASKING:
-                conversation.asks[tool_use_id] = asked(tool, given)
-                self._awaited[tool_use_id] = conversation
             elif tool in TOOLS and conversation.checklist.used(tool, tool_use_id, given):
                 self._awaited[tool_use_id] = conversation
 
-    def _answered(self, block: Mapping[str, object], result: Mapping[str, object], at: float, offset: int) -> None:
+    def _answered(
+        self,
+        block: Mapping[str, object],
+        result: Mapping[str, object],
+        conversation: Conversation,
+        at: float,
+        offset: int,
+    ) -> None:
         tool_use_id = str(block.get("tool_use_id"))
         blocks = texts(block.get("content"))
-        conversation = self._awaited.pop(tool_use_id, None)
-        if conversation is not None:
-            conversation.asks.pop(tool_use_id, None)
-            conversation.checklist.made(tool_use_id, blocks, result)
+        conversation.uses.pop(tool_use_id, None)
+        by = self._awaited.pop(tool_use_id, None)
+        if by is not None:
+            by.checklist.made(tool_use_id, blocks, result)
         call = self.calls.get(tool_use_id)
         if call is None or call.answer is not None:
             return

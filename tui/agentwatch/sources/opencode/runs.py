@@ -145,7 +145,7 @@ def _when(entry: Entry) -> tuple[int, str]:
 def _link(parent: str | None, call: Call | None) -> str:
     if parent is None:
         return ""
-    return "the session names its parent" + (", and a task call of the parent the session" if call is not None else "")
+    return "the session names its parent" + (", whose task call names the session" if call is not None else "")
 
 
 def _todos(session: Session) -> tuple[Todo, ...] | None:

@@ -1,0 +1,374 @@
+"""A session whose program waits for the person at its terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentwatch.delegation.observation import Ran, Tick
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.sources.claude_code.processes import Processes
+from tests.unit.claude_code.building import BEGIN, SESSION, Log, Store, meta, notification, register
+
+DAY = 86_400
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+def at(seconds: float) -> float:
+    """In milliseconds, as the program counts, a time so many seconds after the stores of these tests begin."""
+    return (BEGIN.timestamp() + seconds) * 1000
+
+
+def wait(store: Store, what: str | None = "permission prompt", since: float = 0, began: float = 0) -> None:
+    """The program, which runs in this very process, waits."""
+    keys = {} if what is None else {"waitingFor": what}
+    times = {"statusUpdatedAt": at(since), "startedAt": at(began)}
+    register(store.home, os.getpid(), status="waiting", **times, **keys)
+
+
+def waiting(runs: dict[str, Run]) -> dict[str, str]:
+    """Who waits for what."""
+    return {name: run.waiting for name, run in runs.items() if run.waiting}
+
+
+def handed_out(store: Store, *agents: str) -> list[Log]:
+    """Agents in the background that have been asked; the session's own turn is over."""
+    main = store.session()
+    main.asked("Go.")
+    for agent in agents:
+        main.delegated(f"toolu_{agent}", agent, run_in_background=True)
+        main.launched(f"toolu_{agent}", agent)
+    main.said("I wait.")
+    logs = [store.agent(agent, meta(f"toolu_{agent}", requestShape="background")) for agent in agents]
+    for log in logs:
+        log.asked("Do it.")
+    return logs
+
+
+def test_a_session_waits_for_a_permission_for_its_own_tool_until_it_is_answered(store: Store) -> None:
+    main = store.session()
+    main.asked("Go.")
+    main.used("Bash", "u1", command="touch made.txt\ntouch other.txt", description="x")
+    store.save()
+    reader = store.reader()
+    (change,) = reader.read(60.0)
+    assert change.run is not None
+    assert (change.run.state, change.run.waiting) == (RunState.WORKING, "")
+    wait(store)
+    (change,) = reader.read(60.0)
+    assert change.run is not None
+    assert (change.run.state, change.run.waiting) == (RunState.WORKING, "a permission: Bash touch made.txt")
+    assert change.run.process_gone is False
+    assert reader.read(60.0) == []
+    register(store.home, os.getpid(), status="busy")
+    (change,) = reader.read(60.0)
+    assert change.run is not None
+    assert (change.run.state, change.run.waiting) == (RunState.WORKING, "")
+
+
+def test_an_agent_in_the_background_waits_while_its_session_is_idle(store: Store) -> None:
+    (child,) = handed_out(store, "a1")
+    child.used("Write", "u1", file_path="/w/made.txt", content="x")
+    wait(store)
+    runs = store.runs()
+    assert waiting(runs) == {"a1": "a permission: Write /w/made.txt"}
+    assert runs[SESSION].state is RunState.ENDED
+
+
+def test_an_agent_that_is_waited_for_waits_itself(store: Store) -> None:
+    main, child, below = store.session(), store.agent("a1", meta("t1")), store.agent("a2", meta("t2"))
+    main.asked("Go.")
+    main.delegated("t1", "one")
+    child.asked("one")
+    child.delegated("t2", "two")
+    below.asked("two")
+    below.used("mcp__shop__buy", "u1", what=7)
+    wait(store)
+    assert waiting(store.runs()) == {"a2": "a permission: mcp__shop__buy"}
+
+
+def test_what_was_at_work_long_before_is_not_what_is_asked_about(store: Store) -> None:
+    tests, other = handed_out(store, "a1", "a2")
+    tests.used("Bash", "u1", command="make test")
+    for number in range(5):
+        other.used("Read", f"r{number}", file_path="x")
+        other.got(f"r{number}", "x")
+    other.used("Bash", "u2", command="touch made.txt")
+    since = len(store.files[tests.path].splitlines()) + len(store.files[other.path].splitlines()) + 6
+    wait(store, since=since)
+    assert waiting(store.runs()) == {"a2": "a permission: Bash touch made.txt"}
+
+
+def test_a_question_that_comes_late_is_that_of_the_only_use_without_a_result(store: Store) -> None:
+    (child,) = handed_out(store, "a1")
+    child.used("Bash", "u1", command="touch made.txt")
+    wait(store, since=600)
+    assert waiting(store.runs()) == {"a1": "a permission: Bash touch made.txt"}
+
+
+def test_where_several_may_ask_the_session_does(store: Store) -> None:
+    for child in handed_out(store, "a1", "a2"):
+        child.used("Bash", "u1", command="touch made.txt")
+    wait(store)
+    run = store.runs()[SESSION]
+    assert waiting(store.runs()) == {SESSION: "a permission; which of its agents asks is not known"}
+    assert (run.state, run.ended_at, run.said) == (RunState.WORKING, None, None), "though its own turn is over"
+    assert run.process_gone is False
+
+
+def test_where_nothing_is_known_to_wait_the_session_does(store: Store) -> None:
+    main = store.session()
+    main.asked("Go.")
+    main.said("Done.")
+    store.save()
+    reader = store.reader()
+    assert [change.run.waiting for change in reader.read(60.0) if change.run] == [""]
+    wait(store, "input needed")
+    assert [change.run.waiting for change in reader.read(60.0) if change.run] == ["an answer"]
+    wait(store, "dialog open")
+    (change,) = reader.read(60.0)
+    assert change.run is not None
+    assert (change.run.waiting, change.run.state) == ("", RunState.ENDED)
+
+
+def test_of_several_uses_in_one_message_the_first_without_a_result_is_asked_about(store: Store) -> None:
+    (child,) = handed_out(store, "a1")
+    uses = [("r1", "Read", {"file_path": "x"}), ("u1", "Bash", {"command": "one"}), ("u2", "Bash", {"command": "two"})]
+    child.answered([{"type": "tool_use", "id": use, "name": tool, "input": given} for use, tool, given in uses], None)
+    child.got("r1", "x")
+    wait(store)
+    assert waiting(store.runs()) == {"a1": "a permission, it seems: Bash one"}
+    child.got("u1", "ok")
+    assert waiting(store.runs()) == {"a1": "a permission: Bash two"}
+
+
+@pytest.mark.parametrize("what", ["permission prompt", "input needed"])
+def test_a_question_is_asked_in_its_own_words(store: Store, what: str) -> None:
+    main = store.session()
+    main.asked("Go.")
+    main.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
+    wait(store, what)
+    assert waiting(store.runs()) == {SESSION: "an answer: Which colour?"}
+
+
+def test_a_plan_waits_for_its_approval(store: Store) -> None:
+    main = store.session()
+    main.asked("Go.")
+    main.used("ExitPlanMode", "u1", plan="# A plan")
+    wait(store)
+    assert waiting(store.runs()) == {SESSION: "an approval of its plan"}
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("sandbox request", "a permission to use the network: Bash curl x"),
+        ("something new\nin a later version", "something new: Bash curl x"),
+        (None, "an answer: Bash curl x"),
+    ],
+)
+def test_whatever_else_it_waits_for_is_said(store: Store, what: str | None, words: str) -> None:
+    main = store.session()
+    main.asked("Go.")
+    main.used("Bash", "u1", command="curl x")
+    wait(store, what)
+    assert waiting(store.runs()) == {SESSION: words}
+
+
+def test_a_dialog_that_somebody_has_opened_is_no_wait(store: Store) -> None:
+    main = store.session()
+    main.asked("Go.")
+    main.used("Bash", "u1", command="make")
+    wait(store, "dialog open")
+    assert waiting(store.runs()) == {}
+
+
+def test_what_a_program_before_it_left_behind_is_not_asked_about(store: Store) -> None:
+    (child,) = handed_out(store, "a1")
+    child.used("Bash", "u1", command="make")
+    wait(store, since=600, began=500)
+    assert waiting(store.runs()) == {SESSION: "a permission"}
+
+
+def test_what_was_at_work_when_its_program_ended_is_run_by_nobody_until_it_is_gone_on_with(store: Store) -> None:
+    main = store.session()
+    main.asked("Go.")
+    main.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
+    register(store.home, os.getpid(), status="idle", startedAt=at(2.5))
+    run = store.runs()[SESSION]
+    assert (run.state, run.process_gone, run.waiting) == (RunState.WORKING, True, "")
+    main.asked("Go on.")
+    run = store.runs()[SESSION]
+    assert (run.state, run.process_gone) == (RunState.WORKING, False)
+
+
+def test_an_agent_that_has_ended_does_not_ask(store: Store) -> None:
+    done, child = handed_out(store, "a1", "a2")
+    done.used("Bash", "u1", command="make")
+    child.used("Bash", "u1", command="touch made.txt")
+    store.logs[0].asked(notification("a1", "killed", "stopped"))
+    wait(store)
+    assert waiting(store.runs()) == {"a2": "a permission: Bash touch made.txt"}
+
+
+def test_what_was_answered_by_the_next_message_is_no_longer_asked_about(store: Store) -> None:
+    (child,) = handed_out(store, "a1")
+    child.used("Bash", "u1", command="lost")
+    child.used("Bash", "u2", command="touch made.txt")
+    wait(store)
+    assert waiting(store.runs()) == {"a1": "a permission: Bash touch made.txt"}
+
+
+def test_however_the_transcripts_were_read_the_same_agent_asks(store: Store) -> None:
+    first, second = handed_out(store, "a1", "a2")
+    for log in (first, second):
+        for number in range(3):
+            log.used("Bash", f"u{number}", command=f"command {number}")
+            log.got(f"u{number}", "ok")
+    second.used("Bash", "u9", command="touch made.txt")
+    logs = {log: list(log.lines) for log in (first, second)}
+    wait(store)
+    reader, followed = store.reader(), dict[str, Run]()
+    for log, lines in logs.items():
+        for count in range(len(lines) + 1):
+            log.lines = lines[:count]
+            expected = store.runs()
+            for change in reader.read(60.0):
+                assert change.run is not None
+                followed[change.run.session_id] = change.run
+            assert dict(sorted(followed.items())) == expected
+    assert waiting(followed) == {"a2": "a permission: Bash touch made.txt"}
+
+
+class TestTheProgram:
+    """Only one that is known to run waits."""
+
+    @pytest.fixture(autouse=True)
+    def asks(self, store: Store) -> None:
+        main = store.session()
+        main.asked("Go.")
+        main.used("Bash", "u1", command="make")
+
+    def test_a_killed_one_does_not_wait(self, store: Store) -> None:
+        process = subprocess.Popen([sys.executable, "-c", ""])
+        process.wait()
+        register(store.home, process.pid, status="waiting")
+        assert waiting(store.runs()) == {}
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="start times are read from /proc")
+    def test_nor_does_another_process_under_its_number(self, store: Store) -> None:
+        register(store.home, os.getpid(), status="waiting", procStart="1")
+        assert waiting(store.runs()) == {}
+
+    def test_nor_one_in_another_container_of_which_nothing_is_known(self, store: Store) -> None:
+        register(store.home, os.getpid(), status="waiting", pidDomain="elsewhere")
+        assert waiting(store.runs()) == {}
+
+    def test_one_that_ends_well_takes_its_file_along(self, store: Store) -> None:
+        wait(store)
+        store.save()
+        reader = store.reader()
+        assert [change.run.waiting for change in reader.read(60.0) if change.run] == ["a permission: Bash make"]
+        (store.home / "sessions" / f"{os.getpid()}.json").unlink()
+        assert [change.run.waiting for change in reader.read(60.0) if change.run] == [""]
+
+    def test_a_wait_of_this_moment_is_not_told_yet(self, store: Store) -> None:
+        now = BEGIN.timestamp()
+        processes = Processes(store.home, clock=lambda: now)
+        wait(store, since=0)
+        processes.look()
+        assert processes.of(SESSION).wait is None
+        now += 1
+        assert processes.of(SESSION).wait is not None
+        now -= 3600
+        assert processes.of(SESSION).wait is not None, "a clock that is set back hides nothing"
+
+    def test_while_its_file_is_written_what_it_said_holds(self, store: Store) -> None:
+        wait(store)
+        path = store.home / "sessions" / f"{os.getpid()}.json"
+        processes = Processes(store.home)
+        processes.look()
+        for half in ("", path.read_text()[:20], "[1, 2]", "[" * 10_000):
+            path.write_text(half)
+            processes.look()
+            assert processes.of(SESSION).wait is not None
+            assert processes.of(SESSION).gone is False
+        register(store.home, os.getpid(), status="idle")
+        processes.look()
+        assert processes.of(SESSION).wait is None
+
+    def test_hostile_files_beside_it_do_no_harm(self, store: Store, tmp_path: Path) -> None:
+        wait(store)
+        sessions = store.home / "sessions"
+        os.mkfifo(sessions / "1.json")
+        (sessions / "2.json").symlink_to("/dev/zero")
+        (sessions / "3.json").mkdir()
+        (sessions / "4.json").write_text(json.dumps({"pid": 1e400, "sessionId": SESSION, "status": "waiting"}))
+        (sessions / "5.json").write_bytes(b'{"pid": 7, "sessionId": "' + b"x" * 10_000_000 + b'"}')
+        odd = {"statusUpdatedAt": "now", "startedAt": [1], "waitingFor": {"x": 1}, "procStart": 7}
+        other = {"pid": os.getpid(), "sessionId": "s", "status": "waiting"}
+        (sessions / "6.json").write_text(json.dumps(other | odd))
+        (tmp_path / "elsewhere.json").write_text(json.dumps(other | {"sessionId": "t"}))
+        (sessions / "7.json").symlink_to(tmp_path / "elsewhere.json")
+        processes = Processes(store.home)
+        processes.look()
+        assert [processes.of(name).wait is not None for name in (SESSION, "s", "t")] == [True, True, False]
+        assert waiting(store.runs()) == {SESSION: "a permission: Bash make"}
+
+
+def test_a_question_in_the_transcript_ends_with_its_program(store: Store) -> None:
+    main = store.session()
+    main.asked("Go.")
+    main.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
+    assert waiting(store.runs()) == {SESSION: "an answer: Which colour?"}
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    register(store.home, process.pid)
+    store.save()
+    os.utime(main.path, (1e9, 1e9))
+    assert waiting({change.key: change.run for change in store.reader().read(60.0) if change.run}) == {}
+
+
+def test_what_ended_with_its_parent_asks_nothing(store: Store) -> None:
+    main, child = store.session(), store.agent("a1", meta("t1"))
+    main.asked("Go.")
+    main.delegated("t1", "one")
+    child.asked("one")
+    child.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
+    main.interrupted()
+    runs = store.runs()
+    assert (runs["a1"].state, waiting(runs)) == (RunState.CANCELED, {})
+
+
+def test_the_operator_is_told_where_to_answer_for_as_long_as_it_waits(store: Store) -> None:
+    (child,) = handed_out(store, "a1")
+    child.used("Bash", "u1", command="touch made.txt")
+    wait(store)
+    store.save()
+    reader, tree = store.reader(), DelegationTree()
+
+    def look(now: float) -> None:
+        for seq, change in enumerate(reader.read(60.0)):
+            tree.apply(Ran(seq, now, change.key, change.run))
+        tree.apply(Tick(0, now))
+
+    for days in (0, 3):
+        look(BEGIN.timestamp() + days * DAY + 60)
+        task = tree.tasks["a1"]
+        assert task.state is State.BLOCKED
+        assert task.ask == "it waits in its own session: a permission: Bash touch made.txt"
+        assert tree.totals.needs_operator == 1
+    register(store.home, os.getpid(), status="busy")
+    look(BEGIN.timestamp() + 3 * DAY + 120)
+    assert (tree.tasks["a1"].state, tree.tasks["a1"].ask) == (State.WORKING, None)
