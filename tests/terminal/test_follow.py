@@ -16,6 +16,8 @@ import pytest
 
 from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
 from tests.terminal.test_command import FAILED, PACKET
+from tests.unit.claude_code import building
+from tests.unit.sessions.conformance import packet, report
 
 DONE = FAILED.replace("state: ERROR", "state: SUCCESS").replace("error_code: E_TOOL_FAILURE\n", "")
 
@@ -161,6 +163,49 @@ def test_it_follows_beside_another_agentwatch(workspace: Path, environment: dict
         assert following.end() == (130, "")
         terminal.press("q")
         assert terminal.wait_until_exit() == 0
+
+
+def test_a_session_is_told_from_its_beginning_and_then_as_it_goes_on(
+    workspace: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    store = building.Store(tmp_path, workspace)
+    store.workspace = workspace
+    main, child = store.session(), store.agent("a1", building.meta("call_1"))
+    main.asked("Build the shop.")
+    main.delegated("call_1", packet("shop.ui"))
+    child.asked(packet("shop.ui"))
+    store.save()
+    (workspace / "api.handoff.json").unlink()
+    with follow(workspace, {**environment, "CLAUDE_CONFIG_DIR": str(store.home)}) as following:
+        assert following.next() == (building.SESSION, None, "working")
+        assert following.next() == ("shop.ui", None, "working")
+        child.said(report())
+        main.returned("call_1", "a1", report())
+        store.save()
+        assert following.next() == ("shop.ui", "working", "completed")
+        # What a file says of the same task is no news.
+        (workspace / "ui.return.md").write_text(DONE.replace("shop.api", "shop.ui"), "utf-8")
+        main.said("All done.")
+        store.save()
+        assert following.next() == (building.SESSION, "working", "completed")
+        assert following.end() == (130, "")
+
+
+def test_a_decision_is_told_between_what_it_is_about_and_what_comes_of_it(
+    workspace: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    environment |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    watch(workspace, environment, FAILED)
+    before = [(None, "submitted"), ("submitted", "failed")]
+    with follow(workspace, environment) as following:
+        assert [following.next()[1:] for _ in before] == before
+        decide = agentwatch("decide", "shop.api", workspace, "--retry", "--yes")
+        subprocess.run(decide, check=True, capture_output=True, env=environment)
+        assert following.next() == ("shop.api", "failed", "retrying")
+        assert following.end() == (130, "")
+    with follow(workspace, environment) as following:
+        assert [following.next()[1:] for _ in range(3)] == [*before, ("failed", "retrying")]
+        assert following.end() == (130, "")
 
 
 def test_a_termination_ends_it_quietly(workspace: Path, environment: dict[str, str]) -> None:

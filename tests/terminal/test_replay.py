@@ -101,12 +101,13 @@ def test_the_bad_lines_of_a_recording_are_told_and_the_rest_is_played(
     [
         ([], "give either a recording or --workspace PATH"),
         (["x.jsonl", "--workspace", "."], "give either a recording or --workspace PATH"),
+        (["x.jsonl", "--since", "1h"], "a recording is played as it is"),
         (["--speed", "0", "x.jsonl"], "a speed of 0.0 cannot be played"),
         (["--speed", "nan", "x.jsonl"], "a speed of nan cannot be played"),
         (["x.jsonl"], "x.jsonl: cannot be read (No such file or directory)"),
         (["."], "cannot be read (Is a directory)"),
         (["--workspace", "nowhere"], "nowhere: no such directory"),
-        (["--workspace", "."], "no history to replay: it is kept while"),
+        (["--workspace", "."], "no session of an agent, and no history of its files: it is kept while"),
     ],
 )
 def test_what_cannot_be_replayed_is_told(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -126,5 +127,5 @@ def test_without_a_terminal_there_is_no_replay(tmp_path: Path) -> None:
 def test_where_nothing_was_kept_nothing_is_exported(tmp_path: Path, environment: dict[str, str]) -> None:
     result = run("log", tmp_path, "--export", tmp_path / "r", environment=environment)
     assert result.returncode == 2
-    assert "no history to export: it is kept while" in result.stderr
+    assert "no session of an agent, and no history of its files: it is kept while" in result.stderr
     assert not (tmp_path / "r").exists()

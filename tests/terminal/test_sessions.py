@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.terminal.emulator import agentwatch
+from agentwatch.history.store import History
+from agentwatch.place import state_directory
+from agentwatch.sources.files.source import FilesSource
+from tests.terminal.emulator import Terminal, agentwatch
 from tests.unit.claude_code import building
 from tests.unit.claude_code.building import meta
 from tests.unit.codex.home import Session, iso, thread
@@ -126,6 +129,65 @@ def test_since_and_session_choose_with_all_that_was_asked_for(run: Run, tmp_path
     assert tree(run, "--since", "1h", workspace).keys() == {recent, "shop.api"}
     assert tree(run, "--session", old[:12], workspace).keys() == {old, "cart.page"}
     assert tree(run, "--session", old, "--since", "1h", workspace) == {}
+
+
+def log(run: Run, *arguments: str | Path) -> list[tuple[str, str | None, str | None]]:
+    changes = [json.loads(line) for line in run("log", "--json", *arguments).stdout.splitlines()]
+    assert [change["at"] for change in changes] == sorted(change["at"] for change in changes)
+    return [(change["task_id"], change["before"], change["after"]) for change in changes]
+
+
+def test_the_log_tells_what_sessions_did_and_writes_nothing(run: Run, tmp_path: Path, workspace: Path) -> None:
+    recent = claude(tmp_path, workspace, ago=timedelta(minutes=5))
+    old = opencode(tmp_path, workspace)
+    of_old = [
+        (old, None, "working"),
+        ("cart.page", None, "working"),
+        ("cart.page", "working", "completed"),
+        (old, "working", "completed"),
+    ]
+    of_recent = [(recent, None, "working"), ("shop.api", None, "working")]
+    assert log(run, workspace) == of_old + of_recent
+    assert log(run, "--since", "1h", workspace) == of_recent
+    assert log(run, "--session", old[:12], workspace) == of_old
+    assert "cart.page  working → completed  the return says SUCCESS" in run("log", workspace).stdout
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "config" / "agentwatch").mkdir(parents=True)
+    (tmp_path / "config" / "agentwatch" / "config.toml").write_text("sessions = false\n", "utf-8")
+    assert log(run, workspace) == []
+
+
+def test_what_a_file_and_a_session_tell_is_told_once(run: Run, tmp_path: Path, workspace: Path) -> None:
+    opencode(tmp_path, workspace)
+    alone = log(run, workspace)
+    handed = packet("cart.page").split("```")[1].removeprefix("json\n")
+    (workspace / "page.handoff.json").write_text(handed, "utf-8")
+    (workspace / "page.return.md").write_text(report(), "utf-8")
+    source = FilesSource(workspace)
+    history = History.open(workspace, state_directory(workspace, {"XDG_STATE_HOME": str(tmp_path / "state")}))
+    assert history.record(source.scan().observations, source.content)
+    history.close()
+    assert log(run, workspace) == alone
+
+
+def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, workspace: Path) -> None:
+    opencode(tmp_path, workspace)
+    file = tmp_path / "session.jsonl"
+    assert run("log", "--export", file, workspace).stdout.startswith("2 observations in ")
+    share = {"XDG_DATA_HOME": str(tmp_path / "share"), "HOME": str(tmp_path / "home")}
+    for arguments, environment in (([file], {}), (["--workspace", workspace], share)):
+        with Terminal(
+            agentwatch("replay", *arguments, "--speed", "8"), columns=120, environment=environment
+        ) as terminal:
+            terminal.wait_for(r"^ REPLAY .*at the end.* 4 of 4")
+            terminal.wait_for(r"✓ cart\.page")
+            terminal.press(",,")
+            terminal.wait_for(r"◐ cart\.page")
+            terminal.press("]j2")
+            terminal.wait_for(r"✓ cart\.page")
+            terminal.wait_for(r"Do cart\.page")
+            terminal.press("q")
+            assert terminal.wait_until_exit() == 0
 
 
 def test_a_workspace_without_any_store_says_so(run: Run, workspace: Path) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.export import tree_document
-from agentwatch.delegation.observation import Gone, Observation, Seen, Tick
+from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.health import Batch
 from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
@@ -195,6 +196,20 @@ def test_wherever_one_goes_the_tree_is_the_one_of_then(steps: list[Step], moves:
         screen.go(lambda move=move: screen.playback.step(move))  # type: ignore[misc]
         number, at = played(screen.playback)
         assert tree_document(screen.tree, "/w") == tree_document(tree_at(observations[:number], at), "/w")
+    screen.playback.stop()
+
+
+def test_a_session_is_what_it_was_then_too() -> None:
+    began = Run("agents", "s1", None, RunState.WORKING, "/store", 1_000.0, 1_000.0)
+    ended = Run("agents", "s1", None, RunState.ENDED, "/store", 1_000.0, 1_001.0, 1_001.0)
+    file = at_times(900)[0]
+    observations = [file, Ran(1, 1_000.0, "agents:s1", began), Ran(2, 1_001.0, "agents:s1", ended)]
+    screen = Screen(observations)
+    for number, states in ((3, {"t0": "submitted", "s1": "completed"}), (2, {"t0": "submitted", "s1": "working"})):
+        screen.go(lambda number=number: screen.playback.step(number - screen.playback.position.number))  # type: ignore[misc]
+        assert {task.task_id: task.state for task in screen.tree.tasks.values()} == states
+    screen.go(screen.playback.rewind)
+    assert screen.tree.tasks.keys() == {"t0"}
     screen.playback.stop()
 
 

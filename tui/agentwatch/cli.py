@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from agentwatch import __version__
 from agentwatch import arguments as arguments_of
 from agentwatch.arguments import Parser, workspace_at
-from agentwatch.errors import AgentwatchError, UsageError, WorkspaceError
+from agentwatch.errors import AgentwatchError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ watch:
 
 print and go:
   agentwatch tree [PATH]     print the tree once, as text or --json
-  agentwatch log [PATH]      print every state change that was ever observed; --follow goes on
+  agentwatch log [PATH]      print every state change of files and sessions; --follow goes on
   agentwatch report [PATH]   write the session's account as Markdown, HTML or JSON
   agentwatch check PATH ...  check handoffs and returns like a linter
   agentwatch rules           list the rules that are checked
@@ -157,38 +157,37 @@ def _tree(arguments: Sequence[str]) -> int:
 
 
 def _log(arguments: Sequence[str]) -> int:
-    parser = _parser("log", "Print every state change that was observed while the workspace was watched, in order.")
+    parser = _parser("log", "Print every state change of the workspace's files, sessions and decisions, in order.")
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--follow", "-f", action="store_true", help="go on with each change as it happens, until ctrl+c")
     ways.add_argument("--export", metavar="FILE", help="write what was observed into a new FILE, for `replay FILE`")
+    _add_session_options(parser)
     options = parser.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
-    from dataclasses import replace  # noqa: PLC0415
-
-    from agentwatch.composition import source_of  # noqa: PLC0415
     from agentwatch.config import load  # noqa: PLC0415
     from agentwatch.headless.log import export_log, print_log  # noqa: PLC0415
 
     if options.export is not None:
-        return export_log(workspace, options.export)
-    settings = load()
-    # The agents' sessions are in no history: all of them would be told as new each time.
-    source = source_of(workspace, replace(settings, sessions=False)) if options.follow else None
-    return print_log(workspace, settings, as_json=options.json, source=source)
+        return export_log(workspace, load(), _selection(options), options.export)
+    return print_log(workspace, load(), _selection(options), as_json=options.json, follow=options.follow)
 
 
 def _replay(arguments: Sequence[str]) -> int:
     parser = _parser("replay", "Play a recorded session on the screen, with pause, step and speed.")
     words = "a recording, written by `agentwatch log --export FILE`"
     parser.add_argument("file", nargs="?", metavar="FILE", help=words)
-    parser.add_argument("--workspace", metavar="PATH", help="play what is kept of this workspace instead of a file")
+    words = "play what is kept of this workspace, and the agents' sessions in it, instead of a file"
+    parser.add_argument("--workspace", metavar="PATH", help=words)
     parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="play X times as fast (default: 1)")
+    _add_session_options(parser)
     _add_theme_option(parser)
     options = parser.parse_intermixed_args(arguments)
     if (options.file is None) == (options.workspace is None):
         raise UsageError("give either a recording or --workspace PATH\ntry: agentwatch replay --help")
+    if options.file is not None and _selection(options) is not None:
+        raise UsageError("a recording is played as it is: --since and --session go with --workspace PATH")
     if not 0 < options.speed < float("inf"):
         raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
     _require_terminal()
@@ -211,17 +210,11 @@ def _play_file(options: argparse.Namespace) -> int:
 
 def _play_workspace(options: argparse.Namespace) -> int:
     workspace = workspace_at(options.workspace)
-    from agentwatch.history.store import History  # noqa: PLC0415
+    from agentwatch.config import load  # noqa: PLC0415
+    from agentwatch.headless.past import past_of  # noqa: PLC0415
 
-    history = History.open_read_only(workspace)
-    observations = history.observations() if history else []
-    if history is None or not observations:
-        notice = (history and history.notice) or "it is kept while `agentwatch` watches the workspace"
-        raise WorkspaceError(f"{options.workspace}: no history to replay: {notice}")
-    try:
-        return _play(workspace, options, observations, history.text)
-    finally:
-        history.close()
+    with past_of(workspace, load(), _selection(options)) as past:
+        return _play(workspace, options, past.observations, past.text)
 
 
 def _play(
@@ -231,10 +224,11 @@ def _play(
     text_of: Callable[[str], str | None],
 ) -> int:
     from agentwatch.app.run import replay  # noqa: PLC0415
+    from agentwatch.history.story import story  # noqa: PLC0415
     from agentwatch.monitor import Monitor  # noqa: PLC0415
     from agentwatch.sources.playback import Playback  # noqa: PLC0415
 
-    playback = Playback(observations, text_of, options.speed)
+    playback = Playback(story(observations, time.time()), text_of, options.speed)
     return replay(Monitor(workspace, _settings(options), playback, clock=playback.clock), playback)
 
 

@@ -67,14 +67,7 @@ class Monitor:
     ) -> None:
         self.workspace = workspace
         self.settings = settings
-        self.tree = DelegationTree(
-            strict=settings.strict,
-            stale_after=settings.stale_after,
-            max_retries=settings.max_retries,
-            low_confidence=settings.low_confidence,
-            remembers=remembers,
-            demands=settings.require_contract,
-        )
+        self.tree = tree_by(settings, remembers=remembers)
         self.health = Health("starting", "reading the workspace")
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each; they are among the notices."""
@@ -287,6 +280,18 @@ class Monitor:
         return [
             Checked(self._latest_seq, now, check.path, check.digest, check.claims, check.changed) for check in checks
         ]
+
+
+def tree_by(settings: Settings, *, remembers: bool = False) -> DelegationTree:
+    """An empty tree that judges as the settings say; `remembers` as there."""
+    return DelegationTree(
+        strict=settings.strict,
+        stale_after=settings.stale_after,
+        max_retries=settings.max_retries,
+        low_confidence=settings.low_confidence,
+        remembers=remembers,
+        demands=settings.require_contract,
+    )
 
 
 def _make_herald(url: str, workspace: Path, clerk: Clerk) -> Herald:

@@ -6,16 +6,19 @@ import json
 import re
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.export import tree_document
-from agentwatch.delegation.observation import Gone, Observation, Seen, Tick
+from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.errors import UsageError
 from agentwatch.history.export import lines, read, write
-from tests.unit.history.recorded import META, Workspace, meta, packet, tree_of
+from agentwatch.sources.sessions.reader import message
+from tests.unit.history.recorded import META, Workspace, digest_of, meta, packet, tree_of
 
 HOSTILE = "x\x1b]52;c;aGk=\x07\u202e\udcff[/red]"
 
@@ -74,6 +77,52 @@ def test_a_text_that_was_dropped_leaves_its_outline(tmp_path: Path) -> None:
     kept = [one for one in observations if isinstance(one, Seen | Gone)]
     assert tree_document(tree_of([*recording.observations]), "/w") == tree_document(tree_of([*kept]), "/w")
     assert all(recording.text(one.digest) is None for one in recording.observations if isinstance(one, Seen))
+
+
+def run_of(workspace: Workspace) -> Ran:
+    """A session's child that was handed a packet, and answered twice."""
+    first, second = meta("partial"), meta("implemented", "sess_1", "x\x1b]0;owned\x07\u202e")
+    workspace.texts |= {digest_of(text): text for text in (packet("x"), first)}
+    said, earlier = message(second, 30.0, key="k"), message(first, 20.0, key="k")
+    prompt = message(packet("x"), 9.0, key="k")
+    run = Run("agents", "s1", "s0", RunState.ENDED, "/home/kim/store", 10.0, 30.0, 30.0)
+    return Ran(1, 30.0, "agents:s1", replace(run, prompt=prompt, said=said, earlier=(earlier,)))
+
+
+def test_a_session_is_written_and_read_again_with_the_texts_that_are_kept(tmp_path: Path) -> None:
+    workspace = Workspace()
+    ran = run_of(workspace)
+    assert write(tmp_path / "r", lines("shop", [ran, Ran(2, 31.0, "agents:s2", None)], workspace.text_of)) == 1
+    recording = read(tmp_path / "r")
+    assert (recording.observations, recording.problems) == ((replace(ran, seq=0),), ())
+    assert ran.run is not None
+    (prompt, said, earlier) = ran.run.prompt, ran.run.said, ran.run.earlier[0]
+    assert prompt is not None
+    assert said is not None
+    assert [recording.text(one.digest) for one in (prompt, earlier, said)] == [packet("x"), meta("partial"), None]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"state": "asleep"}, "`run` is no run"),
+        ({"session_id": None}, "`run` is no run"),
+        ({"prompt": "do it"}, "`run` is no run"),
+        ({"earlier": [{"at": 1.0}]}, "`run` is no run"),
+        ({"started_at": 1e300}, "a time in `run`"),
+        ({"ended_at": -1.0}, "a time in `run`"),
+        ({"said": {"at": 1e300, "digest": "a", "opening": ""}}, "a time in `run`"),
+    ],
+)
+def test_a_session_that_cannot_be_is_left_out_and_told(tmp_path: Path, change: dict[str, object], words: str) -> None:
+    workspace = Workspace()
+    line = next(text for text in lines("shop", [run_of(workspace)], workspace.text_of) if '"run"' in text)
+    whole = json.loads(line)
+    path = changed(exported(tmp_path), 3, json.dumps({**whole, "run": {**whole["run"], **change}}))
+    recording = read(path)
+    assert len(recording.observations) == 3
+    (problem,) = recording.problems
+    assert problem.startswith(f"{path}:3: {words}")
 
 
 def test_what_the_source_found_in_the_bytes_is_kept(tmp_path: Path) -> None:

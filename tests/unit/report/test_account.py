@@ -123,7 +123,7 @@ def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_rea
     }
     assert api["attempts"][0]["ended_at"] == "2026-09-21T14:18:20Z"
     assert set(api["attempts"][0]) == {
-        *("number", "state", "session_id", "started_at", "ended_at", "handoff", "returned"),
+        *("number", "state", "session_id", "started_at", "ended_at", "handoff", "returned", "prompt", "answer"),
     }
     form = next(task for task in told["tasks"] if task["task_id"] == "shop.ui.form")
     assert [set(claim) for claim in form["claims"]] == [{"kind", "path", "verdict", "detail"}]

@@ -1,4 +1,4 @@
-"""The log without a screen: every state change, from the history and from now on, and the history as a file."""
+"""The log without a screen: every state change, of the past and from now on, and all of it as a file."""
 
 from __future__ import annotations
 
@@ -7,65 +7,73 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from agentwatch.composition import known_desk, sessions_of, source_of
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Observation
-from agentwatch.delegation.tree import DelegationTree
-from agentwatch.errors import WorkspaceError
+from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.headless.past import KEPT, NOTHING, past_of
 from agentwatch.history.export import lines, write
 from agentwatch.history.keeper import recall
 from agentwatch.history.log import Change, Changes, document, line
-from agentwatch.history.store import History
-from agentwatch.sources.health import Batch
+from agentwatch.history.story import story
+from agentwatch.monitor import tree_by
+from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
 from agentwatch.text import clean, complain, say
 
-_KEPT: Final = "it is kept while `agentwatch` watches the workspace"
+if TYPE_CHECKING:
+    from agentwatch.sources.sessions.selection import Selection
 
 _LOOK_SECONDS: Final = 0.5
-"""How often `log --follow` looks whether somebody still reads what it prints."""
+"""How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
 
 
-def print_log(workspace: Path, settings: Settings, *, as_json: bool, source: Source | None = None) -> int:
-    """Print the state changes that the history of a workspace holds, one a line. Nothing is written.
+def print_log(
+    workspace: Path, settings: Settings, selection: Selection | None = None, *, as_json: bool, follow: bool
+) -> int:
+    """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, one a
+    line. Nothing is written.
 
-    With a `source`, those that it sees come after them as they happen, until nobody reads the output any more.
+    With `follow`, others come after them as they happen, until nobody reads the output any more.
     """
     recalled = recall(workspace)
+    sessions = sessions_of(workspace, selection) if settings.sessions else None
+    runs = sessions.scan().observations if sessions is not None else ()
+    decisions = _decisions(workspace)
     log = _Log(settings, as_json=as_json)
-    for observation in recalled.observations:
+    for observation in story([*recalled.observations, *runs, *next(decisions)], time.time()):
         log.take(observation)
     if recalled.notice:
         complain(f"agentwatch: {clean(recalled.notice)}")
-    if source is not None:
+    if follow:
+        source = source_of(workspace, settings, sessions=sessions)
         source.remember(recalled.files)
-        _follow(source, log)
-    elif not recalled.observations and not recalled.notice:
-        complain(f"no history of {clean(str(workspace))} yet: {_KEPT}")
+        _follow(source, decisions, log)
+    elif not recalled.observations and not runs and not recalled.notice:
+        complain(f"{clean(str(workspace))}: {NOTHING}: {KEPT}")
+    if sessions is not None:
+        sessions.close()
     return 0
 
 
-def export_log(workspace: Path, file: str) -> int:
-    """Write what the history of a workspace holds into a new file. Raises WorkspaceError where there is none."""
-    history = History.open_read_only(workspace)
-    observations = history.observations() if history else []
-    if history is None or not observations:
-        raise WorkspaceError(f"{workspace}: no history to export: {(history and history.notice) or _KEPT}")
-    count = write(Path(file), lines(workspace.name, observations, history.text))
-    history.close()
-    say(f"{count:,} observations in {clean(file)}. The texts of the documents are in it: read it before you send it.")
+def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
+    """Write what is known of a workspace's past into a new file. Raises WorkspaceError where there is nothing."""
+    with past_of(workspace, settings, selection) as past:
+        count = write(Path(file), lines(workspace.name, past.observations, past.text))
+    words = "The texts of documents and sessions are in it: read it before you send it."
+    say(f"{count:,} observations in {clean(file)}. {words}")
     return 0
 
 
 class _Log:
-    """Prints what observations change, whether they come from the history or from a source."""
+    """Prints what observations change, whether they are of the past or come from a source."""
 
     def __init__(self, settings: Settings, *, as_json: bool) -> None:
-        self._tree = DelegationTree(strict=settings.strict)
+        self._tree = tree_by(settings)
         self._changes = Changes(self._tree)
         self._as_json = as_json
 
@@ -93,25 +101,43 @@ class _Log:
             say(json.dumps(document(change)) if self._as_json else line(change))
 
 
-def _follow(source: Source, log: _Log) -> None:
+def _decisions(workspace: Path) -> Iterator[Sequence[Observation]]:
+    """All decisions at first, then what is new of them each time that somebody asks."""
+    while (desk := known_desk(workspace)) is None:
+        yield ()
+    # Signatures take a while to load.
+    from agentwatch.decisions.clerk import Clerk  # noqa: PLC0415
+
+    clerk = Clerk(desk)
+    known: tuple[int | None, ...] = ()
+    while True:
+        places = desk.changes()
+        yield clerk.look(mirror=False) if places != known else ()
+        known = places
+
+
+def _follow(source: Source, decisions: Iterator[Sequence[Observation]], log: _Log) -> None:
     """Print what has changed since the history was written, then what changes from now on."""
     signal.signal(signal.SIGTERM, _end)
     missed: list[Observation] = []
     looking = True
     for batch in _batches(source):
+        # The time that passes ends a decision that nobody reads.
+        observations = [*batch.observations, *next(decisions), Tick(0, time.time())]
         if not looking:
-            for observation in batch.observations:
+            for observation in observations:
                 log.take(observation)
             continue
-        missed += batch.observations
+        missed += observations
         looking = batch.health.mode == "starting"
         if not looking:
             log.take_together(missed)
 
 
 def _batches(source: Source) -> Iterator[Batch]:
-    """What a source sees, until nobody reads the output any more. Trouble is told on standard error."""
+    """What a source sees, until nobody reads the output any more; at times, nothing. Trouble is told on stderr."""
     batches: SimpleQueue[Batch] = SimpleQueue()
+    batch = Batch((), Health("starting", ""))
     told = ""
     source.start(batches.put)
     try:
@@ -120,6 +146,7 @@ def _batches(source: Source) -> Iterator[Batch]:
             try:
                 batch = batches.get(timeout=_LOOK_SECONDS)
             except Empty:
+                yield Batch((), batch.health)
                 continue
             trouble = batch.health.detail if batch.health.mode == "degraded" else ""
             if trouble and trouble != told:

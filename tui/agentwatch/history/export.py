@@ -1,9 +1,10 @@
-"""A history as a file: JSON lines, to attach to a bug report and to be replayed anywhere.
+"""What files and sessions tell of a workspace as a file: JSON lines, for a bug report and to be replayed anywhere.
 
 The first line is `{"agentwatch_recording": 1, "workspace": "shop"}`, the version of the format and the name of the
 directory. Every other line is an observation, in the order observed: `at` (seconds since the epoch), `path`, `digest`
 (null where the file was gone), and of what it held `text` (null where it is not kept any more) and `outline`, which
-stands for it then. Whoever reads it trusts nothing in it.
+stands for it then. A run of a session store is a line with its latest state: `at`, `path`, `run` (the fields of `Run`),
+and `texts` by their digests, null where they are not kept. Whoever reads it trusts nothing in it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,22 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, TypeGuard
 
-from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.observation import Gone, Observation, Ran, Seen
+from agentwatch.delegation.run import Message, Run
 from agentwatch.errors import UsageError
 from agentwatch.history.outline import content_of, outline_of, pack, unpack
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 VERSION: Final = 1
+
+Recorded = Seen | Gone | Ran
 
 _LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes. A document of the largest size that is read by default takes a tenth of it."""
@@ -37,7 +45,7 @@ class Recording:
     """What a file holds. `problems` has a sentence for each line that was left out. All texts are foreign."""
 
     workspace: str
-    observations: tuple[Seen | Gone, ...]
+    observations: tuple[Recorded, ...]
     packed: Mapping[str, bytes]
     problems: tuple[str, ...]
 
@@ -61,6 +69,10 @@ def lines(workspace: str, observations: Iterable[Observation], text_of: Callable
                 "text": text_of(observation.digest),
                 "outline": outline_of(observation),
             }
+        elif isinstance(observation, Ran) and observation.run is not None:
+            run = observation.run
+            texts = {message.digest: text_of(message.digest) for message in _messages(run)}
+            fields = {"at": observation.at, "path": observation.path, "run": asdict(run), "texts": texts}
         else:
             continue
         yield json.dumps(fields)
@@ -95,7 +107,7 @@ def read(path: Path) -> Recording:
 
     Raises UsageError where the file cannot be read, is no recording, or has no observation in it.
     """
-    observations: list[Seen | Gone] = []
+    observations: list[Recorded] = []
     packed: dict[str, bytes] = {}
     problems: list[str] = []
     try:
@@ -103,13 +115,13 @@ def read(path: Path) -> Recording:
             workspace = _workspace(path, file.readline(_LONGEST_LINE))
             for number, line in enumerate(_lines(file), start=2):
                 try:
-                    observation, text = _observation(line, len(observations))
+                    observation, texts = _observation(line, len(observations))
                 except ValueError as error:
                     problems.append(f"{path}:{number}: {error}; the line is left out, export the recording again")
                     continue
                 observations.append(observation)
-                if isinstance(observation, Seen) and text is not None:
-                    packed.setdefault(observation.digest, pack(text))
+                for digest, text in texts.items():
+                    packed.setdefault(digest, pack(text))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); give a file that can") from error
     if not observations:
@@ -141,25 +153,60 @@ def _workspace(path: Path, line: bytes) -> str:
     return workspace if isinstance(workspace, str) and workspace else "recording"
 
 
-def _observation(line: bytes | None, seq: int) -> tuple[Seen | Gone, str | None]:
-    """One observation and its text. Raises ValueError with the reason."""
+def _observation(line: bytes | None, seq: int) -> tuple[Recorded, dict[str, str]]:
+    """One observation and its texts by their digests. Raises ValueError with the reason."""
     if line is None:
         raise ValueError(f"longer than {_LONGEST_LINE // 1024 // 1024} MiB")
     fields = _fields(line)
     at, path, digest = fields.get("at"), fields.get("path"), fields.get("digest", "")
-    if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < _LATEST:
+    if not _is_time(at):
         raise ValueError("`at` is no time in seconds since 1970")
     if not isinstance(path, str) or not path:
         raise ValueError("`path` is no path of a file")
+    if "run" in fields:
+        return Ran(seq, float(at), path, _run(fields["run"])), _texts(fields.get("texts"))
     if digest is None:
-        return Gone(seq, float(at), path), None
+        return Gone(seq, float(at), path), {}
     if not isinstance(digest, str) or not _DIGEST.match(digest):
         raise ValueError("`digest` is neither null nor a sha256 in hex")
     text, outline = (value if isinstance(value := fields.get(key), str) else None for key in ("text", "outline"))
     content = content_of(path, text, outline)
     if content is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
-    return Seen(seq, float(at), path, digest, content.document, content.findings, content.incomplete), text
+    seen = Seen(seq, float(at), path, digest, content.document, content.findings, content.incomplete)
+    return seen, {} if text is None else {digest: text}
+
+
+def _run(fields: object) -> Run:
+    """A run as it was written. Raises ValueError with the reason."""
+    try:
+        run = _shape().validate_python(fields)
+    except ValueError as error:
+        raise ValueError("`run` is no run of a session") from error
+    times = (run.started_at, run.updated_at, run.ended_at or 0.0, *(message.at for message in _messages(run)))
+    if not all(map(_is_time, times)):
+        raise ValueError("a time in `run` is none in seconds since 1970")
+    return run
+
+
+@cache
+def _shape() -> TypeAdapter[Run]:
+    # Recordings of files alone need not wait for it.
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    return TypeAdapter(Run)
+
+
+def _messages(run: Run) -> list[Message]:
+    return [message for message in (run.prompt, run.said, *run.earlier) if message is not None]
+
+
+def _texts(fields: object) -> dict[str, str]:
+    return {key: text for key, text in fields.items() if isinstance(text, str)} if isinstance(fields, dict) else {}
+
+
+def _is_time(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST
 
 
 def _fields(line: bytes) -> dict[str, object]:

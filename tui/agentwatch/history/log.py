@@ -60,7 +60,7 @@ class Changes:
             if task is None:
                 if known is not None:
                     del self._known[task_id]
-                    found.append(Change(at, task_id, known[0], None, known[1], "no file speaks of it any more"))
+                    found.append(Change(at, task_id, known[0], None, known[1], "nothing speaks of it any more"))
                 continue
             now = task.state, task.attempt
             if now != known:

@@ -37,7 +37,7 @@ def account_of(
 ) -> Account:
     """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
 
-    `changes` are the state changes of the history, oldest first.
+    `changes` are the state changes of its past, oldest first.
     """
     summary = _summary(tree)
     return Account(
@@ -121,7 +121,8 @@ def _waits(task: Task, attempts: Sequence[AttemptLine]) -> Iterator[Wait]:
 
 
 def _attempt(attempt: Attempt) -> AttemptLine:
-    packet = attempt.packet
+    packet, run = attempt.packet, attempt.run
+    returned = _returned(attempt)
     return AttemptLine(
         number=attempt.number,
         state=attempt.state,
@@ -129,7 +130,9 @@ def _attempt(attempt: Attempt) -> AttemptLine:
         started_at=attempt.started_at,
         ended_at=_ended_at(attempt),
         handoff=HandedOver(attempt.handoff.path, packet.objective) if attempt.handoff and packet else None,
-        returned=_returned(attempt),
+        returned=returned,
+        prompt=run.prompt.opening if packet is None and run is not None and run.prompt is not None else None,
+        answer=run.said.opening if returned is None and run is not None and run.said is not None else None,
     )
 
 

@@ -114,8 +114,12 @@ def _said(attempt: AttemptLine) -> Iterator[tuple[str, Child]]:
     handoff, returned = attempt.handoff, attempt.returned
     if handoff:
         yield "asked", prose(handoff.objective) if handoff.objective else "the handoff states no objective"
+    elif attempt.prompt:
+        yield "asked", prose(attempt.prompt)
     if returned:
         yield from _returned(returned)
+    elif attempt.answer:
+        yield "answered", prose(attempt.answer)
     if attempt.session_id:
         yield "session", code(attempt.session_id)
     if handoff:

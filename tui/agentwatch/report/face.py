@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.tree import DelegationTree
+from agentwatch.delegation.observation import Observation
 from agentwatch.errors import UsageError
 from agentwatch.history.log import Change, changes
 from agentwatch.history.store import History
-from agentwatch.monitor import Monitor
+from agentwatch.history.story import story
+from agentwatch.monitor import Monitor, tree_by
 from agentwatch.report.account import account_of
 from agentwatch.report.document import document
 from agentwatch.report.html import html
@@ -45,7 +46,7 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
         for decision in attempt.decisions
     ]
     workspace = str(monitor.workspace)
-    account = account_of(monitor.tree, _changes(monitor), workspace=workspace, now=now, decisions=decided)
+    account = account_of(monitor.tree, _changes(monitor, now), workspace=workspace, now=now, decisions=decided)
     text = FORMATS[format_](account)
     if output is None:
         say(text.removesuffix("\n"))
@@ -59,20 +60,14 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
     return 0
 
 
-def _changes(monitor: Monitor) -> Sequence[Change]:
-    """What the history holds, by the same settings as the tree."""
+def _changes(monitor: Monitor, now: float) -> Sequence[Change]:
+    """What the history, the sessions and the decisions tell, by the same settings as the tree."""
     history = History.open_read_only(monitor.workspace)
-    if history is None:
-        return ()
-    settings = monitor.settings
-    tree = DelegationTree(
-        strict=settings.strict,
-        stale_after=settings.stale_after,
-        max_retries=settings.max_retries,
-        low_confidence=settings.low_confidence,
-    )
-    found = tuple(changes(history.observations(), tree))
-    if history.notice:
-        complain(f"agentwatch: {clean(history.notice)}")
-    history.close()
-    return found
+    told: list[Observation] = [] if history is None else history.observations()
+    if history is not None:
+        if history.notice:
+            complain(f"agentwatch: {clean(history.notice)}")
+        history.close()
+    told += monitor.tree.runs
+    told += monitor.tree.decisions
+    return tuple(changes(story(told, now), tree_by(monitor.settings)))

@@ -253,7 +253,7 @@ def _changes(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
         element("p", f"The last {len(shown):,} state changes.", class_="faint") if left else None,
         element(
             "details",
-            element("summary", "every state change that was observed, in order"),
+            element("summary", "every state change, in order"),
             table(("when (UTC)", "task", "state", "because"), rows),
         ),
     )

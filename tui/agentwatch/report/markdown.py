@@ -236,8 +236,12 @@ def _attempt_line(attempt: AttemptLine, now: float) -> str:
 def _said(attempt: AttemptLine) -> Iterator[str]:
     if attempt.handoff:
         yield f"- **asked** {inline(attempt.handoff.objective or '-', _PROSE)} ({code(attempt.handoff.path)})"
+    elif attempt.prompt:
+        yield f"- **asked** {inline(attempt.prompt, _PROSE)}"
     returned = attempt.returned
     if returned is None:
+        if attempt.answer:
+            yield f"- **answered** {inline(attempt.answer, _PROSE)}"
         return
     said = f"{inline(returned.reported_state, 40)}: " if returned.reported_state else ""
     yield f"- **returned** {said}{inline(returned.summary or '-', _PROSE)} ({code(returned.path)})"

@@ -65,7 +65,10 @@ class HandedBack:
 
 @dataclass(frozen=True, slots=True)
 class AttemptLine:
-    """One execution: it ran from `started_at` to `ended_at`, which is None while it runs or if it never came back."""
+    """One execution: it ran from `started_at` to `ended_at`, which is None while it runs or if it never came back.
+
+    `prompt` and `answer` are the first lines of what a session was told and said where that follows no contract.
+    """
 
     number: int
     state: State
@@ -74,6 +77,8 @@ class AttemptLine:
     ended_at: float | None
     handoff: HandedOver | None
     returned: HandedBack | None
+    prompt: str | None
+    answer: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A recording played again: a source that emits its observations at their times, with pause, step and speed.
 
 Distances in time are those that were recorded; where nothing happened for long, the wait is shortened. Going back is as
-quick as going on: the tree is a function of what each file has held, so only the files concerned are told anew.
+quick as going on: the tree is a function of what each file and run has been, so only those concerned are told anew.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
-from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.observation import Gone, Observation, Ran, Seen
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.health import Batch, Health
 
@@ -28,7 +28,7 @@ REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
 
 _JOIN_SECONDS: Final = 1.0
 
-Recorded = Seen | Gone
+Recorded = Seen | Gone | Ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Playback:
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._observations = tuple(one for one in observations if isinstance(one, Seen | Gone))
+        self._observations = tuple(one for one in observations if isinstance(one, Recorded))
         self._text_of = text_of
         self._monotonic = monotonic
         self._schedule = Schedule(self._observations)
@@ -233,6 +233,6 @@ class Playback:
         yield from self._observations[shown:number]
         undone = {one.path: one for one in self._observations[number:shown]}
         for path, one in undone.items():
-            yield Gone(one.seq, one.at, path)
+            yield Ran(one.seq, one.at, path, None) if isinstance(one, Ran) else Gone(one.seq, one.at, path)
         if undone:
             yield from (one for one in self._observations[:number] if one.path in undone)

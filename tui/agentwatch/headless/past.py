@@ -1,0 +1,51 @@
+"""What is known of a workspace's past: the history of its files, and the sessions that agents' programs keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentwatch.composition import sessions_of
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Observation
+from agentwatch.errors import WorkspaceError
+from agentwatch.history.store import History
+
+if TYPE_CHECKING:
+    from agentwatch.sources.sessions.selection import Selection
+
+NOTHING: Final = "no session of an agent, and no history of its files"
+KEPT: Final = "it is kept while `agentwatch` watches the workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Observations of files in the order observed, and of each run its last. `text` gives the text of a digest, None
+    where it is not kept (any more); any thread may call it."""
+
+    observations: Sequence[Observation]
+    text: Callable[[str], str | None]
+
+
+@contextmanager
+def past_of(workspace: Path, settings: Settings, selection: Selection | None = None) -> Iterator[Past]:
+    """The past of a workspace, as long as its texts are wanted. Blocks, and writes nothing.
+
+    Raises WorkspaceError where nothing is known.
+    """
+    history = History.open_read_only(workspace)
+    sessions = sessions_of(workspace, selection) if settings.sessions else None
+
+    def text(digest: str) -> str | None:
+        kept = history.text(digest) if history is not None else None
+        return sessions.content(digest) if kept is None and sessions is not None else kept
+
+    with closing(history) if history else nullcontext(), closing(sessions) if sessions else nullcontext():
+        files = history.observations() if history is not None else ()
+        runs = sessions.scan().observations if sessions is not None else ()
+        if not files and not runs:
+            raise WorkspaceError(f"{workspace}: {NOTHING}: {(history and history.notice) or KEPT}")
+        yield Past((*files, *runs), text)
