@@ -64,7 +64,8 @@ def test_a_session_whose_texts_follow_no_contract_is_read_without_the_models_of_
         f"os.environ |= {{'CLAUDE_CONFIG_DIR': {str(store.home)!r}, 'XDG_STATE_HOME': {str(tmp_path)!r}}}\n"
         "from agentwatch.cli import run\nprinted = io.StringIO()\n"
         f"with redirect_stdout(printed): run(['tree', '--json', {str(store.workspace)!r}])\n"
-        "import json\nassert json.loads(printed.getvalue())['summary']['by_state'] == {'completed': 2}, json.loads(printed.getvalue())['summary']"
+        "import json\nsummary = json.loads(printed.getvalue())['summary']\n"
+        "assert summary['by_state'] == {'completed': 2}, summary"
     )
     assert loaded(run, *HEAVY) == set()
 

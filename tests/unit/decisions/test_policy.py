@@ -11,8 +11,9 @@ from agentwatch.decisions.policy import mode_of, options, refusal, suggested
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Checked, Decided, Observation, Tick
+from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Tick
 from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from tests.unit.decisions.made import record
@@ -241,7 +242,7 @@ def test_without_codes_the_same_words_are_the_same_failure() -> None:
 
 
 def test_escalating_while_a_retry_is_left_is_warned_about() -> None:
-    assert options(failed())[ESCALATE].warnings == ("1 of 1 retries left: error-propagation retries first",)
+    assert options(failed())[ESCALATE].warnings == ("1 of 1 retries left: a retry comes first",)
     assert options(failed(2))[ESCALATE].warnings == ()
 
 
@@ -332,3 +333,13 @@ def test_the_mode_is_that_of_the_packet_else_that_of_the_return() -> None:
     with_mode = json.loads(packet("x")) | {"mode": "planner"}
     assert mode_of(told.tell(told.seen.seen("x.handoff.json", json.dumps(with_mode)))) == "planner"
     assert mode_of(Told().attempt(1)) is None
+
+
+def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggested() -> None:
+    waits = Run("agents", "x", "root", RunState.WORKING, "/store", 1.0, 2.0, waiting="a permission: Bash make")
+    task = Told().tell(Ran(1, 2.0, "agents:x", waits))
+    assert task.state is State.BLOCKED
+    assert options(task)[RESPOND].why_not == "it waits in its own session, which reads no decision: answer it there"
+    heard_late = "it waits in its own session: answer it there, or this is heard too late"
+    assert [options(task)[action].warnings[0] for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
+    assert suggested(task) is None

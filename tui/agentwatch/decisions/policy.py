@@ -78,7 +78,7 @@ def suggested(task: Task) -> Action | None:
     if is_line_fault(task) and not task.retry.restored:
         return Action.ESCALATE
     if task.own_state is State.BLOCKED:
-        return Action.RESPOND
+        return None if _waits_elsewhere(task) else Action.RESPOND
     if task.own_state in _FAILED:
         fruitless = task.retry.recommended is False or failed_alike(task)
         return Action.ESCALATE if fruitless or not task.retry.remaining else Action.RETRY
@@ -148,6 +148,8 @@ def _why_no_abort(task: Task, _mitigation: Mitigation | None) -> str | None:
 
 
 def _why_no_response(task: Task, _mitigation: Mitigation | None) -> str | None:
+    if _waits_elsewhere(task):
+        return "it waits in its own session, which reads no decision: answer it there"
     if task.own_state is State.BLOCKED or task.needs_operator:
         return None
     return "it asks nothing"
@@ -161,6 +163,11 @@ def _why_no_acceptance(task: Task, _mitigation: Mitigation | None) -> str | None
     return "there is no result to accept"
 
 
+def _waits_elsewhere(task: Task) -> bool:
+    """Whether its agent's own program waits for a person, which hears nothing else until then."""
+    return task.own_state is State.BLOCKED and task.run is not None and bool(task.run.waiting)
+
+
 _WHY_NOT: Final = {
     Action.RETRY: _why_no_retry,
     Action.ESCALATE: _why_no_escalation,
@@ -171,7 +178,9 @@ _WHY_NOT: Final = {
 
 
 def _warnings(task: Task, action: Action) -> tuple[str, ...]:
-    found = []
+    found = (
+        ["it waits in its own session: answer it there, or this is heard too late"] if _waits_elsewhere(task) else []
+    )
     if action in (Action.RETRY, Action.ESCALATE):
         if task.latest is None or task.latest.returned is None:
             found.append("it has not returned, and may still be at work")
@@ -190,5 +199,5 @@ def _warnings(task: Task, action: Action) -> tuple[str, ...]:
         found.append("the line is restored, and the station was not retried since")
     elif action is Action.ESCALATE and task.retry.remaining and suggested(task) is not Action.ESCALATE:
         left = task.retry.remaining
-        found.append(f"{left} of {task.retry.max_retries} retries left: error-propagation retries first")
+        found.append(f"{left} of {task.retry.max_retries} retries left: a retry comes first")
     return tuple(found)
