@@ -75,11 +75,12 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
 
 def _in_one_go(script: Script) -> Script:
     """The script with no file that is written in halves: one is seen for a moment with the true time of the day."""
+    halved = {step.action.path for step in script.steps if isinstance(step.action, Append)}
     begun: dict[str, str] = {}
     steps = []
     for step in script.steps:
         action = step.action
-        if isinstance(action, Write) and not action.atomic:
+        if isinstance(action, Write) and not action.atomic and action.path in halved:
             begun[action.path] = action.text
             continue
         if isinstance(action, Append) and action.path in begun:

@@ -121,8 +121,10 @@ async def _(s: Stage, key: str) -> None:
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
     assert s.tree.follows
+    await s.until(lambda: "Following: the cursor goes to what changed last." in s.text())
     await s.press(key)
     assert not s.tree.follows
+    await s.until(lambda: "Following no more." in s.text())
 
 
 @case("timeline")

@@ -6,15 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.app.deciding import FAILED, handoff, office, returned
+from tests.app.scenes import Scene
 
 from agentwatch.app.screens.decide.document import Document
 from agentwatch.app.screens.decide.fields import Row
+from agentwatch.app.screens.decide.words import said
 from agentwatch.config import Settings
 from agentwatch.decisions.amend import report_problems
 from agentwatch.decisions.record import Answer
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
 
 LINE_FAULT = returned(more="error_code: E_LINE_FAULT\nretry_recommended: no\n")
 
@@ -37,7 +42,7 @@ async def test_a_task_is_escalated_to_a_mode_that_was_seen_or_configured(tmp_pat
     async with office(tmp_path, files, settings=Settings(modes=(("debug", "finds the cause"),))) as s:
         await s.open("e")
         assert "● debug  ○ architect" in s.line("║ mode ")
-        assert "error-propagation retries first" in s.line("beware")
+        assert "a retry comes first" in s.line("beware")
         assert "finds the cause" in s.line("it is for ")
         await s.press("shift+tab", "shift+tab", "right")
         await s.until(lambda: "finds the cause" not in s.text())
@@ -47,6 +52,23 @@ async def test_a_task_is_escalated_to_a_mode_that_was_seen_or_configured(tmp_pat
         assert (entry.record.action, entry.record.params.mode) == (Action.ESCALATE, "architect")
         assert json.loads(entry.record.params.handoff or "")["mode"] == "architect"
         await s.until(lambda: s.app.monitor.tree.tasks["shop.api"].state is State.ESCALATED)
+
+
+async def test_a_mode_that_was_merely_seen_is_not_chosen_for_the_operator(tmp_path: Path) -> None:
+    modes = {"ui": "auditor", "db": "architect", "docs": "architect"}
+    files = FAILED | {f"{name}.handoff.json": handoff(f"shop.{name}", mode=mode) for name, mode in modes.items()}
+    async with office(tmp_path, files) as s:
+        await s.open("e")
+        s.wait_for_arming()
+        await s.until(lambda: "not yet: say which mode to escalate to" in s.text())
+        assert "○ architect  ○ auditor" in s.line("║ mode ")
+        await s.press("ctrl+s")
+        assert s.in_dialog
+        await s.press("right")
+        await s.until(lambda: "● architect" in s.text())
+        await s.record()
+        (entry,) = s.entries()
+        assert entry.record.params.mode == "architect"
 
 
 async def test_any_other_mode_can_be_written_but_not_its_own(tmp_path: Path) -> None:
@@ -129,6 +151,17 @@ async def test_each_blocker_gets_its_answer(tmp_path: Path) -> None:
         assert entry.record.params.answers == (Answer("Which flow?", "oauth"), Answer("Which\nregion?", "eu"))
 
 
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (120, 20), (80, 24)])
+async def test_the_field_of_an_answer_is_in_sight_while_it_is_written(tmp_path: Path, size: tuple[int, int]) -> None:
+    question = "Which of the many ways to do this is the one that you want? " * 3
+    async with office(tmp_path, {**FAILED, "api.return.md": blocked(question, "Which region?")}, size) as s:
+        await s.open("a")
+        await s.press(*"oauth")
+        await s.until(lambda: "│  oauth" in s.text())
+        await s.press("tab", *"eu")
+        await s.until(lambda: "│  eu" in s.text())
+
+
 async def test_each_line_of_a_question_stands_behind_the_bar(tmp_path: Path) -> None:
     question = "Which of the many ways to do this is the one that you want? " * 6
     async with office(tmp_path, {**FAILED, "api.return.md": blocked(question)}, (60, 30)) as s:
@@ -151,6 +184,26 @@ async def test_a_part_is_accepted_with_a_reason(tmp_path: Path) -> None:
         await s.record()
         (entry,) = s.entries()
         assert (entry.record.action, entry.record.note) == (Action.ACCEPT, "it will do")
+
+
+async def test_the_dialog_tells_which_rules_a_return_breaks(tmp_path: Path) -> None:
+    files = {"api.handoff.json": handoff(), "api.return.md": returned("DONE")}
+    async with office(tmp_path, files) as s:
+        await s.open("r")
+        assert "RET011, line 2: `state` is “DONE”" in s.line("breaks rules ")
+
+
+def test_a_false_claim_that_is_made_twice_is_told_once() -> None:
+    scene = Scene()
+    scene.handoff("api")
+    scene.returned("api", created=("out.md",))
+    lies = [Claim(kind, "out.md", Verdict.CONTRADICTED, "missing") for kind in ("created", "deliverable")]
+    scene.checked("returns/api.return.md", *lies)
+    tree = DelegationTree()
+    for observation in scene.take():
+        tree.apply(observation)
+    text = "\n".join(line.content.plain for block in said(tree.tasks["api"], None) for line in block.lines(80))
+    assert text.count("out.md: missing") == 1
 
 
 async def test_another_action_can_be_taken_instead(tmp_path: Path) -> None:

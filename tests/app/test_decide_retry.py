@@ -58,6 +58,17 @@ async def test_the_frame_says_what_is_decided_and_where_it_is_written(tmp_path: 
         assert "shop/decisions, copy in .agentwatch/decisions" in places
 
 
+async def test_the_whole_id_is_shown_where_there_is_a_line_for_it(tmp_path: Path) -> None:
+    task_id = "shop.checkout.implement.payments.adapter"
+    async with office(
+        tmp_path, {"x.handoff.json": handoff(task_id), "x.return.md": returned(task_id=task_id)}, (80, 24)
+    ) as s:
+        await s.open("x", task_id)
+        lines = s.text().splitlines()
+        assert f"“{task_id}”" in lines[1]
+        assert "attempt 1 ✗ failed → ended" in lines[2]
+
+
 async def test_the_childs_hint_can_be_left_out(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("r")
@@ -83,7 +94,7 @@ async def test_the_last_retry_needs_a_mitigation(tmp_path: Path) -> None:
         assert s.in_dialog
         assert s.entries() == ()
         await s.press("shift+tab", "right", "right")
-        await s.until(lambda: "1 of 2 left now, 0 after this" in s.text())
+        await s.until(lambda: "1 of 2 left now, 0 after this; the mitigation earns one" in s.text())
         await s.record()
         (entry,) = s.entries()
         assert entry.record.params.mitigation is Mitigation.REDUCED_SCOPE

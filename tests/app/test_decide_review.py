@@ -42,6 +42,7 @@ async def test_a_review_goes_through_all_that_need_the_operator(tmp_path: Path) 
         assert not s.in_dialog
         assert [entry.record.task_id for entry in s.entries()] == [asking[0], asking[2]]
         assert {entry.record.action for entry in s.entries()} == {Action.RETRY}
+        assert "Review over: 2 decided, 1 left as they were." in s.toasts
 
 
 async def test_escape_ends_the_review(tmp_path: Path) -> None:
@@ -52,6 +53,7 @@ async def test_escape_ends_the_review(tmp_path: Path) -> None:
         await s.press("escape")
         assert not s.in_dialog
         assert s.entries() == ()
+        await s.until(lambda: "Review over: 0 decided, 3 left as they were." in s.toasts)
 
 
 async def test_marked_tasks_are_reviewed_in_the_order_of_their_marks(tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) 
         )
         await s.press("ctrl+s")
         await s.until(lambda: "already decided" in s.text() or "It was decided meanwhile: abort." in s.text())
+        # That is another matter: the return is what the operator saw.
+        assert "unchanged" in s.line("return ")
         assert s.in_dialog
         assert [entry.record.action for entry in s.entries()] == [Action.ABORT]
 
@@ -183,7 +185,7 @@ async def test_read_only_records_and_does_not_deliver(tmp_path: Path) -> None:
         await s.open("r")
         assert "nowhere else (read only)" in s.line("writes ")
         await s.record()
-        await s.until(lambda: "recorded, not delivered: agentwatch was told to write nothing" in s.toasts)
+        await s.until(lambda: "Retry: recorded, not delivered: agentwatch was told to write nothing" in s.toasts)
         assert len(s.entries()) == 1
         assert not (s.workspace / ".agentwatch").exists()
         await s.until(lambda: "! undelivered" in s.line("shop.api"))

@@ -55,7 +55,7 @@ async def test_a_newcomer_is_told_what_to_try_and_sees_the_loop_close(
             s.tree.select("checkout")
             await s.until(lambda: "Try it: n goes to a child that needs you." in s.text())
             s.tree.select(DOCS)
-            await s.until(lambda: "Try it: r retry. Only ctrl+s records it." in s.text())
+            await s.until(lambda: "Try it: r to retry. Only ctrl+s records it." in s.text())
             assert held[-1] is False
             await s.press("r")
             await s.until(lambda: isinstance(app.screen, DecisionScreen))

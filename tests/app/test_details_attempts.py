@@ -35,11 +35,12 @@ async def test_attempts_are_listed_with_times_and_digests_the_newest_first() -> 
     assert second.handoff
     assert second.returned
     lines = (await text_of(one)).split("\n")
-    assert lines[0].split() == ["2", "✗", "failed", "22:22:20", "→", "22:23:05", "45s", "sess_2"]
+    assert lines[0].split() == ["2", "✗", "failed", "22:22:20", "→", "22:23:05", "45s"]
     assert lines[1].split() == ["handoff", second.handoff.digest[:12], "return", second.returned.digest[:12]]
-    assert lines[2].strip() == "The migration tool timed out before the schema was applied."
-    assert lines[4].startswith("1  ✗ failed")
-    assert first.handoff.digest[:12] in lines[5]
+    assert lines[2] == "   session sess_2"
+    assert lines[3].strip() == "The migration tool timed out before the schema was applied."
+    assert lines[5].startswith("1  ✗ failed")
+    assert first.handoff.digest[:12] in lines[6]
 
 
 async def test_an_attempt_that_runs_says_how_long_so_far() -> None:

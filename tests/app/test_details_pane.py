@@ -67,6 +67,7 @@ async def test_the_head_shows_stale_and_contradicted_in_front_of_the_state() -> 
 
 async def test_a_long_id_keeps_its_end_and_the_agent_its_place() -> None:
     one = case(task_id="a-very-long-directory/" * 9 + "planner")
+    one.task.title = "planner"
     one.task.agent = "宽" * 60
     async with DetailsApp(one).run_test(size=(80, 30)) as pilot:
         await pilot.pause()
@@ -396,3 +397,13 @@ async def test_the_theme_may_change_under_the_pane() -> None:
         pilot.app.theme = "textual-light"
         await pilot.pause()
         assert pilot.app.query_one(Page).render_line(0) != before
+
+
+@pytest.mark.parametrize("size", [(90, 40), (38, 24)])
+async def test_a_task_is_called_as_in_the_tree_with_its_id_beside_that(size: tuple[int, int]) -> None:
+    one = case(task_id="ses_e0312640affebSen9fIqbQkHdp")
+    one.task.title = "Ship the checkout"
+    async with DetailsApp(one).run_test(size=size) as pilot:
+        await shown(pilot)
+        first = screen_text(pilot.app).splitlines()[0]
+        assert first.strip().startswith("Ship the checkout  ses_e0")

@@ -73,6 +73,15 @@ async def test_overview_of_a_failed_return_format() -> None:
     )
 
 
+async def test_overview_says_that_a_file_breaks_a_rule_where_the_state_does_not() -> None:
+    one = case(None)
+    one.task.findings = [PlacedFinding(finding, "work/api.handoff.md") for finding in BROKEN]
+    assert_says(await tab(one, "overview"), "findings ✗ 2 errors in its files, see Findings")
+    one.task.state = one.task.attempts[0].state = State.INVALID
+    one.task.own_state = State.INVALID
+    assert "in its files" not in await tab(one, "overview")
+
+
 async def test_overview_of_a_blocked_report() -> None:
     text = await tab(case(Contract.REPORT_CONTRACT), "overview")
     assert_says(
@@ -297,6 +306,23 @@ async def test_a_return_that_cannot_be_read_says_so(contract: Contract) -> None:
 
 async def test_a_return_that_breaks_its_contract_says_so() -> None:
     assert "‼ breaks its contract: 2 errors, see Findings" in await tab(case(findings=BROKEN), "return")
+
+
+@pytest.mark.parametrize(
+    ("contract", "word"),
+    [
+        (Contract.RETURN_FORMAT, "ERROR"),
+        (Contract.SUBAGENT_RETURN, '"partial"'),
+        (Contract.REPORT_CONTRACT, '"blocked"'),
+    ],
+)
+async def test_a_state_that_the_contract_does_not_know_is_shown_as_it_was_reported(
+    contract: Contract, word: str
+) -> None:
+    other = word.replace(word.strip('"'), "DONE")
+    summary = replace(SUMMARIES[contract], reported_state="DONE")
+    one = case(contract, text=RETURNS[contract].replace(word, other, 1), summary=summary)
+    assert "DONE no such word in the contract" in await tab(one, "return")
 
 
 # Attestation

@@ -97,3 +97,34 @@ async def test_a_review_is_named_only_where_several_ask(place: str, tmp_path: Pa
         await s.until(lambda: "R" in footer(s))
         (s.workspace / "ui.return.md").write_text(returned("SUCCESS", "shop.ui", more=""))
         await s.until(lambda: "R" not in footer(s))
+
+
+@pytest.mark.parametrize(
+    ("place", "own"), [("details", "1–7 tabs"), ("timeline", "+ zoom in  - out"), ("file", "d difference")]
+)
+async def test_a_small_screen_names_its_own_keys_beside_those_that_decide(place: str, own: str, tmp_path: Path) -> None:
+    async with office(tmp_path, size=(80, 24)) as s:
+        await go(s, place)
+        await s.until(lambda: "r e x a decide" in s.text())
+        assert own in s.text().splitlines()[-1]
+
+
+async def test_where_one_thing_can_be_decided_it_is_said_in_a_word(tmp_path: Path) -> None:
+    async with office(tmp_path, {"api.handoff.json": handoff()}, (80, 24)) as s:
+        await go(s, "timeline")
+        await s.until(lambda: "x abort" in s.text().splitlines()[-1])
+
+
+async def test_escape_is_named_for_what_it_does_to_a_filter() -> None:
+    async with stage(size=(80, 24)) as s:
+        assert "esc" not in s.text().splitlines()[-1]
+        await s.press("s")
+        assert "esc clear the filter" in s.text().splitlines()[-1]
+
+
+async def test_the_keys_of_other_decisions_are_named_one_by_one_where_there_is_room(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        assert "f2 retry  f3 escalate  f4 abort  f5 answer  f6 accept" in s.text().splitlines()[-1]
+        await s.pilot.resize_terminal(80, 24)
+        await s.until(lambda: "f2–f6 otherwise" in s.text().splitlines()[-1])

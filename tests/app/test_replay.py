@@ -159,7 +159,7 @@ async def test_the_line_says_where_it_is() -> None:
 
 async def test_elapsed_times_are_those_of_then() -> None:
     async with replay() as s:
-        assert s.line("○ docs")[:BORDER].split()[-1] == "5s"
+        await s.until(lambda: s.line("○ docs")[:BORDER].split()[-1] == "5s")
         await s.press("[")
         await s.until(lambda: s.tree.row_ids() == ["checkout"])
         await s.until(lambda: s.line("○ checkout")[:BORDER].split()[-1] == "0s")

@@ -14,8 +14,9 @@ from tests.app.stage import Stage, stage
 
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.task import TaskScreen
-from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.app.widgets.tree_view import TreeView
 from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.health import Health
 
@@ -24,7 +25,7 @@ SIZES = [(140, 40), (100, 30), (99, 30), (80, 24), (40, 12), (20, 6)]
 
 async def test_the_columns_fit_where_the_tree_is_not_told_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     # Textual lays out when somebody asks for a place, and then tells nobody of a size that has not changed since.
-    monkeypatch.delattr(TaskTree, "on_resize")
+    monkeypatch.delattr(TreeView, "on_resize")
     async with stage(size=(40, 12)) as s:
         assert "NEEDS YOU" in s.line("✗ api")
 
@@ -80,7 +81,7 @@ async def test_a_tab_key_opens_the_page_at_its_tab() -> None:
 
 
 async def test_the_page_follows_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentwatch.app.screens.task._PERIOD", 3600.0)
+    monkeypatch.setattr("agentwatch.app.screens.task.PERIOD", 3600.0)
     async with stage(size=(80, 24)) as s:
         s.tree.select("checkout.implement.docs")
         await s.press("enter")
@@ -91,7 +92,7 @@ async def test_the_page_follows_its_task(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_the_details_follow_the_selected_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentwatch.app.screens.main._PERIOD", 3600.0)
+    monkeypatch.setattr("agentwatch.app.screens.main.PERIOD", 3600.0)
     async with stage() as s:
         s.tree.select("checkout.implement.docs")
         await s.until(lambda: "Write the operator's guide" in s.text())
@@ -133,6 +134,26 @@ async def test_the_header_keeps_who_needs_you_at_every_width(width: int) -> None
         assert s.text().splitlines()[0].endswith("3 need you")
 
 
+async def test_the_header_gives_up_the_programs_name_before_that_of_the_workspace() -> None:
+    async with stage(size=(76, 24)) as s:
+        header = s.text().splitlines()[0]
+        assert "agentwatch" not in header
+        for words in (" shop/", "● live", "13 tasks", "✓ 2", "‼ 1"):
+            assert words in header
+
+
+async def test_why_it_is_degraded_is_worth_more_than_the_counts() -> None:
+    why = "The workspace is gone (No such file or directory): waiting for it to come back"
+    async with stage(health=Health("degraded", why)) as s:
+        await s.until(lambda: f"▲ degraded: {why}" in s.text().splitlines()[0])
+        assert "3 need you" in s.text().splitlines()[0]
+
+
+async def test_the_header_says_that_nothing_is_delivered() -> None:
+    async with stage(settings=Settings(read_only=True)) as s:
+        assert "● live  read only" in s.text().splitlines()[0]
+
+
 async def test_an_empty_workspace_says_what_it_looks_for_and_where() -> None:
     async with stage([], workspace="/home/kim/quiet") as s:
         await s.until(lambda: "No delegation here yet" in s.text())
@@ -155,6 +176,39 @@ async def test_the_strip_shows_three_who_need_you_when_tall_and_one_when_not() -
         assert [line.split()[-1] for line in s.text().splitlines()[-4:-1]] == ["6m", "2m", "2m"]
         await s.pilot.resize_terminal(140, 24)
         assert "+1 more" in s.text().splitlines()[-2] or "api" in s.text().splitlines()[-2]
+
+
+async def test_the_strip_grows_with_the_screen() -> None:
+    scene = Scene()
+    for number in range(9):
+        scene.handoff(f"t{number}")
+        scene.returned(f"t{number}", Outcome.FAILED)
+    async with stage(scene=scene, size=(140, 40)) as s:
+        await s.until(lambda: "+5 more" in s.text().splitlines()[-2])
+        await s.pilot.resize_terminal(140, 60)
+        await s.until(lambda: "+3 more" in s.text().splitlines()[-2])
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_what_is_told_in_passing_does_not_cover_who_needs_the_operator(size: tuple[int, int]) -> None:
+    async with stage(size=size) as s:
+        strip = s.text().splitlines()[-1 - s.main.needs_you.size.height :]
+        s.app.notify("Something was done.", markup=False)
+        await s.until(lambda: "Something was done." in s.text())
+        assert s.text().splitlines()[-1 - s.main.needs_you.size.height :] == strip
+
+
+async def test_a_problem_hangs_behind_its_rule() -> None:
+    async with stage(size=(60, 24)) as s:
+        s.scene.unreadable(
+            "x.json", "It holds more than can be read; shorten it and name large results as files of their own."
+        )
+        s.source.push(s.scene.take())
+        await s.until(lambda: s.app.monitor.tree.notices)
+        await s.press("!")
+        lines = [line for line in s.text().splitlines() if line.startswith("│")]
+        assert len(lines) == 3
+        assert all(line.startswith("│   ") for line in lines[1:])
 
 
 async def test_a_click_in_the_strip_goes_to_the_task() -> None:

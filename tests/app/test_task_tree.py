@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
-from tests.app.scenes import NOW, Scene
+from tests.app.scenes import LIVE, NOW, Scene
 from tests.app.stage import Stage, stage
 
 from agentwatch.app.widgets import task_tree
+from agentwatch.app.widgets.cells import clip_name
 from agentwatch.app.widgets.search import Filter, find
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.sources.health import Health
 
 
 def flat(count: int, prefix: str = "t") -> Scene:
@@ -324,6 +326,70 @@ async def test_a_filter_that_matches_nothing_says_so() -> None:
         assert s.cursor is not None
 
 
+async def test_a_filter_that_matched_nothing_gives_the_cursor_back() -> None:
+    async with stage(settled=True) as s:
+        s.tree.select("checkout.review")
+        await s.press("/", *"zzz")
+        await s.until(lambda: s.cursor is None)
+        await s.press("escape")
+        assert s.cursor == "checkout.review"
+        assert not s.main.filter_bar.display
+
+
+async def test_the_filter_line_says_what_is_searched_only_while_one_writes() -> None:
+    async with stage(size=(80, 24)) as s:
+        await s.press("/")
+        assert "id, title, agent or objective" in s.text()
+        await s.press("escape", "s")
+        assert "needs you" in s.line(" / ")
+        assert "objective" not in s.text()
+
+
+async def test_the_cursor_begins_on_the_first_row_in_whatever_order_rows_come() -> None:
+    scene = flat(3)
+    first, *rest = scene.take()
+    async with stage(observations=rest, scene=scene, health=Health("starting", "")) as s:
+        assert s.cursor == "t00001"
+        s.source.push([first], LIVE)
+        await s.until(lambda: s.tree.row_count == 3)
+        assert s.tree.row_ids()[0] == s.cursor == "t00000"
+
+
+async def test_a_cursor_that_was_moved_before_all_rows_were_there_stays() -> None:
+    scene = flat(3)
+    first, *rest = scene.take()
+    async with stage(observations=rest, scene=scene, health=Health("starting", "")) as s:
+        await s.press("j")
+        s.source.push([first], LIVE)
+        await s.until(lambda: s.tree.row_count == 3)
+        assert s.cursor == "t00002"
+
+
+async def test_a_jump_out_of_sight_shows_what_is_around() -> None:
+    async with stage(scene=flat(100), size=(80, 24)) as s:
+        s.tree.select("t00050")
+        await s.pilot.pause()
+        text = s.text()
+        assert "t00045" in text
+        assert "t00055" in text
+        s.tree.select("t00053")
+        await s.pilot.pause()
+        assert s.text().splitlines()[1] == text.splitlines()[1]
+
+
+async def test_a_click_on_an_arrow_leaves_the_view_where_it_is() -> None:
+    scene = flat(60)
+    scene.handoff("t00040.below")
+    async with stage(scene=scene, size=(80, 24), settled=True) as s:
+        s.tree.scroll_to(y=30, animate=False)
+        await s.pilot.pause()
+        y = screen_row(s, "t00040")
+        await s.pilot.click(offset=(s.text().splitlines()[y].index("▾"), y))
+        await s.until(lambda: "▸" in s.line("t00040"))
+        assert s.tree.scroll_offset.y == 30
+        assert s.cursor == "t00000"
+
+
 async def test_next_that_needs_you_leaves_a_filter_that_hides_it() -> None:
     async with stage() as s:
         await s.press("/", *"payment", "enter")
@@ -370,6 +436,32 @@ async def test_columns_stay_straight_whatever_the_title(width: int, title: str) 
         if Columns.of(width).elapsed and width < 100:
             ends = {cell_len(line.rstrip()) for line in s.text().splitlines()[1:3]}
             assert len(ends) == 1
+
+
+async def test_long_ids_that_differ_at_their_end_can_be_told_apart() -> None:
+    scene = Scene()
+    for name in ("one", "two"):
+        scene.handoff(f"release_checkout_payment_adapter_with_refunds_variant_{name}")
+    async with stage(scene=scene, size=(60, 20)) as s:
+        for name in ("one", "two"):
+            assert " release_" in s.line(f"_{name}")
+
+
+def test_a_name_keeps_both_ends_where_it_is_an_id() -> None:
+    assert clip_name("payment_adapter_variant_one", 15) == "payment…ant_one"
+    assert clip_name("a sentence of several words", 15) == "a sentence of…"
+    assert clip_name("支払い処理の実装とテストとドキュメント", 15) == "支払い処理の実…"
+    assert clip_name("payment_adapter", 8) == "payment…"
+    assert clip_name("payment_adapter", 15) == "payment_adapter"
+
+
+async def test_silence_is_never_cut_in_its_number() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=4_000)
+    scene.returned("a", Outcome.WORKING, ago=2_000)
+    async with stage(scene=scene, size=(40, 20)) as s:
+        assert "silent" in s.line(" a ")
+        assert "…" not in s.line(" a ")
 
 
 @pytest.mark.parametrize("depth", [30, 1200])

@@ -13,7 +13,8 @@ from agentwatch.app.widgets.timeline.activity import IDLE, Activity
 from agentwatch.app.widgets.timeline.spans import Span, spans_of
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Observation, Tick
+from agentwatch.delegation.observation import Decided, Observation, Ran, Tick
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 
 
@@ -40,6 +41,16 @@ def test_a_returned_attempt_lasts_from_its_handoff_to_its_return() -> None:
     scene.handoff("a", ago=90)
     scene.returned("a", ago=30)
     assert spans(scene) == [("WORK", "completed", 90, 30)]
+
+
+def test_an_execution_lasts_as_its_session_store_says_also_where_nothing_follows_a_contract() -> None:
+    ended = Run("agents", "a", "root", RunState.ENDED, "/store", NOW - 90, NOW - 30, NOW - 30)
+    root = Run("agents", "root", None, RunState.WORKING, "/store", NOW - 100, NOW - 10)
+    tree = tree_of([Ran(1, NOW, "agents:root", root), Ran(2, NOW, "agents:a", ended)])
+    span = spans_of(tree.tasks["a"])[0]
+    assert (span.start, span.end, span.is_certain) == (NOW - 90, NOW - 30, True)
+    (span,) = spans_of(tree.tasks["root"])
+    assert (span.start, span.end) == (NOW - 100, None)
 
 
 def test_between_two_attempts_it_waits() -> None:

@@ -50,7 +50,7 @@ class AgentwatchApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.APP)
 
     CSS = """
-    Toast { background: $panel; color: $foreground; }
+    Toast { background: $panel; color: $foreground; padding: 0 1; max-width: 80%; }
     Tooltip { background: $panel; color: $foreground; }
     CommandPalette SearchIcon { display: none; }
     CommandPalette > Vertical { background: $background; }

@@ -61,7 +61,8 @@ class Group(StrEnum):
 class Command:
     """One command. `keys` are Textual's key names with spaces between them; `footer` the places whose footer names it.
 
-    `words` stand in the footer, `title` in the palette (empty: not there), `tooltip` is the sentence in help, palette
+    `words` stand in the footer, `words_in` where a place has others; `each` names what numbered keys do one by one,
+    where there is room. `title` stands in the palette (empty: not there), `tooltip` is the sentence in help, palette
     and tooltip. The action is one of the home's own. One that `acts` needs the workspace or the agents in it: there is
     none in a replay. What goes `by_key` is never done by a click.
     """
@@ -79,6 +80,12 @@ class Command:
     priority: bool = False
     acts: bool = False
     by_key: bool = False
+    words_in: tuple[tuple[Place, str], ...] = ()
+    each: tuple[str, ...] = ()
+
+    def words_at(self, place: Place) -> str:
+        """What the footer of a place calls it."""
+        return dict(self.words_in).get(place, self.words)
 
     @property
     def key_label(self) -> str:

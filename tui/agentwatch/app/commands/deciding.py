@@ -180,6 +180,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _DECIDE,
         Group.DIALOG,
         words="otherwise",
+        each=("retry", "escalate", "abort", "answer", "accept"),
         tooltip="Decide otherwise about the same task: retry, escalate, abort, answer, accept.",
         footer=(Place.DECIDE,),
         priority=True,

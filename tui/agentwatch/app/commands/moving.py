@@ -6,7 +6,6 @@ from typing import Final
 
 from agentwatch.app.commands.command import Command, Group, Home, Place
 
-_SCREENS: Final = (Home.MAIN, Home.PAGE)
 _MAIN: Final = (Home.MAIN,)
 _PANE: Final = (Home.PANE,)
 _TREE: Final = (Home.TREE,)
@@ -100,16 +99,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         title="Copy the path",
         footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.INSPECT, Place.TIMELINE),
         acts=True,
-    ),
-    Command(
-        "tabs",
-        "1 2 3 4 5 6 7",
-        "tab",
-        _SCREENS,
-        Group.DETAILS,
-        words="tabs",
-        tooltip="Go to a tab of the details.",
-        footer=(Place.DETAILS, Place.PAGE),
     ),
     Command("tab.next", "right l", "next_tab", _PANE, Group.DETAILS, words="next tab", tooltip="Go to the next tab."),
     Command(

@@ -50,6 +50,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         (*_SCREENS, Home.TIMELINE, Home.INSPECT),
         Group.LOOK,
         words="back",
+        words_in=((Place.TREE, "clear the filter"),),
         tooltip="Go back: from the details or the timeline to the tree; in the tree, clear the filter.",
         footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.HELP, Place.TIMELINE, Place.INSPECT),
     ),
@@ -74,6 +75,16 @@ COMMANDS: Final[tuple[Command, ...]] = (
         tooltip="Look at the file of the selected claim, or at a changed file that nobody claims.",
         footer=(Place.DETAILS, Place.PAGE),
         acts=True,
+    ),
+    Command(
+        "tabs",
+        "1 2 3 4 5 6 7",
+        "tab",
+        _SCREENS,
+        Group.DETAILS,
+        words="tabs",
+        tooltip="Go to a tab of the details.",
+        footer=(Place.DETAILS, Place.PAGE),
     ),
     Command(
         "inspect.switch",
@@ -108,7 +119,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "needs.next",
         "n",
-        "next_asking",
+        "go_asking(1)",
         _SCREENS,
         Group.LOOK,
         words="next",
@@ -119,7 +130,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         "needs.previous",
         "N",
-        "previous_asking",
+        "go_asking(-1)",
         _SCREENS,
         Group.LOOK,
         words="previous",

@@ -11,32 +11,28 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
 
 from agentwatch.app.commands import PANE_COMMANDS, Home, Place, bindings
-from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.offered import Offered
+from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
-from agentwatch.app.widgets.needs_you import NeedsYou, next_asking
+from agentwatch.app.widgets.needs_you import TALL, NeedsYou
 from agentwatch.app.widgets.search import Filter
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
-    from agentwatch.app.widgets.details import DetailsPane
     from agentwatch.monitor import Monitor
-
-_PERIOD: Final = 5.0
-"""Seconds after which the details say anew how long ago something was."""
 
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
 
 
-class MainScreen(Screen[None]):
+class MainScreen(DetailedScreen[None]):
     """The screen of one monitor. `clock` gives seconds since the epoch."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.MAIN)
@@ -55,17 +51,15 @@ class MainScreen(Screen[None]):
     MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
     MainScreen Empty { display: none; }
     MainScreen.-empty Empty { display: block; }
+    MainScreen ToastRack { margin-bottom: 2; }
+    MainScreen.-tall ToastRack { margin-bottom: 8; }
     """
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
-        super().__init__()
-        self._monitor = monitor
-        self._clock = clock
+        super().__init__(monitor, clock)
         self.header = Header(monitor)
         self.task_tree = TaskTree(monitor.tree, clock)
         self.filter_bar = FilterBar()
-        self.details: DetailsPane | None = None
-        """The details beside the tree, once they are there: they come after the first frame."""
         self.needs_you = NeedsYou(monitor.tree, clock)
         self._offered = Offered(monitor, clock, lambda: self.task_id, lambda: len(self.task_tree.marked))
         self.footer = Footer(Place.TREE, self._is_on, self._is_useless, self._offered.why_not)
@@ -74,12 +68,15 @@ class MainScreen(Screen[None]):
 
     @property
     def task_id(self) -> str | None:
-        """The task that commands are about."""
         return self.task_tree.cursor_id
+
+    def show_task(self, task_id: str) -> None:
+        self.task_tree.select(task_id)
 
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
         self.set_class(self.app.size.width >= _WIDE, "-wide")
+        self._stand_clear(self.app.size.height)
         self.set_class(not self._monitor.tree.tasks, "-empty")
         yield self.header
         with Horizontal(id="body"), Vertical(id="left"):
@@ -94,7 +91,7 @@ class MainScreen(Screen[None]):
             self.set_focus(self.task_tree)
         self.needs_you.refresh_tasks(self._monitor.tree.tasks)
         self.set_interval(1.0, self.tick)
-        self.set_interval(_PERIOD, self._show_details)
+        self.set_interval(PERIOD, self._show_details)
         self.call_after_refresh(self._add_rest)
 
     def _add_rest(self) -> None:
@@ -170,6 +167,7 @@ class MainScreen(Screen[None]):
     # Layout
 
     def on_resize(self, event: events.Resize) -> None:
+        self._stand_clear(event.size.height)
         wide = event.size.width >= _WIDE
         if wide != self.has_class("-wide"):
             self.set_class(wide, "-wide")
@@ -178,6 +176,10 @@ class MainScreen(Screen[None]):
             self.call_after_refresh(self._show_details)
         self.needs_you.fit()
         self._show_emptiness()
+
+    def _stand_clear(self, height: int) -> None:
+        """What is told in passing does not cover who needs the operator."""
+        self.set_class(height >= TALL, "-tall")
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
@@ -213,10 +215,6 @@ class MainScreen(Screen[None]):
             or (command_id in PANE_COMMANDS and not (self.details and command_id in self.details.offered))
             or self._offered.is_useless(command_id)
         )
-
-    @on(KeysChanged)
-    def _show_keys(self) -> None:
-        self.footer.redraw()
 
     # Commands
 
@@ -270,27 +268,6 @@ class MainScreen(Screen[None]):
 
             self.details.activate(TABS[number][0])
 
-    def action_inspect(self) -> None:
-        if self.details is not None:
-            self.details.action_inspect()
-
-    def action_compare(self, step: int) -> None:
-        if self.details is not None:
-            self.details.action_compare(step)
-
-    def action_next_asking(self) -> None:
-        self._go_asking(1)
-
-    def action_previous_asking(self) -> None:
-        self._go_asking(-1)
-
-    def _go_asking(self, step: int) -> None:
-        task_id = next_asking(self._monitor.tree, self.task_id, step)
-        if task_id is None:
-            self.notify("Nobody needs you now.", markup=False, timeout=2)
-        else:
-            self.task_tree.select(task_id)
-
     @on(NeedsYou.Picked)
     def _pick(self, event: NeedsYou.Picked) -> None:
         self.task_tree.select(event.task_id)
@@ -299,6 +276,9 @@ class MainScreen(Screen[None]):
     def action_follow(self) -> None:
         self.task_tree.follows = not self.task_tree.follows
         self.footer.redraw()
+        # A narrow footer does not name the key, so it cannot show that it is on.
+        words = "Following: the cursor goes to what changed last." if self.task_tree.follows else "Following no more."
+        self.notify(words, markup=False, timeout=2)
 
     @on(TaskTree.Marked)
     def _take_mark(self) -> None:
@@ -338,8 +318,8 @@ class MainScreen(Screen[None]):
         self.set_focus(self.task_tree)
         if event.drop:
             self.filter_bar.seek(Filter())
-        else:
-            self.filter_bar.display = bool(self.filter_bar.sought)
+        # Of the focus, the line is told later.
+        self.filter_bar.display = bool(self.filter_bar.sought)
 
     def action_notices(self) -> None:
         from agentwatch.app.screens.notices import NoticesScreen  # noqa: PLC0415 - rarely wanted

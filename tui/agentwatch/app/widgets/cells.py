@@ -11,6 +11,9 @@ from agentwatch.text import clean
 # Variation selectors change the width of the character before them, and terminals do not agree how.
 _SELECTORS: Final = dict.fromkeys(range(0xFE00, 0xFE10))
 
+_BOTH_ENDS: Final = 12
+"""Cells from which there is room for both ends of a name."""
+
 
 def shown(text: str, limit: int = 200) -> str:
     """Foreign text for one line of the screen: safe, and of a width that terminals agree on."""
@@ -22,6 +25,14 @@ def clip(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1).rstrip() + "…" if width > 0 else ""
+
+
+def clip_name(text: str, width: int) -> str:
+    """The same for a name: of an id both ends are kept, for siblings often differ at the end only."""
+    if len(text) <= width or width < _BOTH_ENDS or " " in text or not text.isascii():
+        return clip(text, width)
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
 def left(text: str, width: int) -> str:

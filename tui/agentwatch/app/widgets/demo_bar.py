@@ -53,12 +53,12 @@ class DemoBar(LineWidget):
         if selected is not None and selected.needs_operator:
             command = _BY_ID[f"decide.{_likely(selected)}"]
             key = Part(command.key_label, palette.strong, f"app.{command.action}", command.tooltip)
-            told = _said("Only ctrl+s records it.", "Nothing of this stays.")
-            return [[Part("Try it: "), key, Part(f" {command.words}. ")], *told]
+            told = _said("Only ctrl+s records it.", "All of it is temporary.")
+            return [[Part("Try it: "), key, Part(f" to {command.words}. ")], *told]
         if self._tree.totals.needs_operator:
             return [[Part("Try it: "), Part("n", palette.strong), Part(" goes to a child that needs you. ")]]
         if decisions:
-            return _said("That was the whole loop.", "Look around; q leaves, and nothing of this stays.")
+            return _said("That was the whole loop.", "Look around; q leaves, and nothing of it is kept.")
         return _said("Agents build the checkout of a shop.", "Soon one of them will need you.")
 
 

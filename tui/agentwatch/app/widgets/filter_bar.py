@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,6 +19,8 @@ from agentwatch.app.present import LOOKS
 from agentwatch.app.widgets.search import Filter
 from agentwatch.delegation.task import State
 
+_SOUGHT: Final = "id, title, agent or objective"
+
 
 class FilterInput(Input):
     """The text field. Its keys are those of the filter's commands."""
@@ -31,6 +33,13 @@ class FilterInput(Input):
         def __init__(self, *, drop: bool) -> None:
             super().__init__()
             self.drop = drop
+
+    def on_focus(self) -> None:
+        self.placeholder = _SOUGHT
+
+    def on_blur(self) -> None:
+        # Beside a filter by state, it would look like what is sought.
+        self.placeholder = ""
 
     def action_done(self) -> None:
         self.post_message(self.Left(drop=False))
@@ -70,7 +79,7 @@ class FilterBar(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="filter-mark", markup=False)
-        yield FilterInput(placeholder="text", compact=True, select_on_focus=False, max_length=200)
+        yield FilterInput(compact=True, select_on_focus=False, max_length=200)
         yield Static("", id="filter-state", markup=False)
         yield Static("", id="filter-count", markup=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from agentwatch.app.commands import COMMANDS, Command, Home, Place, footer_commands
+from agentwatch.app.commands import COMMANDS, Command, Home, Place, footer_commands, key_label
 from agentwatch.app.offered import ACTIONS
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
@@ -14,6 +14,8 @@ _ON_SCREEN: Final = (Home.MAIN, Home.PAGE, Home.PANE, Home.INSPECT, Home.TIMELIN
 _NAMESPACES: Final = {Home.APP: "app."} | dict.fromkeys(_ON_SCREEN, "screen.")
 _PALETTE: Final = next(command for command in COMMANDS if command.id == "palette")
 _HELP: Final = next(command for command in COMMANDS if command.id == "help")
+_LOOKING: Final = (Place.PAGE, Place.INSPECT, Place.TIMELINE)
+"""Where the words of what can be decided, which the tree has, give way to the keys of what is looked at."""
 _ROOMY: Final = 100
 """Cells from which the palette is named, too: in fewer they are for what the keys do here."""
 
@@ -65,20 +67,33 @@ class Footer(LineWidget):
 
     def _fitting(self, commands: Sequence[Command], room: int, palette: Palette) -> Parts:
         """The hints that there is room for. What can be decided is among them: what is refused gives way to it."""
+        for spelled in (True, False):
+            hints = [self._hint(command, palette, spelled=spelled) for command in commands]
+            if sum(width_of(hint) for hint in hints) <= room:
+                return [part for hint in hints for part in hint]
         possible = [command for command in commands if self._why_not(command.id) is None]
+        deciding = [command for command in possible if _decides(command)]
         for shown in (commands, possible):
             hints = [self._hint(command, palette) for command in shown]
-            needed = [number for number, command in enumerate(shown) if command in possible and _decides(command)]
+            needed = [number for number, command in enumerate(shown) if command in deciding]
             count = _count_fitting(hints, room)
-            if not needed or needed[-1] < count:
+            if not needed or (needed[-1] < count and (self._place not in _LOOKING or len(needed) == 1)):
                 return [part for hint in hints[:count] for part in hint]
         # No room for their words: their keys alone.
-        keys = " ".join(command.key_label for command in possible if _decides(command))
+        keys = " ".join(command.key_label for command in deciding)
         hints = [[Part(f" {keys}", palette.strong), Part(" decide ", palette.muted)]]
-        hints += [self._hint(command, palette) for command in possible if not _decides(command)]
+        hints += [self._hint(command, palette) for command in possible if command not in deciding]
         return [part for hint in hints[: _count_fitting(hints, room)] for part in hint]
 
-    def _hint(self, command: Command, palette: Palette) -> Parts:
+    def _hint(self, command: Command, palette: Palette, *, spelled: bool = False) -> Parts:
+        """Key and words of a command; of numbered keys each with its own where they are `spelled`."""
+        if spelled and command.each:
+            pairs = zip(command.keys.split(" "), command.each, strict=True)
+            return [
+                part
+                for key, words in pairs
+                for part in (Part(f" {key_label(key)}", palette.strong), Part(f" {words} ", palette.muted))
+            ]
         namespace = next((_NAMESPACES[home] for home in command.homes if home in _NAMESPACES), "focused.")
         action = namespace + command.action
         if command.is_numbered or command.by_key:
@@ -90,7 +105,7 @@ class Footer(LineWidget):
         words = palette.line if why_not is not None else palette.accent if on else palette.muted
         return [
             Part(f" {command.key_label}", key, action, tooltip),
-            Part(f" {command.words} ", words, action, tooltip),
+            Part(f" {command.words_at(self._place)} ", words, action, tooltip),
         ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -43,10 +44,13 @@ class _Detail(IntEnum):
     WORDS = 0
     FULL = 1
     TIGHT = 2
-    FEW = 3
-    BARE = 4
+    UNNAMED = 3
+    UNCOUNTED = 4
+    FEW = 5
+    BARE = 6
 
 
+_NAMED: Final = (_Detail.WORDS, _Detail.FULL, _Detail.TIGHT, _Detail.UNCOUNTED)
 _MARKS: Final = {"live": "●", "starting": "○", "polling": "◍", "degraded": "▲", "replay": "▷"}
 _MODE_COLORS: Final = {
     "live": "state-completed", "polling": "state-partial", "degraded": "state-failed", "replay": "state-partial"
@@ -69,29 +73,41 @@ class Header(LineWidget):
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         right = self._needs(palette)
         why = self._why()
-        # From the fullest to the barest: the first that fits, with a few words of the reason where there is one.
-        for detail in _Detail if width >= _WORDY else list(_Detail)[1:]:
+        for detail, reason in self._ways(width, cell_len(why) + 2 if why else 0):
             left = self._left(width, detail, palette)
-            room = width - width_of(left) - width_of(right) - _GAP
-            if room >= (min(cell_len(why) + 2, width // 3) if why and detail < _Detail.FEW else 0):
+            if width - width_of(left) - width_of(right) - _GAP >= reason:
                 break
         if why and detail < _Detail.FEW:
+            room = width - width_of(left) - width_of(right) - _GAP
             left.insert(self._reason_at, Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
         return [[*left, Part(" " * max(width - width_of(left) - width_of(right), 1)), *right]]
 
+    def _ways(self, width: int, reason: int) -> Iterator[tuple[_Detail, int]]:
+        """From the fullest to the barest: the first that fits is taken. Each with the cells it must leave for a reason.
+
+        The whole reason is worth more than the counts, and a few words of it more than the name.
+        """
+        details = list(_Detail)[0 if width >= _WORDY else 1 :]
+        if reason:
+            yield from ((detail, reason) for detail in details if detail < _Detail.FEW)
+        for detail in details:
+            if detail is not _Detail.UNCOUNTED or reason:
+                yield detail, min(reason, width // 3) if detail < _Detail.FEW else 0
+
     def _left(self, width: int, detail: _Detail, palette: Palette) -> Parts:
-        parts = [Part(" agentwatch" if detail < _Detail.FEW else " aw", palette.strong)]
-        if detail < _Detail.FEW:
-            folder = shown(self._monitor.workspace.name or str(self._monitor.workspace)) + "/"
-            parts.append(Part("  " + clip(folder, max(width // 5, 8)), palette.muted))
+        folder = shown(self._monitor.workspace.name or str(self._monitor.workspace)) + "/"
+        parts = [Part(" agentwatch", palette.strong), Part("  ", palette.muted)] if detail in _NAMED else [Part(" ")]
+        parts.append(Part(clip(folder, max(width // 5, 8)), palette.muted))
         parts += [Part("   " if detail < _Detail.TIGHT else "  "), *self._health(detail, palette)]
         self._reason_at = len(parts)
+        if self._monitor.settings.read_only and detail < _Detail.FEW:
+            parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
         totals = self._monitor.tree.totals
         if detail is not _Detail.FEW:
             parts.append(Part("   " + plural(totals.tasks, "task")))
-        if detail < _Detail.BARE:
+        if detail not in (_Detail.UNCOUNTED, _Detail.BARE):
             gap = "   " if detail < _Detail.TIGHT else " "
-            parts.append(Part("  " if detail is _Detail.TIGHT else ""))
+            parts.append(Part("  " if detail in (_Detail.TIGHT, _Detail.UNNAMED) else ""))
             for state in _ORDER:
                 if count := totals.states.get(state):
                     face = LOOKS[state]
@@ -134,4 +150,4 @@ class Header(LineWidget):
         if not count:
             return []
         words = f"{count:,} need you" if count > 1 else "1 needs you"
-        return [Part(words, palette.needs, "screen.next_asking", "Go to the next task that needs you (n)."), Part(" ")]
+        return [Part(words, palette.needs, "screen.go_asking(1)", "Go to the next task that needs you (n)."), Part(" ")]

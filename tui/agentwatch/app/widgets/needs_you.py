@@ -10,16 +10,17 @@ from textual.message import Message
 
 from agentwatch.app.present import duration, look
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, left, right, shown
+from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.task import Task
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
-_TALL: Final = 30
+TALL: Final = 30
 """Lines of screen from which the strip may take more than one."""
-_LINES: Final = 3
+_LINES: Final = 6
+"""Lines that it takes at most, and no more than one of ten of the screen's."""
 _LEAD: Final = 12
 """Cells in front of the tasks where each has a line."""
 
@@ -69,8 +70,9 @@ class NeedsYou(LineWidget):
 
     def fit(self) -> None:
         """Take as many lines as the screen has room for."""
-        tall = self.screen.size.height >= _TALL
-        lines = min(len(self._tasks), _LINES if tall else 1)
+        height = self.screen.size.height
+        tall = height >= TALL
+        lines = min(len(self._tasks), _LINES, height // 10 if tall else 1)
         self.display = lines > 0
         self.set_class(tall, "-tall")
         self.styles.height = lines + 1 if tall else lines
@@ -82,7 +84,7 @@ class NeedsYou(LineWidget):
             return []
         now = self._clock()
         if self.has_class("-tall"):
-            return self._list(width, min(len(self._tasks), _LINES), now, palette)
+            return self._list(width, min(len(self._tasks), _LINES, self.screen.size.height // 10), now, palette)
         return [self._line(width, now, palette)]
 
     def _list(self, width: int, height: int, now: float, palette: Palette) -> list[Parts]:
@@ -104,7 +106,7 @@ class NeedsYou(LineWidget):
                 [
                     *lead,
                     Part(face.glyph + " ", palette.states[face.color]),
-                    Part(left(shown(task.title), names), palette.strong),
+                    Part(left(clip_name(shown(task.title), names), names), palette.strong),
                     Part("  " + left(shown(task.ask or ""), max(room, 0)), palette.accent if here else Part("").style),
                     Part(tail, palette.muted),
                 ]
@@ -120,7 +122,7 @@ class NeedsYou(LineWidget):
             face = look(task)
             holds = self._holds(task)
             tail = "  ".join(part for part in (holds if width >= 60 else "", self._waiting(task, now)) if part)
-            title = clip(shown(task.title), 24 if width >= 60 else 12)
+            title = clip_name(shown(task.title), 24 if width >= 60 else 12)
             more = len(self._tasks) - number - 1
             reserve = len(f"  +{more:,} more") if more else 0
             fixed = [

@@ -13,7 +13,7 @@ from textual.strip import Strip
 from agentwatch.app.decided import is_on_its_way, short
 from agentwatch.app.present import LOOKS, duration, elapsed, look
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, left, right, shown
+from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
 
@@ -183,7 +183,7 @@ def _title(task: Task, room: int, style: Style, palette: Palette, below: Below |
         attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}"
     if room < min(cell_len(shown(task.title)), 12) + len(attempts):
         attempts = ""
-    title = clip(shown(task.title), max(room - len(attempts), 1))
+    title = clip_name(shown(task.title), max(room - len(attempts), 1))
     rest = room - cell_len(title)
     # A blank before it and one behind it: the urgent words beside it stand out.
     tally = _tally(below, rest - len(attempts) - 2, palette.muted, palette) if below else []
@@ -223,7 +223,8 @@ def _urgent(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple
             words += " need you" if below.needs_operator > 1 else " needs you"
         return _filled([(clip(words, width), palette.needs)], width)
     if task.stale:
-        return [(left(f"silent {stand.waiting}", width), palette.muted)]
+        words = f"silent {stand.waiting}"
+        return [(left(words if len(words) <= width else "silent", width), palette.muted)]
     return []
 
 

@@ -98,13 +98,14 @@ def facts(case: Case, task: Task, params: Params, *, now: float, width: int) -> 
     subject = case.subject
     state = Content.styled(f"{case.state.glyph} {case.state.word}", f"${case.state.color}")
     now_and_then = Content.assemble(f"attempt {subject.attempt} ", state), Content(f"→ {_next(case, task, params)}")
-    if width >= _ROOMY:
-        standing = Content(" ").join(now_and_then)
-        name = _named(subject.task_id, width - standing.cell_length - 2)
-        yield "task", Content.assemble((name, "bold"), "  ", standing)
+    name = Content.styled(_named(subject.task_id, width), "bold")
+    standing = Content(" ").join(now_and_then)
+    if name.cell_length + 2 + standing.cell_length <= width:
+        yield "task", Content.assemble(name, "  ", standing)
     else:
-        yield "task", Content.styled(_named(subject.task_id, width), "bold")
-        for part in now_and_then:
+        # The whole id comes first: it is what the decision is about.
+        yield "task", name
+        for part in (standing,) if width >= _ROOMY else now_and_then:
             yield from (("", line) for line in part.wrap(max(width, 8)))
     yield "return", _return(case, now, width)
     yield "retries", _budget(case, task, params, width)
@@ -114,8 +115,10 @@ def facts(case: Case, task: Task, params: Params, *, now: float, width: int) -> 
 def recorded(action: Action, decided: Decided) -> str:
     """What became of a decision, in sentences."""
     done = "recorded" if decided.fresh else "the very same was recorded before"
-    words = [f"{WORDS[action]}: {done}, {'delivered' if decided.waits is None else 'not delivered yet'}."]
-    words += [clean(sentence, 500) for sentence in (decided.doubt, decided.waits) if sentence]
+    # Where it waits, the reason begins with the same words.
+    delivered = "delivered" if decided.waits is None else clean(decided.waits, 500).removeprefix("recorded, ")
+    words = [f"{WORDS[action]}: {done}, {delivered}."]
+    words += [clean(decided.doubt, 500)] if decided.doubt else []
     return "\n".join(words)
 
 
@@ -151,7 +154,8 @@ def _return(case: Case, now: float, width: int) -> Content:
     digest = case.subject.return_sha256
     if digest is None or case.returned_at is None:
         return Content("none yet")
-    changed = case.change() is not None
+    task = case.task
+    changed = task is None or case.desk.subject(task).return_sha256 != digest
     standing = Content.styled("not as you saw it", "$text-error") if changed else Content("unchanged")
     seen = f"seen {present.ago(case.returned_at, now)}, " if width >= _ROOMY else ""
     return Content.assemble((digest[:DIGITS], "bold"), f"  {seen}", standing)
@@ -167,7 +171,8 @@ def _budget(case: Case, task: Task, params: Params, width: int) -> Content:
     retry = mitigated(task) if params.mitigation is not None else task.retry
     after = max(retry.remaining - 1, 0)
     left = f"{retry.remaining} of {retry.max_retries} left{' now' if width >= _ROOMY else ''}, "
-    return Content.assemble(left, (f"{after} after this", "bold"))
+    earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries and width >= _ROOMY else ""
+    return Content.assemble(left, (f"{after} after this", "bold"), (earns, "$text-muted"))
 
 
 def _places(case: Case, width: int) -> str:

@@ -25,7 +25,7 @@ class _Place(NamedTuple):
 
 
 class Choice(Widget, can_focus=True):
-    """Options in safe words; `chosen` is the place of the one that is taken, from 0 on."""
+    """Options in safe words; `chosen` is the place of the one that is taken, from 0 on, None where none is yet."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,down,l,j,space", "step(1)", "Next", show=False),
@@ -41,7 +41,7 @@ class Choice(Widget, can_focus=True):
     class Changed(Message):
         """Another one was taken."""
 
-    def __init__(self, options: Sequence[str], chosen: int = 0, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, options: Sequence[str], chosen: int | None = 0, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._options = list(options)
         self.chosen = chosen
@@ -63,7 +63,8 @@ class Choice(Widget, can_focus=True):
 
     def action_step(self, by: int) -> None:
         """Take the next one, or the one before."""
-        self._take((self.chosen + by) % len(self._options))
+        before = self.chosen if self.chosen is not None else -1 if by > 0 else 0
+        self._take((before + by) % len(self._options))
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)

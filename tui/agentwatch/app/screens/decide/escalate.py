@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -33,7 +34,10 @@ class EscalateScreen(HandingOnScreen):
         super().__init__(case, clock, steady, queue)
         self._modes = offered_modes(case.monitor, self._task_seen)
         # Agents have written these words: each is one option, with nothing of ours behind it on its line.
-        self._choice = Choice([clip(shown(mode), _CELLS) for mode in self._modes], id="modes")
+        # One that was merely seen somewhere is nobody's advice: the operator takes it, or another.
+        is_advised = bool(self._modes) and self._modes[0] in {FITTER, *dict(case.monitor.settings.modes)}
+        modes = [clip(shown(mode), _CELLS) for mode in self._modes]
+        self._choice = Choice(modes, 0 if is_advised else None, id="modes")
         self._other = Input(
             placeholder="any other mode" if self._modes else "none was seen yet: which one?",
             compact=True,
@@ -54,8 +58,8 @@ class EscalateScreen(HandingOnScreen):
         yield from super().fields()
 
     def on_mount(self) -> None:
-        if not self._modes:
-            self._other.focus()
+        if self.mode is None:
+            (self._choice if self._modes else self._other).focus()
 
     def look(self) -> None:
         super().look()
@@ -64,8 +68,8 @@ class EscalateScreen(HandingOnScreen):
     @property
     def mode(self) -> str | None:
         """The mode to escalate to: what was written comes before what was chosen."""
-        written = self._other.value.strip()
-        return written or (self._modes[self._choice.chosen] if self._modes else None)
+        written, chosen = self._other.value.strip(), self._choice.chosen
+        return written or (self._modes[chosen] if self._modes and chosen is not None else None)
 
     def plain_params(self) -> Params:
         return Params(mode=self.mode)
@@ -86,7 +90,6 @@ def offered_modes(monitor: Monitor, task: Task | None) -> list[str]:
     own = policy.mode_of(task) if task is not None else None
     modes = dict.fromkeys([FITTER] if task is not None and is_line_fault(task) else [])
     modes |= dict.fromkeys(name for name, _ in monitor.settings.modes)
-    for other in monitor.tree.tasks.values():
-        if (mode := policy.mode_of(other)) is not None:
-            modes[mode] = None
+    seen = Counter(mode for other in monitor.tree.tasks.values() if (mode := policy.mode_of(other)) is not None)
+    modes |= dict.fromkeys(sorted(seen, key=lambda mode: (-seen[mode], mode)))
     return [mode for mode in modes if mode.strip() and mode != own][:_MOST]

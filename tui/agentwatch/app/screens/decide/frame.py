@@ -74,6 +74,12 @@ class DecisionScreen(ModalScreen["End | Action"]):
     DecisionScreen.-wide #below { layout: horizontal; }
     DecisionScreen.-wide Document { height: 1fr; width: 3fr; }
     DecisionScreen.-wide #words { height: 1fr; width: 2fr; }
+    DecisionScreen.-low #below { height: auto; }
+    DecisionScreen.-low Document { height: 8; }
+    DecisionScreen.-low #words { height: 8; }
+    DecisionScreen.-low.-wide #below { height: 12; }
+    DecisionScreen.-low.-wide Document { height: 1fr; }
+    DecisionScreen.-low.-wide #words { height: 1fr; }
     DecisionScreen #ours {
         height: auto; border: double $accent; padding: 0 1;
         border-title-color: $text-accent; border-title-style: bold; border-subtitle-color: $text-accent;
@@ -206,11 +212,11 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def _take_change(self) -> None:
         """The operator has changed something: what was wrong before may be right now."""
         self._trouble = ""
-        if self.focused is not None and self.has_class("-low"):
-            # What is written may have been out of sight.
-            self.focused.scroll_visible(animate=False)
         self.changed()
         self.look()
+        if self.focused is not None and self.has_class("-low"):
+            # What is written may be out of sight, once the facts above have the lines that they need.
+            self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
     def changed(self) -> None:
         """Something that the document is made from has changed."""

@@ -39,11 +39,17 @@ async def decide(app: AgentwatchApp, desk: Desk, task_ids: Sequence[str], action
     Without an `action`, each dialog is for what the contracts suggest for its task; the operator can take another. A
     task that can no longer be decided when its turn comes is left out.
     """
+    decided = 0
     for number, task_id in enumerate(task_ids, start=1):
         queue = (number, len(task_ids)) if len(task_ids) > 1 else None
         end = await _decide(app, desk, task_id, Action(action) if action is not None else None, queue)
+        decided += end is End.DECIDED
         if end is End.LEFT:
-            return
+            break
+    if len(task_ids) > 1:
+        left = len(task_ids) - decided
+        words = f"Review over: {decided:,} decided{f', {left:,} left as they were' if left else ''}."
+        app.notify(words, markup=False, timeout=4)
 
 
 async def _decide(

@@ -55,6 +55,8 @@ class RespondScreen(DecisionScreen):
     DEFAULT_CSS = """
     RespondScreen #answers { height: 2fr; min-height: 4; border: round $line; border-title-color: $text-muted; }
     RespondScreen.-wide #answers { height: 1fr; width: 3fr; }
+    RespondScreen.-low #answers { height: auto; }
+    RespondScreen.-low.-wide #answers { height: 1fr; }
     RespondScreen #answers:focus-within { border: round $text-muted; }
     RespondScreen #answers Input {
         width: 1fr; height: 1; border: none; padding: 0; margin-left: 2; background: $panel;

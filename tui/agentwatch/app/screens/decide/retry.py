@@ -39,7 +39,7 @@ class RetryScreen(HandingOnScreen):
         yield from super().fields()
 
     def plain_params(self) -> Params:
-        return Params(mitigation=list(_MITIGATIONS)[self._mitigation.chosen])
+        return Params(mitigation=list(_MITIGATIONS)[self._mitigation.chosen or 0])
 
     async def params(self) -> Params | None:
         text = await self.sound_text()

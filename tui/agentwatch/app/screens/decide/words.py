@@ -10,6 +10,7 @@ from textual.content import Content
 
 from agentwatch.app.markdown_safe import FAINT, Paragraph
 from agentwatch.app.widgets.details.blocks import Block, Line, Text, faint, text
+from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean_lines
@@ -53,10 +54,19 @@ def said(task: Task, returned: str | None) -> Iterator[Block]:
         yield from _part("error", result.error_message)
         yield from _part("summary", result.summary if result.summary != result.error_message else None)
         yield from _part("review", result.review_reason)
+        yield from _part("confidence", f"{result.confidence:.2f}" if result.confidence is not None else None)
         yield from _parts("limits", result.limitations)
     lies = [f"{claim.path}: {claim.detail}" for claim in task.claims if claim.verdict is Verdict.CONTRADICTED]
-    yield from _parts("false claims", lies)
+    # A file that is missing is often claimed in several places.
+    yield from _parts("false claims", list(dict.fromkeys(lies)))
+    errors = [placed.finding for placed in task.findings if placed.finding.severity is Severity.ERROR]
+    yield from _parts("breaks rules", [_broken(finding) for finding in errors])
     yield from _part("whole return", returned)
+
+
+def _broken(finding: Finding) -> str:
+    place = f", line {finding.line}" if finding.line else ""
+    return f"{finding.rule}{place}: {finding.message}"
 
 
 def _part(label: str, source: str | None) -> Iterator[Block]:

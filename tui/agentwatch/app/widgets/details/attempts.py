@@ -61,13 +61,12 @@ def compared_attempt(view: View) -> int:
 def _attempt(task: Task, attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
     look = present.LOOKS[attempt.state]
     state = Content.styled(left(f"{look.glyph} {look.word}", _STATE), f"${look.color}")
-    parts = [state, _times(task, attempt, now)]
-    if attempt.session_id:
-        parts.append(plain(attempt.session_id, 60))
-    yield text(Content.assemble(f"{attempt.number:>{digits}}  ", Content("   ").join(parts)))
+    yield text(Content.assemble(f"{attempt.number:>{digits}}  ", state, "   ", _times(task, attempt, now)))
     below = digits + 2
     digests = [_digest("handoff", _handed(attempt)), _digest("return", _returned(attempt))]
     yield text(Content("   ").join(digests), below)
+    if attempt.session_id:
+        yield text(Content.assemble(("session ", FAINT), plain(attempt.session_id, 60)), below)
     said = attempt.run.said.opening if attempt.run and attempt.run.said else None
     if summary := attempt.result.summary if attempt.result else said:
         yield _OneLine(plain(summary, _SUMMARY), below)

@@ -100,13 +100,20 @@ def _decided(decision: Decision, now: float, width: int, *, roomy: bool) -> Iter
 
 
 def _identity(task: Task, width: int) -> Content:
-    """The id, cut at its beginning where it is too long, and the agent at the right edge where it fits."""
+    """The id, cut at its beginning where it is too long, and the agent at the right edge where it fits.
+
+    Where the tree calls it otherwise, such as by the title of a session, that name comes first.
+    """
     agent = clip(shown(task.agent), AGENT_CELLS) if task.agent and width >= WIDE else ""
     room = width - cell_len(agent) - 2 if agent else width
     name = shown(task.task_id, ID_CHARACTERS)
+    called = clip(shown(task.title), room) if task.title not in task.task_id else ""
+    if called:
+        name = clip(name, max(room - cell_len(called) - 2, 0))
     while cell_len(name) > max(room, 1):
         name = "…" + name[max(cell_len(name) - room, 1) + 1 :]
-    return Content.assemble((name, "bold"), " " * (width - cell_len(name) - cell_len(agent)), (agent, FAINT)).rstrip()
+    words = Content.assemble((called, "bold"), "  ", (name, FAINT)) if called else Content.styled(name, "bold")
+    return Content.assemble(words, " " * (width - words.cell_length - cell_len(agent)), (agent, FAINT)).rstrip()
 
 
 def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:

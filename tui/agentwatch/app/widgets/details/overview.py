@@ -23,9 +23,9 @@ from agentwatch.app.widgets.details.blocks import (
     text,
 )
 from agentwatch.app.widgets.details.view import View
-from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
 from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.task import Attempt, Basis, Task
+from agentwatch.delegation.task import Attempt, Basis, State, Task
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
@@ -111,6 +111,10 @@ def _standing(view: View) -> Iterator[Block]:
     task = view.task
     if task.why:
         yield field("why", plain(task.why))
+    errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR)
+    if errors and task.own_state is not State.INVALID:
+        words = f"✗ {present.plural(errors, 'error')} in its files, see Findings"
+        yield field("findings", Content.styled(words, "$text-error"))
     if (decision := decision_of(task)) is not None:
         yield from _decided(decision)
     result = task.result

@@ -68,19 +68,20 @@ def _document(view: View, version: Version, result: Return | None) -> Iterator[B
         yield READING
         return
     document = opened.model
+    reported = result.reported_state if result else None
     if document is None or not any(document.model_dump(exclude_none=True).values()):
         yield text(faint(_UNREADABLE if opened else _GONE))
         yield Gap()
         if result:
             yield from _summary(result)
     elif isinstance(document, ReturnFormat):
-        yield from _return_format(document)
+        yield from _return_format(document, reported)
     elif isinstance(document, SubagentReturn):
-        yield from _subagent_return(document)
+        yield from _subagent_return(document, reported)
     elif isinstance(document, ReturnMeta):
-        yield from _return_meta(document)
+        yield from _return_meta(document, reported)
     elif isinstance(document, Report):
-        yield from _report(document)
+        yield from _report(document, reported)
 
 
 def _summary(result: Return) -> Iterator[Block]:
@@ -112,12 +113,21 @@ def _section(title: str, items: Sequence[str] | None, marker: str = "•", style
         yield from rich_list(items, marker, style)
 
 
-def _return_format(returned: ReturnFormat) -> Iterator[Block]:
+def _state(label: str, state: str | None, reported: str | None) -> Block:
+    """The state as the contract knows it; a word that it does not know is what was reported all the same."""
+    if state:
+        return field(label, plain(state))
+    if reported:
+        return field(label, Content.assemble(plain(reported, 60), ("   no such word in the contract", FAINT)))
+    return field(label, faint("none"))
+
+
+def _return_format(returned: ReturnFormat, reported: str | None) -> Iterator[Block]:
     status = returned.status
     if status is None:
         yield text(faint("The Status section is missing."))
     else:
-        yield field("state", plain(status.state) if status.state else faint("none"))
+        yield _state("state", status.state, reported)
         if status.summary:
             yield rich_field("summary", status.summary)
         yield from _fields(
@@ -149,8 +159,8 @@ def _absent(section: Sequence[object] | None) -> str:
     return "the section is missing" if section is None else "none"
 
 
-def _subagent_return(returned: SubagentReturn) -> Iterator[Block]:
-    yield from _status_and_summary(returned.status, returned.summary)
+def _subagent_return(returned: SubagentReturn, reported: str | None) -> Iterator[Block]:
+    yield from _status_and_summary(returned.status, reported, returned.summary)
     yield from artifact_table(returned.artifacts)
     yield from _errors(returned.errors)
     yield from _next_steps(returned.next_steps)
@@ -168,8 +178,8 @@ def _subagent_return(returned: SubagentReturn) -> Iterator[Block]:
                 yield field(label, Content(f"{number:g} hours" if label == "estimated" else f"{number:,}"))
 
 
-def _return_meta(returned: ReturnMeta) -> Iterator[Block]:
-    yield from _status_and_summary(returned.status, returned.summary)
+def _return_meta(returned: ReturnMeta, reported: str | None) -> Iterator[Block]:
+    yield from _status_and_summary(returned.status, reported, returned.summary)
     done, total = returned.phases_completed, returned.phases_total
     if done is not None and total:
         yield field("phases", Content.assemble(f"{done} of {total}  ", (present.bar(min(done, total), total), FAINT)))
@@ -191,8 +201,8 @@ def _return_meta(returned: ReturnMeta) -> Iterator[Block]:
         yield from outline(returned.more)
 
 
-def _status_and_summary(status: str | None, summary: str | None) -> Iterator[Block]:
-    yield field("status", plain(status) if status else faint("none"))
+def _status_and_summary(status: str | None, reported: str | None, summary: str | None) -> Iterator[Block]:
+    yield _state("status", status, reported)
     if summary:
         yield rich_field("summary", summary)
     else:
@@ -228,9 +238,9 @@ def _who(metadata: ReturnMetadata | MetaMetadata) -> Iterator[Block]:
         yield field("depth", Content(str(metadata.delegation_depth)))
 
 
-def _report(report: Report) -> Iterator[Block]:
+def _report(report: Report, reported: str | None) -> Iterator[Block]:
     if report.report_metadata:
-        yield from _report_metadata(report.report_metadata)
+        yield from _report_metadata(report.report_metadata, reported)
     yield from _section("Blockers", report.blockers, "■", "$state-blocked")
     mapped = report.context_map
     if mapped:
@@ -250,8 +260,8 @@ def _report(report: Report) -> Iterator[Block]:
     yield from _section("Gaps", report.identified_gaps, "○")
 
 
-def _report_metadata(metadata: ReportMetadata) -> Iterator[Block]:
-    yield field("status", plain(metadata.status) if metadata.status else faint("none"))
+def _report_metadata(metadata: ReportMetadata, reported: str | None) -> Iterator[Block]:
+    yield _state("status", metadata.status, reported)
     if metadata.error_message:
         yield rich_field("message", metadata.error_message)
     yield from _fields(("agent", metadata.agent_name), ("task", metadata.task_id), ("level", metadata.verbosity_level))

@@ -48,7 +48,7 @@ def facts(run: Run) -> Iterator[Block]:
     )
     if run.model:
         yield field("model", Content.assemble(plain(run.model), ("   (as recorded)", FAINT)))
-    if run.tokens is not None:
+    if run.tokens:
         yield field("tokens", Content(f"{run.tokens:,}"))
     if run.link:
         yield field("known by", plain(run.link))

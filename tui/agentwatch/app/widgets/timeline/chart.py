@@ -37,6 +37,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     def __init__(self, tree: DelegationTree, clock: Callable[[], float], like: TaskTree) -> None:
         super().__init__(tree, clock)
         self._outline = like.copy_outline()
+        self._is_placed = True
         self._cursor.task_id = self._begin_at = like.cursor_id
         self._activity = Activity(tree)
         self._window = Window()

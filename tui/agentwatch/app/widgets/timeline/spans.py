@@ -64,11 +64,15 @@ class _Begun(NamedTuple):
 
 def _bounds(attempt: Attempt) -> Interval | None:
     """The first sign of an attempt, and when it returned, else its last sign; None where there is none."""
-    handoff, returned, start = attempt.handoff, attempt.returned, attempt.started_at
+    handoff, returned, start, run = attempt.handoff, attempt.returned, attempt.started_at, attempt.run
     if returned is None:
-        if handoff is None:
+        if run is not None:
+            # Its store knows, also of those that were handed prose and gave prose back.
+            first, last = run.started_at, run.updated_at if run.ended_at is None else run.ended_at
+        elif handoff is None:
             return None
-        first = last = handoff.at
+        else:
+            first = last = handoff.at
     else:
         first = returned.at if handoff is None else min(handoff.at, returned.at)
         last = returned.at if handoff is None or attempt.state is not State.WORKING else max(handoff.at, returned.at)

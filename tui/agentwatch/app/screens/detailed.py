@@ -1,0 +1,62 @@
+"""A screen with the details of a task: their keys, and going from one task that needs the operator to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from textual import on
+from textual.screen import Screen, ScreenResultType
+
+from agentwatch.app.messages import KeysChanged
+from agentwatch.app.widgets.footer import Footer
+from agentwatch.app.widgets.needs_you import next_asking
+
+if TYPE_CHECKING:
+    from agentwatch.app.widgets.details import DetailsPane
+    from agentwatch.monitor import Monitor
+
+PERIOD: Final = 5.0
+"""Seconds after which the details say anew how long ago something was."""
+
+
+class DetailedScreen(Screen[ScreenResultType]):
+    """The screen of one task at a time. `clock` gives seconds since the epoch."""
+
+    footer: Footer
+    details: DetailsPane | None = None
+    """The details, once they are there."""
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._monitor = monitor
+        self._clock = clock
+
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task that commands are about."""
+        raise NotImplementedError
+
+    def show_task(self, task_id: str) -> None:
+        """Go to another task."""
+        raise NotImplementedError
+
+    @on(KeysChanged)
+    def _show_keys(self) -> None:
+        self.footer.redraw()
+
+    def action_inspect(self) -> None:
+        if self.details is not None:
+            self.details.action_inspect()
+
+    def action_compare(self, step: int) -> None:
+        if self.details is not None:
+            self.details.action_compare(step)
+
+    def action_go_asking(self, step: int) -> None:
+        """Go to the next task that needs the operator (`step` 1), or to the one before (-1)."""
+        task_id = next_asking(self._monitor.tree, self.task_id, step)
+        if task_id is None:
+            self.notify("Nobody needs you now.", markup=False, timeout=2)
+        else:
+            self.show_task(task_id)
