@@ -58,6 +58,14 @@ def test_a_session_without_a_title_goes_by_how_it_was_asked() -> None:
     assert tree_of(ran(replace(asked, prompt=None))).tasks["root"].title == "root"
 
 
+def test_a_session_whose_process_is_gone_is_stale_and_does_not_wait_for_its_children() -> None:
+    gone = replace(ROOT, process_gone=True)
+    tree = tree_of([*ran(gone, child("one", process_gone=True)), Tick(9, 121.0)])
+    assert [tree.tasks[task_id].stale for task_id in ("root", "one")] == [True, True]
+    tree = tree_of([*ran(ROOT, child("one", process_gone=True)), Tick(9, 121.0)])
+    assert [tree.tasks[task_id].stale for task_id in ("root", "one")] == [False, True]
+
+
 def test_a_child_whose_parent_is_not_known_is_a_root_until_it_is() -> None:
     tree = tree_of(ran(child("one")))
     assert tree.roots == ["one"]

@@ -44,7 +44,7 @@ def test_a_child_that_ends_returns_its_last_text_to_the_parent_that_asked(progra
     assert run.started_at < run.updated_at
     assert run.started_at > NOW / 1000
     assert run.ended_at is not None
-    assert run.link == "the session names its parent, and a task call of the parent the session"
+    assert run.link == "the session names its parent, whose task call names the session"
 
 
 def test_a_child_is_submitted_until_it_answers_and_then_works(program: Program, watched: Reading) -> None:
