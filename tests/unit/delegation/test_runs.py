@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
 
-from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading
+from agentwatch.contracts.shapes import Document, Finding, Handoff, Outcome, Reading, Todo, TodoStatus
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Checked, Observation, Ran, Tick
@@ -49,6 +49,27 @@ def test_the_document_tells_the_last_sign_of_life() -> None:
     assert silent["updated_at"] == "2026-01-01T00:00:00Z"
     (ageless,) = tree_document(tree_of(ran(replace(ROOT, updated_at=1e300))), "/w")["tasks"]
     assert ageless["updated_at"] is None
+
+
+def test_the_document_tells_when_a_session_ran_what_it_took_and_the_words_that_follow_no_contract() -> None:
+    handed = Message(110.0, "d" * 64, "```json", Reading(Handoff("t", "Mend it.")))
+    said = Message(150.0, "e" * 64, "Mended.", None)
+    ended = child("one", RunState.ENDED, prompt=handed, said=said, ended_at=150.0, tokens=7, background=True)
+    (root, task) = tree_document(tree_of(ran(ROOT, ended)), "/w")["tasks"]
+    (attempt,) = task["attempts"]
+    assert (attempt["started_at"], attempt["ended_at"]) == ("1970-01-01T00:01:50Z", "1970-01-01T00:02:30Z")
+    assert attempt["run"] == {
+        "source": "agents",
+        "place": "/store",
+        "tokens": 7,
+        "background": True,
+        "prompt": None,
+        "answer": "Mended.",
+    }
+    assert (task["objective"], task["progress"], root["attempts"][0]["ended_at"]) == ("Mend it.", None, None)
+    ticked = tuple(Todo(mark.value, mark, None, 1) for mark in (TodoStatus.DONE, TodoStatus.PENDING))
+    (_, task) = tree_document(tree_of(ran(ROOT, replace(ended, todos=ticked))), "/w")["tasks"]
+    assert task["progress"] == {"done": 1, "total": 2}
 
 
 def test_a_session_without_a_title_goes_by_how_it_was_asked() -> None:

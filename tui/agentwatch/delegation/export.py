@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final, TypedDict
 
+from agentwatch.delegation import facts
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.run import Run
 from agentwatch.delegation.runtime import mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
@@ -38,6 +40,20 @@ class RuntimeDocument(TypedDict):
     mode: str
 
 
+class RunDocument(TypedDict):
+    source: str
+    place: str
+    tokens: int | None
+    background: bool
+    prompt: str | None
+    answer: str | None
+
+
+class ProgressDocument(TypedDict):
+    done: int
+    total: int
+
+
 class AttemptDocument(TypedDict):
     number: int
     state: str
@@ -45,6 +61,9 @@ class AttemptDocument(TypedDict):
     handoff_path: str | None
     return_path: str | None
     return_sha256: str | None
+    started_at: str | None
+    ended_at: str | None
+    run: RunDocument | None
 
 
 class DecisionDocument(TypedDict):
@@ -63,6 +82,8 @@ class TaskDocument(TypedDict):
     state: str
     reported_state: str | None
     contract: str | None
+    objective: str | None
+    progress: ProgressDocument | None
     inferred: bool
     deleted: bool
     summary: str | None
@@ -156,6 +177,8 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
         "state": task.state.value,
         "reported_state": task.reported_state,
         "contract": task.contract.value if task.contract else None,
+        "objective": task.packet.objective if task.packet else None,
+        "progress": {"done": task.progress[0], "total": task.progress[1]} if task.progress else None,
         "inferred": task.inferred,
         "deleted": task.deleted,
         "summary": result.summary if result else None,
@@ -219,4 +242,18 @@ def _attempt(attempt: Attempt) -> AttemptDocument:
         "handoff_path": attempt.handoff.path if attempt.handoff else None,
         "return_path": attempt.returned.path if attempt.returned else None,
         "return_sha256": attempt.returned.digest if attempt.returned else None,
+        "started_at": moment(attempt.started_at),
+        "ended_at": moment(facts.ended_at(attempt)),
+        "run": _run(attempt, attempt.run) if attempt.run else None,
+    }
+
+
+def _run(attempt: Attempt, run: Run) -> RunDocument:
+    return {
+        "source": run.source,
+        "place": run.place,
+        "tokens": run.tokens,
+        "background": run.background,
+        "prompt": facts.prompt(attempt),
+        "answer": facts.answer(attempt),
     }

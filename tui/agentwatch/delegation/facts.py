@@ -36,6 +36,18 @@ def ended_at(attempt: Attempt) -> float | None:
     return attempt.run.ended_at if attempt.run is not None else None
 
 
+def prompt(attempt: Attempt) -> str | None:
+    """The first line of what a session was told, None where that is a handoff or not known; foreign."""
+    run = attempt.run
+    return run.prompt.opening if attempt.packet is None and run is not None and run.prompt is not None else None
+
+
+def answer(attempt: Attempt) -> str | None:
+    """The first line of what a session said in the end, None where that is a return or not known; foreign."""
+    run = attempt.run
+    return run.said.opening if attempt.result is None and run is not None and run.said is not None else None
+
+
 def agent_of(task: Task, result: Return | None, packet: Handoff | None) -> str | None:
     """Who does a task: by the session store, else the return, else the mode, else its place in a delegation path."""
     if task.run is not None and task.run.agent:

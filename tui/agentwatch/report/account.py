@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from agentwatch.delegation import facts
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
@@ -121,27 +122,18 @@ def _waits(task: Task, attempts: Sequence[AttemptLine]) -> Iterator[Wait]:
 
 
 def _attempt(attempt: Attempt) -> AttemptLine:
-    packet, run = attempt.packet, attempt.run
-    returned = _returned(attempt)
+    packet = attempt.packet
     return AttemptLine(
         number=attempt.number,
         state=attempt.state,
         session_id=attempt.session_id,
         started_at=attempt.started_at,
-        ended_at=_ended_at(attempt),
+        ended_at=facts.ended_at(attempt),
         handoff=HandedOver(attempt.handoff.path, packet.objective) if attempt.handoff and packet else None,
-        returned=returned,
-        prompt=run.prompt.opening if packet is None and run is not None and run.prompt is not None else None,
-        answer=run.said.opening if returned is None and run is not None and run.said is not None else None,
+        returned=_returned(attempt),
+        prompt=facts.prompt(attempt),
+        answer=facts.answer(attempt),
     )
-
-
-def _ended_at(attempt: Attempt) -> float | None:
-    if attempt.state in (State.SUBMITTED, State.WORKING):
-        return None
-    if attempt.returned is not None:
-        return attempt.returned.at
-    return attempt.run.ended_at if attempt.run is not None else None
 
 
 def _returned(attempt: Attempt) -> HandedBack | None:

@@ -191,6 +191,7 @@ class Group:
         agent = file.entry.agent or SESSION
         self.session.transcripts[agent] = file.transcript
         self.session.places[agent] = file.entry.path
+        self._changed = True
 
     def _is_pending(self, file: _File) -> bool:
         return file.unread and not file.is_refused and self._may_matter(file)
