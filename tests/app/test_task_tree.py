@@ -416,9 +416,9 @@ async def test_two_clicks_open_the_details() -> None:
 
 async def test_the_wheel_scrolls_and_leaves_the_cursor() -> None:
     async with stage(scene=flat(100), size=(80, 24)) as s:
+        await s.until(lambda: s.tree.max_scroll_y > 0)
         s.tree.scroll_down(animate=False)
-        await s.pilot.pause()
-        assert s.tree.scroll_offset.y == 1
+        await s.until(lambda: s.tree.scroll_offset.y == 1)
         assert s.cursor == "t00000"
         assert "t00001" in s.text().splitlines()[1]
 

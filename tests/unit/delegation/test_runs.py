@@ -72,6 +72,16 @@ def test_the_document_tells_when_a_session_ran_what_it_took_and_the_words_that_f
     assert task["progress"] == {"done": 1, "total": 2}
 
 
+def test_a_session_whose_children_are_all_silent_is_silent_and_one_that_waits_for_somebody_is_not() -> None:
+    for waiting, stale in (("", [True, True]), ("a permission: Bash make", [False, False])):
+        tree = tree_of([*ran(ROOT, child("one", waiting=waiting)), Tick(9, 719.0)])
+        assert not tree.tasks["root"].stale
+        tree.apply(Tick(10, 720.0))
+        assert [tree.tasks[task_id].stale for task_id in ("root", "one")] == stale
+    tree = tree_of([*ran(ROOT, child("one"), child("two", updated_at=700.0)), Tick(9, 800.0)])
+    assert [tree.tasks[task_id].stale for task_id in ("root", "one", "two")] == [False, True, False]
+
+
 def test_a_session_without_a_title_goes_by_how_it_was_asked() -> None:
     asked = replace(ROOT, title=None, prompt=message(None))
     assert tree_of(ran(asked)).tasks["root"].title == "words"

@@ -367,12 +367,12 @@ class DelegationTree:
         return findings
 
     def _is_stale(self, task: Task) -> bool:
-        """Working and silent for too long. A task with open tasks below it waits for them, it is not silent."""
+        """Working and silent for too long, with all that works below it. Who waits for somebody is not silent."""
         if task.state is not State.WORKING or task.inferred:
             return False
         if task.run is not None and task.run.process_gone:
             return True
-        if task.below and task.below.open:
+        if task.below and any(state.is_open and state is not State.WORKING for state in task.below.states):
             return False
         silent_since = max(task.updated_at, task.below.active_at if task.below else 0.0)
         due = silent_since + self._stale_after
