@@ -130,4 +130,5 @@ async def test_notices_of_the_ledger_are_told_once_and_listed(monkeypatch: pytes
         await s.until(lambda: "the ledger is damaged: ␛[2J" in s.text())
         assert len(s.app._notifications) == 1
         await s.press("!")
+        # In the list, and in the notification, which both screens show in one place.
         await s.until(lambda: s.text().count("the ledger is damaged") == 2)

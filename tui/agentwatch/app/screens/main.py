@@ -20,7 +20,7 @@ from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
-from agentwatch.app.widgets.needs_you import TALL, NeedsYou
+from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.search import Filter
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.text import clean
@@ -51,8 +51,6 @@ class MainScreen(DetailedScreen[None]):
     MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
     MainScreen Empty { display: none; }
     MainScreen.-empty Empty { display: block; }
-    MainScreen ToastRack { margin-bottom: 2; }
-    MainScreen.-tall ToastRack { margin-bottom: 8; }
     """
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
@@ -76,7 +74,6 @@ class MainScreen(DetailedScreen[None]):
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
         self.set_class(self.app.size.width >= _WIDE, "-wide")
-        self._stand_clear(self.app.size.height)
         self.set_class(not self._monitor.tree.tasks, "-empty")
         yield self.header
         with Horizontal(id="body"), Vertical(id="left"):
@@ -167,7 +164,6 @@ class MainScreen(DetailedScreen[None]):
     # Layout
 
     def on_resize(self, event: events.Resize) -> None:
-        self._stand_clear(event.size.height)
         wide = event.size.width >= _WIDE
         if wide != self.has_class("-wide"):
             self.set_class(wide, "-wide")
@@ -176,10 +172,6 @@ class MainScreen(DetailedScreen[None]):
             self.call_after_refresh(self._show_details)
         self.needs_you.fit()
         self._show_emptiness()
-
-    def _stand_clear(self, height: int) -> None:
-        """What is told in passing does not cover who needs the operator."""
-        self.set_class(height >= TALL, "-tall")
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
