@@ -13,6 +13,7 @@ from tests.app.scenes import Scene, shop
 from tests.app.stage import Stage, stage
 
 from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.screens.notices import NoticesScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.widgets.tree_view import TreeView
 from agentwatch.config import Settings
@@ -320,3 +321,25 @@ async def test_edit_says_why_it_cannot(
     async with stage(workspace=workspace, settings=Settings(editor=editor)) as s:
         await s.press("o")
         await s.until(lambda: words in s.text())
+
+
+async def test_the_details_go_on_though_a_dialog_ended_before_what_it_was_to_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def forget(screen: NoticesScreen) -> None:
+        screen._callbacks.clear()
+
+    scene = Scene()
+    scene.handoff("a", ago=90)
+    async with stage(scene=scene) as s:
+        await s.until(lambda: "nothing yet" in s.text())
+        await s.press("!")
+        await s.until(lambda: isinstance(s.app.screen, NoticesScreen))
+        monkeypatch.setattr(NoticesScreen, "_invoke_and_clear_callbacks", forget)
+        s.scene.returned("a", ago=1)
+        s.source.push(s.scene.take())
+        await s.until(lambda: s.app.monitor.tree.tasks["a"].result is not None)
+        await s.until(lambda: s.details.is_pending)
+        await s.press("escape")
+        await s.until(lambda: "nothing yet" not in s.text())
+        assert not s.details.is_pending

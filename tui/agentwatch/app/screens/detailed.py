@@ -41,6 +41,11 @@ class DetailedScreen(Screen[ScreenResultType]):
         """Go to another task."""
         raise NotImplementedError
 
+    def on_screen_resume(self) -> None:
+        """What was to be done after a refresh was left to the dialog above, which may have ended before."""
+        if self.details is not None:
+            self.details.resume()
+
     @on(KeysChanged)
     def _show_keys(self) -> None:
         self.footer.redraw()

@@ -131,6 +131,11 @@ class DetailsPane(Widget):
         self._view = None if task is None else View(task, tree, content, now, self._shelf.later, self._compared)
         self._schedule()
 
+    def resume(self) -> None:
+        """Write what is due, whatever became of the time at which it was to be written."""
+        self._scheduled = False
+        self._schedule()
+
     def activate(self, tab_id: str) -> None:
         """Bring a tab to the front; one that does not exist is a `ValueError`."""
         if tab_id not in _WRITERS:
