@@ -57,6 +57,8 @@ class Terminal:
     def __enter__(self) -> Terminal:
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
+            # Whoever runs the tests may ignore it, as below `nohup`; a terminal's command does not.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
             os.execvpe(self.command[0], self.command, self.environment)
         columns, lines = self.size
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
