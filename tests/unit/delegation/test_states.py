@@ -161,6 +161,18 @@ def test_a_task_that_waits_for_open_tasks_below_is_not_stale() -> None:
     assert tree.tasks["a"].stale
 
 
+def test_an_inferred_task_is_stale_once_all_that_works_below_it_is() -> None:
+    recorder = Recorder()
+    first = recorder.seen("j/.return-meta-a.json", meta("working", "orchestrator", "planner"))
+    second = recorder.seen("j/.return-meta-b.json", meta("working", "orchestrator", "coder"))
+    tree = tree_of([first, second, Tick(2, first.at + 60)], stale_after=60)
+    above = tree.tasks["j/orchestrator"]
+    assert above.inferred
+    assert not above.stale, "the second one has been heard of since"
+    tree.apply(Tick(2, second.at + 60))
+    assert above.stale
+
+
 @pytest.mark.parametrize("outcome", ["completed", "failed", "blocked"])
 def test_a_task_that_has_returned_is_never_stale(outcome: str) -> None:
     tree = tree_of([Recorder().seen("a.md", returned(outcome, task_id="a")), Tick(1, 1e9)])

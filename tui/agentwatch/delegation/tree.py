@@ -368,7 +368,7 @@ class DelegationTree:
 
     def _is_stale(self, task: Task) -> bool:
         """Working and silent for too long, with all that works below it. Who waits for somebody is not silent."""
-        if task.state is not State.WORKING or task.inferred:
+        if task.state is not State.WORKING:
             return False
         if task.run is not None and task.run.process_gone:
             return True
