@@ -90,7 +90,7 @@ async def test_a_line_fault_goes_to_the_fitter_with_a_packet_of_its_own(tmp_path
         await s.open("e")
         assert "● fitter" in s.line("║ mode ")
         assert "→ the fitter, who restores the line" in s.line("task ")
-        assert "1 of 1 left, one more once the fitter has restored the line" in s.line("retries ")
+        assert "1 of 1 left, exactly one once the fitter has restored the line" in s.line("retries ")
         await s.record()
         (entry,) = s.entries()
         packet = json.loads(entry.record.params.handoff or "")

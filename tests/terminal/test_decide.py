@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.deciding import codes
-from tests.terminal.loop import ESCAPE, RECORD, RIGHT, Operator, Orchestrator, screen
+from tests.terminal.loop import RIGHT, Operator, Orchestrator, screen
 from tests.unit.agents.documents import packet, returned, subagent
 
 TASK = "shop.api"
@@ -121,21 +121,22 @@ def test_a_line_fault_goes_to_the_fitter_and_the_restored_station_is_retried_onc
 
 
 def test_a_restored_station_that_fails_again_gets_no_other_retry(orchestrator: Orchestrator) -> None:
-    orchestrator.hand_off(packet(TASK, attempt=3))
-    orchestrator.give_back(TASK, returned(summary="It jams again.", more=of(TASK, 3), code=LINE_FAULT))
-    orchestrator.hand_off(packet("shop.api.fitter-2", parent_task_id="shop", restores=TASK))
-    orchestrator.give_back("shop.api.fitter-2", returned("SUCCESS", "It ran again.", of("shop.api.fitter-2")))
+    orchestrator.hand_off(packet(TASK, attempt=2))
+    orchestrator.give_back(TASK, returned(summary="It jams.", more=of(TASK, 2), code=LINE_FAULT))
     with screen(orchestrator) as operator:
+        operator.sees(r"✗ api ↻2/2 .*NEEDS YOU")
+        orchestrator.hand_off(packet("shop.api.fitter-2", parent_task_id="shop", restores=TASK))
+        orchestrator.give_back("shop.api.fitter-2", returned("SUCCESS", "It ran again.", of("shop.api.fitter-2")))
+        operator.sees(r"✗ api ↻2/3 .*NEEDS YOU")
+        orchestrator.hand_off(packet(TASK, attempt=3))
+        operator.sees(r"○ api ↻3/3")
+        orchestrator.give_back(TASK, returned(summary="It jams again.", more=of(TASK, 3), code=LINE_FAULT))
         operator.sees(r"✓ api\.fitter-2")
         operator.sees(r"✗ api ↻3/3 .*NEEDS YOU")
         operator.press("n")
         operator.sees(r"no retry left \(2 used\): escalate")
-        operator.opens("r", "↻ Retry")
-        operator.sees(r"retries +0 of 2 left now")
-        operator.sees(r"○ not yet: no retry left \(2 allowed\)")
-        operator.press(RECORD)
-        operator.press(ESCAPE)
-        operator.sees(r"✗ api ↻3/3 .*NEEDS YOU")
+        operator.press("r")
+        operator.sees(r"no retry left \(2 allowed\): escalate")
         operator.leaves()
     by_shell = orchestrator.run("decide", TASK, orchestrator.workspace, "--retry", "--yes")
     assert by_shell.returncode == 1

@@ -52,10 +52,10 @@ class Told:
             task = self.tell(self.seen.seen(f"x{number}.return.md", text))
         return task
 
-    def restore(self) -> Task:
-        fitter = json.loads(packet("fit")) | {"restores": "x"}
-        self.tell(self.seen.seen("f/fit.handoff.json", json.dumps(fitter)))
-        return self.tell(self.seen.seen("f/fit.return.md", returned("SUCCESS")))
+    def restore(self, fitter_id: str = "fit") -> Task:
+        fitter = json.loads(packet(fitter_id)) | {"restores": "x"}
+        self.tell(self.seen.seen(f"{fitter_id}/fit.handoff.json", json.dumps(fitter)))
+        return self.tell(self.seen.seen(f"{fitter_id}/fit.return.md", returned("SUCCESS")))
 
 
 def failed(times: int = 1, **said: str) -> Task:
@@ -156,10 +156,32 @@ def test_after_a_restoration_exactly_one_more_retry() -> None:
     assert RETRY not in allowed(task)
     assert "fitter" in options(failed(code="line-fault"))[RETRY].warnings[0]
     task = told.restore()
-    assert task.retry.restored == 1
-    assert RETRY in allowed(task)
+    assert task.retry.restored
+    assert task.retry.remaining == 1
     task = told.attempt(3, returned(code="E_LINE_FAULT"))
     assert RETRY not in allowed(task)
+    assert RETRY not in allowed(task, mitigation=MITIGATION)
+
+
+def test_a_restoration_replaces_the_retries_that_were_not_used() -> None:
+    told = Told()
+    assert told.attempt(1, returned(code="E_LINE_FAULT")).retry.remaining == 1
+    restored = told.restore()
+    assert restored.retry.remaining == 1
+    assert mitigated(restored).remaining == 2
+    again = told.attempt(2, returned(code="E_LINE_FAULT"))
+    assert again.retry.remaining == 0
+    assert RETRY not in allowed(again)
+    assert RETRY in allowed(again, mitigation=MITIGATION)
+
+
+def test_each_restoration_allows_one_more_retry_after_it() -> None:
+    told = Told()
+    told.attempt(1, returned(code="E_LINE_FAULT"))
+    told.restore()
+    told.attempt(2, returned(code="E_LINE_FAULT"))
+    assert told.restore("f2").retry.remaining == 1
+    assert told.attempt(3, returned(code="E_LINE_FAULT")).retry.remaining == 0
 
 
 def called(told: Told, task: Task, **more: Any) -> Task:

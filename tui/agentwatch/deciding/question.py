@@ -95,7 +95,7 @@ def _return(task: Task, subject: Subject) -> str:
 def _budget(task: Task, wish: Wish) -> str:
     left = f"{task.retry.remaining} of {task.retry.max_retries} left"
     if goes_to_fitter(task, wish.mode):
-        return f"{left}, one more once the {FITTER} has restored the line"
+        return f"{left}, exactly one once the {FITTER} has restored the line"
     if wish.action not in (Action.RETRY, Action.ESCALATE):
         return f"{left}, before and after"
     retry = mitigated(task) if wish.mitigation else task.retry

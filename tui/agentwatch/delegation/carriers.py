@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Set
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.task import State, Task
@@ -14,14 +13,14 @@ _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(NamedTuple):
     """What the handoffs of one task point to: decisions, by their ids, with the times at which they were first seen
-    (epoch seconds), and the task that it restores; its state, where that matters to another task."""
+    (epoch seconds), and the task that it restores; its state and its end, where they matter to another task."""
 
     carried: tuple[tuple[str, float], ...] = ()
     restores: str | None = None
     state: State | None = None
+    ended_at: float | None = None
 
 
 _NONE: Final = _Link()
@@ -61,9 +60,10 @@ class Carriers:
         concerned = {self._about.get(decision_id) for decision_id, _ in (*before.carried, *link.carried)}
         return {other for other in (*concerned, before.restores, link.restores) if other not in (None, task_id)}
 
-    def restored(self, task_id: str) -> int:
-        """How many fitters have restored a task."""
-        return sum(1 for fitter in self._fitters.get(task_id, ()) if self._links[fitter].state is State.COMPLETED)
+    def restored(self, task_id: str) -> list[float]:
+        """When fitters have restored a task, in no order."""
+        fitters = (self._links[one] for one in self._fitters.get(task_id, ()))
+        return [link.ended_at for link in fitters if link.state is State.COMPLETED and link.ended_at is not None]
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of the decisions about a task that called a fitter who has ended: it can be decided anew."""
@@ -78,7 +78,7 @@ class Carriers:
         if decision.action is not Action.ESCALATE or decision.decision_id not in self.over(decision.task_id):
             return decision
         restored = decision.decision_id in self._called(decision.task_id, {State.COMPLETED})
-        return replace(decision, over=True, restored=restored)
+        return decision._replace(over=True, restored=restored)
 
     def _called(self, task_id: str, states: Set[State]) -> frozenset[str]:
         """The decisions that called fitters of a task who are in one of these states."""
@@ -98,4 +98,6 @@ def _link(task_id: str, task: Task | None) -> _Link:
     restores = task.packet.restores if task.packet.restores != task_id else None
     if not carried and restores is None:
         return _NONE
-    return _Link(tuple(carried.items()), restores, task.own_state if restores is not None else None)
+    if restores is None:
+        return _Link(tuple(carried.items()))
+    return _Link(tuple(carried.items()), restores, task.own_state, task.ended_at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from agentwatch.delegation.decision import Action
@@ -21,21 +22,23 @@ _LINE_FAULT: Final = re.compile(r"line[\s_-]*fault", re.IGNORECASE)
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 
 
-def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: int = 0) -> Retry:
+def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: Collection[float] = ()) -> Retry:
     """How many retries the policy leaves a task.
 
-    `restored` counts the fitters whose restoration of this task succeeded: each lets the blocked station be retried
-    exactly once more. A retry is another attempt after one that failed: what goes on after an answer is none.
+    `restored` are the times (epoch seconds) at which fitters have restored it: from then on the blocked station is
+    retried exactly once more, however many retries it had not used. A retry is another attempt after one that failed:
+    what goes on after an answer is none.
     """
-    allowed = max_retries + restored
-    used = max(task.attempt - 1 - sum(map(_was_answered, task.attempts[:-1])), 0)
+    allowed = max_retries
+    if restored:
+        allowed = 1 + _used([attempt for attempt in task.attempts if _began_at(attempt) <= max(restored)])
     result = task.result
     return Retry(
         max_retries=allowed,
-        remaining=max(allowed - used, 0),
+        remaining=max(allowed - _used(task.attempts), 0),
         recommended=result.retry_recommended if result else None,
         hint=result.retry_hint if result else None,
-        restored=restored,
+        restored=bool(restored),
     )
 
 
@@ -46,8 +49,8 @@ def is_restored(task: Task) -> bool:
 
 def mitigated(task: Task) -> Retry:
     """How many retries the policy leaves a task whose next attempt comes with a material mitigation."""
-    own = task.retry.max_retries - task.retry.restored
-    return budget(task, max_retries=max(own, MITIGATED_MAX_RETRIES), restored=task.retry.restored)
+    allowed = max(task.retry.max_retries, MITIGATED_MAX_RETRIES)
+    return task.retry._replace(max_retries=allowed, remaining=max(allowed - _used(task.attempts), 0))
 
 
 def is_line_fault(task: Task) -> bool:
@@ -67,6 +70,17 @@ def failed_alike(task: Task) -> bool:
         return before.error_code == last.error_code
     said = last.error_message or last.summary
     return said is not None and said == (before.error_message or before.summary)
+
+
+def _used(attempts: Sequence[Attempt]) -> int:
+    """How many of them were retries."""
+    return max(attempts[-1].number - 1 - sum(map(_was_answered, attempts[:-1])), 0) if attempts else 0
+
+
+def _began_at(attempt: Attempt) -> float:
+    if attempt.started_at is not None:
+        return attempt.started_at
+    return attempt.returned.at if attempt.returned is not None else 0.0
 
 
 def _was_answered(attempt: Attempt) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Verdict
@@ -71,16 +72,14 @@ class Basis(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedFinding:
+class PlacedFinding(NamedTuple):
     """A finding and the file (relative to the workspace) it was found in."""
 
     finding: Finding
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """One content of one file, as it was observed.
 
     `stored`: it is of a session store; `path` is the key of the run, and the document has prose around it, perhaps.
@@ -141,18 +140,17 @@ class Attempt:
         return document if isinstance(document, Return) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(NamedTuple):
     """What error-propagation allows: `remaining` retries of `max_retries`; what the child said of retrying.
 
-    `restored` of the `max_retries` are owed to fitters who restored the task.
+    `restored`: a fitter has restored the task, and one of the `max_retries` is owed to that.
     """
 
     max_retries: int = 1
     remaining: int = 1
     recommended: bool | None = None
     hint: str | None = None
-    restored: int = 0
+    restored: bool = False
 
 
 @dataclass(slots=True)

@@ -163,7 +163,7 @@ def _return(case: Case, now: float, width: int) -> Content:
 
 def _budget(case: Case, task: Task, params: Params, width: int) -> Content:
     if goes_to_fitter(task, params.mode):
-        more = f", one more once the {FITTER} has restored the line" if width >= _ROOMY else ", one more then"
+        more = f", exactly one once the {FITTER} has restored the line" if width >= _ROOMY else ", one then"
         return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{more}")
     if case.action not in (Action.RETRY, Action.ESCALATE):
         both = ", before and after" if width >= _ROOMY else ""
