@@ -55,7 +55,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
                 workspace, state=Path(directory, "agentwatch", "shop"), configuration=Path(directory, "configuration")
             )
 
-        settings = replace(Settings(), theme=theme, stale_after=60)
+        settings = Settings()._replace(theme=theme, stale_after=60)
         source = FilesSource(workspace)
         monitor = Monitor(workspace, settings, source, lambda: now, inspects=True, open_desk=open_desk)
         app = AgentwatchApp(monitor, lambda: now)

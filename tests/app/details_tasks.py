@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -256,7 +256,7 @@ def case(
     path, own_text = TEXTS[contract]
     returned = own_text if text is None else text
     result = summary or SUMMARIES[contract]
-    attempt.returned = replace(version(path, returned, result, findings, seq=2), at=NOW - 120)
+    attempt.returned = version(path, returned, result, findings, seq=2)._replace(at=NOW - 120)
     texts[attempt.returned.digest] = returned
     task.contract = contract
     task.agent = result.agent or "code"
@@ -281,7 +281,7 @@ def retried(attempts: int = 2) -> Case:
         attempt = Attempt(number, State.FAILED, f"sess_{number}", started_at=STARTED + 60 * number)
         attempt.handoff = version(f"work/api-{number}.handoff.md", packet, PACKET_SUMMARY)
         returned = version(f"work/api-{number}.return.md", text, SUMMARIES[Contract.RETURN_FORMAT])
-        attempt.returned = replace(returned, at=STARTED + 60 * number + 45)
+        attempt.returned = returned._replace(at=STARTED + 60 * number + 45)
         one.texts |= {attempt.handoff.digest: packet, attempt.returned.digest: text}
         task.attempts.append(attempt)
     return one

@@ -206,6 +206,14 @@ def test_a_false_claim_that_is_made_twice_is_told_once() -> None:
     assert text.count("out.md: missing") == 1
 
 
+async def test_the_dialog_shows_that_a_task_is_contradicted(tmp_path: Path) -> None:
+    files = {"api.handoff.json": handoff(), "api.return.md": returned("SUCCESS", more="")}
+    async with office(tmp_path, files) as s:
+        s.app.monitor.tree.tasks["shop.api"].verdict = Verdict.CONTRADICTED
+        await s.open("r")
+        assert "attempt 1 ⚑ contradicted → attempt 2" in s.line("“shop.api”")
+
+
 async def test_another_action_can_be_taken_instead(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("r")

@@ -86,6 +86,17 @@ async def _(s: Office, key: str) -> None:
     assert not s.in_dialog
 
 
+@case("dialog.break")
+async def _(s: Office, key: str) -> None:
+    await s.open("r")
+    await s.press(*"note", "shift+home", key)
+    assert s.in_dialog
+    assert s.app.clipboard == "note"
+    await s.press("end", key)
+    assert not s.in_dialog
+    assert s.entries() == ()
+
+
 @case("dialog.skip")
 async def _(s: Office, key: str) -> None:
     await s.press("R")
@@ -128,7 +139,9 @@ async def _(s: Office, key: str) -> None:
     await s.open("x")
     wanted = list(Action)[int(key[1:]) - 2]
     await s.press(key)
-    if wanted is Action.ACCEPT:
+    if wanted is Action.ABORT:
+        await s.until(lambda: "Abort: this is its dialog." in s.toasts)
+    elif wanted is Action.ACCEPT:
         await s.until(lambda: "Accept: there is no result to accept." in s.toasts)
     else:
         await s.until(lambda: s.dialog.case.action is wanted)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
@@ -60,7 +58,7 @@ def test_a_decision_says_how_far_it_has_got(made: Decision, line: str, row: str)
 
 def test_what_an_agent_only_says_is_told_as_that() -> None:
     made = decision((RECORDED, 9), (READ, 9))
-    claimed = replace(made, receipts=(made.receipts[0], replace(made.receipts[1], claimed=True)))
+    claimed = made._replace(receipts=(made.receipts[0], made.receipts[1]._replace(claimed=True)))
     assert "read by agentwatch wait (it says so)" in receipt_line(claimed, NOW).plain
 
 
@@ -79,7 +77,7 @@ async def decided(s: Stage, made: Decision) -> None:
     assert latest is not None
     assert latest.handoff is not None
     assert latest.returned is not None
-    about = replace(made, handoff_sha256=latest.handoff.digest, return_sha256=latest.returned.digest)
+    about = made._replace(handoff_sha256=latest.handoff.digest, return_sha256=latest.returned.digest)
     s.source.push([Decided(0, about.at, about.decision_id, about)])
     await s.until(lambda: s.app.monitor.tree.tasks[API].decision)
 

@@ -52,6 +52,24 @@ async def test_what_is_written_is_in_sight_in_a_low_terminal(tmp_path: Path) -> 
         await s.until(lambda: "pin it" in s.text())
 
 
+async def test_a_window_in_which_nothing_can_be_read_says_so_and_records_nothing(tmp_path: Path) -> None:
+    async with office(tmp_path, size=(30, 10)) as s:
+        await s.open("r")
+        await s.ready()
+        await s.pilot.resize_terminal(20, 6)
+        await s.until(lambda: "this window is too small, 30 × 10 is needed" in s.words)
+        assert "esc leave" in s.text().splitlines()[-1]
+        await s.press(*"unseen", "ctrl+s")
+        assert s.in_dialog
+        assert s.entries() == ()
+        await s.pilot.resize_terminal(80, 24)
+        await s.until(lambda: "◆ ctrl+s" in s.text())
+        await s.press(*"seen")
+        await s.until(lambda: s.dialog.note == "seen")
+        await s.press("escape")
+        assert not s.in_dialog
+
+
 async def test_a_click_decides_nothing(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("r")

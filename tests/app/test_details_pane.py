@@ -13,7 +13,8 @@ from agentwatch.app.widgets.details import view as view_module
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tab_bar import TabBar
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, Retry, State, Task
 
 
@@ -41,6 +42,41 @@ async def test_the_head_says_how_the_task_stands_and_what_it_needs() -> None:
     assert "The migration tool timed out before the schema was applied." in head
     assert "NEEDS YOU   retry? the child recommends it; 1 of 1 retries left" in head
     assert "hint        Raise the tool time-out and pass the schema path." in head
+
+
+async def test_nobody_is_told_of_retries_of_a_session_or_of_a_task_nobody_handed_out() -> None:
+    run = Run("agents", "ses_1", None, RunState.WORKING, "/db", NOW - 60, NOW)
+    session = Case(Task("ses_1", "Say it", attempts=[Attempt(1, started_at=NOW - 60, run=run)]))
+    bare = Case(Task("shop.planner", "planner", inferred=True))
+    async with DetailsApp(session).run_test(size=(80, 40)) as pilot:
+        await pilot.pause()
+        assert "source      agents" in screen_text(pilot.app)
+        for one in (session, bare):
+            pilot.app.show(one)
+            await pilot.pause()
+            assert "attempt 1" not in screen_text(pilot.app)
+            assert "retries" not in screen_text(pilot.app)
+
+
+async def test_the_parent_is_called_as_in_the_tree() -> None:
+    one = case()
+    async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
+        await pilot.pause()
+        assert "linked      below shop.checkout   its id" in screen_text(pilot.app)
+        one.tree.tasks["shop.checkout"] = Task("shop.checkout", "Build the shop")
+        pilot.app.show(one)
+        await pilot.press("1")
+        await pilot.resize_terminal(81, 40)
+        await pilot.pause()
+        assert "linked      below Build the shop   its id" in screen_text(pilot.app)
+
+
+async def test_the_overview_says_how_many_claims_are_false() -> None:
+    one = case()
+    one.task.claims = tuple(Claim("created", path, Verdict.CONTRADICTED, "missing") for path in ("a", "b"))
+    async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
+        await pilot.pause()
+        assert "claims      ⚑ 2 false claims, see Attestation" in screen_text(pilot.app)
 
 
 async def test_the_head_stays_small_in_a_low_pane() -> None:

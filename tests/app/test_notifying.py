@@ -6,7 +6,6 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from unicodedata import category
 
@@ -220,7 +219,7 @@ def test_the_desktop_is_told_where_there_is_one(
     settings: dict[str, object], environment: dict[str, str], command: list[str] | None
 ) -> None:
     made = desktop_command(
-        replace(Settings(), **settings),  # type: ignore[arg-type]
+        Settings()._replace(**settings),  # type: ignore[arg-type]
         environment,
         lambda name: None if "PATH" in environment else f"/usr/bin/{name}",
     )
@@ -296,10 +295,10 @@ async def test_each_of_them_can_be_switched_off() -> None:
 async def test_a_command_takes_the_place_of_the_terminal_and_gets_the_text_as_one_argument(tmp_path: Path) -> None:
     log = tmp_path / "log"
     operator = Operator(Settings(notify_command=ringing(log)))
-    operator.fail("api", "$(touch owned) `x` 'y'")
+    operator.fail("api", "$(touch owned) `x 'y'")
     await operator.until(log.exists)
     await operator.until(log.read_text)
-    assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: $(touch owned) `x` 'y', api"]) + "\n"
+    assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: $(touch owned) `x 'y', api"]) + "\n"
     assert operator.written == ["\x1b]0;(2) agentwatch: my,shop\x1b\\"]
     assert operator.monitor.notices == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.app.scenes import Scene, shop
@@ -27,6 +29,10 @@ class BareTree:
             above.append(parent_id)
             parent_id = self.tasks[parent_id].parent_id
         return above
+
+    def siblings_before(self, task: Task) -> Iterator[str]:
+        siblings = self._siblings(task.parent_id)
+        return reversed(siblings[: siblings.index(task.task_id)])
 
     def _siblings(self, parent_id: str | None) -> list[str]:
         return self.roots if parent_id is None else self.tasks[parent_id].children

@@ -164,6 +164,24 @@ async def test_an_empty_workspace_says_what_it_looks_for_and_where() -> None:
         assert isinstance(s.app.screen, MainScreen)
 
 
+@pytest.mark.parametrize("key", ["t", "/", "s"])
+async def test_where_there_is_no_task_a_key_that_needs_one_says_so(key: str) -> None:
+    async with stage([]) as s:
+        await s.press(key)
+        await s.until(lambda: "There is no task yet." in s.text())
+
+
+@pytest.mark.parametrize("key", ["question_mark", "exclamation_mark", "ctrl+p"])
+async def test_ctrl_c_closes_what_lies_over_the_screen_and_not_the_program(key: str) -> None:
+    async with stage() as s:
+        await s.press(key)
+        await s.until(lambda: s.app.screen is not s.main)
+        await s.press("ctrl+c")
+        await s.until(lambda: s.app.screen is s.main)
+        assert s.app.is_running
+        assert not s.app._exit
+
+
 async def test_a_workspace_that_is_still_read_does_not_say_that_it_is_empty() -> None:
     async with stage([], health=Health("starting", "reading the workspace")) as s:
         await s.until(lambda: "Looking through /home/kim/shop" in s.text())
@@ -188,6 +206,48 @@ async def test_the_strip_grows_with_the_screen() -> None:
         await s.until(lambda: "+5 more" in s.text().splitlines()[-2])
         await s.pilot.resize_terminal(140, 60)
         await s.until(lambda: "+3 more" in s.text().splitlines()[-2])
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_the_strip_marks_the_selected_task_without_colour(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(size=size) as s:
+        strip = slice(-1 - s.main.needs_you.size.height, -1)
+        assert not any("▌" in line for line in s.text().splitlines()[strip])
+        for task in s.app.monitor.tree.asking():
+            await s.press("n")
+            assert s.cursor == task.task_id
+            marked = [line for line in s.text().splitlines()[strip] if "▌" in line]
+            assert len(marked) == 1
+            assert f"▌{task.state.glyph} {task.title} " in marked[0]
+
+
+async def test_the_strip_shows_the_selected_task_however_many_ask() -> None:
+    scene = Scene()
+    for number in range(9):
+        scene.handoff(f"t{number}")
+        scene.returned(f"t{number}", Outcome.FAILED, ago=90 - number)
+    async with stage(scene=scene) as s:
+        last = s.app.monitor.tree.asking()[-1]
+        await s.press("N")
+        assert s.cursor == last.task_id
+        assert f"+5 more   ▌✗ {last.task_id} " in s.text().splitlines()[-2]
+
+
+async def test_tasks_of_one_name_are_told_apart_by_what_they_are_part_of() -> None:
+    scene = Scene()
+    for whole in ("import", "export"):
+        scene.handoff(whole)
+        scene.handoff(f"{whole}.plan", parent=whole)
+        scene.returned(f"{whole}.plan", Outcome.FAILED)
+    scene.handoff("docs")
+    scene.returned("docs", Outcome.FAILED)
+    async with stage(scene=scene) as s:
+        strip = "\n".join(s.text().splitlines()[-4:-1])
+        for name in ("import › plan", "export › plan", "✗ docs  "):
+            assert name in strip
 
 
 @pytest.mark.parametrize("size", [(140, 40), (80, 24)])

@@ -221,16 +221,16 @@ async def test_a_folded_row_carries_the_tally_of_what_is_below(width: int) -> No
 async def test_what_is_urgent_keeps_its_place_beside_the_tally(width: int) -> None:
     async with stage(scene=family(lies=True), size=(width, 20)) as s:
         await s.press("C")
-        assert "3/4 ✓1 ⚑1  ✓ 1 needs you" in s.line("job")
+        assert "3/4 ✓1 ⚑1  ⚑ 1 needs you" in s.line("job")
 
 
 async def test_a_tally_never_takes_room_from_the_title_or_from_what_is_urgent() -> None:
     async with stage(scene=family("a-name-of-some-length", lies=True), size=(44, 20)) as s:
         await s.press("C")
-        assert s.line("a-name").split() == ["▌▸", "◐", "a-name-of-some-length", "⚑1", "✓", "1"]
+        assert s.line("a-name").split() == ["▌▸", "◐", "a-name-of-some-length", "⚑1", "⚑", "1"]
     async with stage(scene=family("a-name-of-really-some-length", lies=True), size=(44, 20)) as s:
         await s.press("C")
-        assert s.line("a-name").split() == ["▌▸", "◐", "a-name-of-really-some-length", "✓", "1"]
+        assert s.line("a-name").split() == ["▌▸", "◐", "a-name-of-really-some-length", "⚑", "1"]
 
 
 async def test_a_second_attempt_is_counted() -> None:

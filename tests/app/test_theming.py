@@ -125,6 +125,27 @@ async def test_without_colour_every_state_keeps_glyph_and_word(monkeypatch: pyte
         assert all(triplet.red == triplet.green == triplet.blue for triplet in grey)
 
 
+async def test_without_colour_sixteen_colours_are_those_of_the_terminal_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(size=(80, 24), settings=Settings(theme="agentwatch-ansi")) as s:
+        styles = [segment.style for strip in s.strips() for segment in strip if segment.style]
+        colors = {color for style in styles for color in (style.color, style.bgcolor)}
+        assert all(color is None or color.is_default for color in colors)
+        assert any(style.reverse for style in styles)
+
+
+@pytest.mark.parametrize(("wanted", "theme"), [(None, "agentwatch-ansi"), ("agentwatch-light", "agentwatch-light")])
+def test_without_colour_the_theme_is_the_one_that_needs_none(
+    wanted: str | None, theme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monitor, _source = monitor_of(settings=Settings(theme=wanted))
+    app = AgentwatchApp(monitor)
+    app.suit_terminal()
+    assert app.theme == theme
+
+
 def test_every_state_has_a_fallback_colour() -> None:
     for face in (*LOOKS.values(), STALE, CONTRADICTED):
         assert face.color in theming.VARIABLE_DEFAULTS

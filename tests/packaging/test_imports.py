@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.agents.claude import Claude
+from tests.unit.agents.documents import packet, returned
 from tests.unit.claude_code.building import Store, meta
 
 HEAVY = ("textual", "rich", "watchfiles", "pydantic")
@@ -29,7 +31,7 @@ def test_version_and_help_load_no_library(option: str) -> None:
         "try: main()\n"
         "except SystemExit: pass"
     )
-    assert loaded(run, *HEAVY, "dataclasses", "pathlib") == set()
+    assert loaded(run, *HEAVY, "dataclasses", "pathlib", "shutil") == set()
 
 
 def test_version_does_not_even_load_the_argument_parser() -> None:
@@ -68,6 +70,41 @@ def test_a_session_whose_texts_follow_no_contract_is_read_without_the_models_of_
         "assert summary['by_state'] == {'completed': 2}, summary"
     )
     assert loaded(run, *HEAVY) == set()
+
+
+def test_no_model_is_loaded_of_a_contract_that_is_not_met(tmp_path: Path) -> None:
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+    (workspace / "api.handoff.json").write_text(packet(), "utf-8")
+    (workspace / "api.return.md").write_text(returned("SUCCESS"), "utf-8")
+    run = (
+        "import io, os\nfrom contextlib import redirect_stdout\n"
+        f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path)!r}}}\n"
+        "from agentwatch.cli import run\nprinted = io.StringIO()\n"
+        f"with redirect_stdout(printed): run(['tree', '--json', {str(workspace)!r}])\n"
+        "import json\ntask, = json.loads(printed.getvalue())['tasks']\n"
+        "assert task['state'] == 'completed' and task['claims'], task"
+    )
+    names = ("handoff", "report", "return_format", "return_meta", "subagent_return")
+    met = {f"agentwatch.contracts.{name}" for name in ("handoff", "return_format")}
+    assert loaded(run, *(f"agentwatch.contracts.{name}" for name in names)) == met
+
+
+@pytest.mark.parametrize("event", ["SubagentStop", "PostToolUse"])
+def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_path: Path, event: str) -> None:
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+    claude = Claude(tmp_path / "home", workspace, "Mend it.")
+    claude.write_transcript()
+    payload = claude.stop("Mended it.") if event == "SubagentStop" else claude.came_back("Mended it.")
+    run = (
+        "import io, os\n"
+        f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path)!r}}}\n"
+        f"sys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps(payload).encode()!r}))\n"
+        "from agentwatch.cli import run\nassert run(['hook']) == 0"
+    )
+    names = ("decisions.reader", "decisions.ledger", "delegation.tree", "sources.files.source", "deciding.waiting")
+    assert loaded(run, *HEAVY, *(f"agentwatch.{name}" for name in names)) == set()
 
 
 def test_the_commands_about_decisions_load_no_screen() -> None:

@@ -66,6 +66,13 @@ def test_the_screen_follows_the_files_and_q_gives_the_terminal_back(workspace: P
         assert b"\x1b[?25h" in terminal.written[-200:]
 
 
+def test_the_first_frame_shows_what_it_is(workspace: Path) -> None:
+    with Terminal(agentwatch(workspace)) as terminal:
+        terminal.wait_for("agentwatch")
+        first_line, _, _ = terminal.written.partition(b"\x1b[2;1H")
+        assert b" agentwatch" in first_line
+
+
 def test_enter_opens_the_details_at_80x24_and_escape_returns(workspace: Path) -> None:
     (workspace / "api.return.md").write_text(FAILED, "utf-8")
     with Terminal(agentwatch(workspace)) as terminal:
@@ -148,6 +155,9 @@ def test_without_a_terminal_it_says_what_to_do(arguments: list[str], tmp_path: P
         (["--colour"], "unrecognized arguments: --colour"),
         (["tree", "--yaml"], "unrecognized arguments: --yaml"),
         (["check"], "the following arguments are required: PATH"),
+        (["tree", "--since", "infd"], "'infd' is no time; write 90m, 12h or 7d"),
+        (["tree", "--since", "nanh"], "'nanh' is no time"),
+        (["tree", "--since=-5d"], "'-5d' is no time"),
         (["\x1b]0;x\x07"], "␛]0;x␇: no such directory"),
     ],
 )
@@ -171,6 +181,33 @@ def test_a_closed_pipe_is_no_error(workspace: Path) -> None:
     command = " ".join(agentwatch("rules"))
     result = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True, check=False)
     assert result.stderr == ""
+
+
+def test_little_output_into_a_closed_pipe_is_no_error_either(workspace: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    for arguments in (["tree", workspace], ["--help"]):
+        result = subprocess.run(
+            agentwatch(*arguments), stdout=writer, stderr=subprocess.PIPE, env=environment, text=True, check=False
+        )
+        assert (result.returncode, result.stderr) == (0, "")
+    os.close(writer)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@pytest.mark.parametrize("buffered", [True, False])
+def test_output_that_cannot_be_written_is_neither_a_finding_nor_a_traceback(workspace: Path, buffered: bool) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": "" if buffered else "1"}
+    for arguments in (["tree", "--fail", workspace], ["check", workspace]):
+        with Path("/dev/full").open("w") as full:
+            result = subprocess.run(
+                agentwatch(*arguments), stdout=full, stderr=subprocess.PIPE, env=environment, text=True, check=False
+            )
+        assert (result.returncode, result.stderr) == (
+            os.EX_IOERR,
+            "agentwatch: No space left on device; free space, then try again\n",
+        )
 
 
 def test_tree_prints_the_tree_and_its_json(workspace: Path) -> None:

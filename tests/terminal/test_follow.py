@@ -100,11 +100,12 @@ def test_what_was_recorded_comes_first_and_then_each_change_at_once(
         assert following.next() == ("shop.ui", None, "submitted")
         (workspace / "ui.return.md").write_text(DONE.replace("shop.api", "shop.ui"), "utf-8")
         assert following.next() == ("shop.ui", "submitted", "completed")
+        # A task outlives its files, here as on the screen.
         (workspace / "ui.handoff.json").unlink()
         (workspace / "ui.return.md").unlink()
-        while (change := following.next())[2] is not None:
-            pass
-        assert change[0] == "shop.ui"
+        (workspace / "api.return.md").rename(workspace / "api.return-2.md")
+        (workspace / "new.handoff.json").write_text(json.dumps({**PACKET, "task_id": "new"}), "utf-8")
+        assert following.next() == ("new", None, "submitted")
         assert following.end() == (130, "")
 
 
@@ -133,12 +134,12 @@ def test_what_happened_while_nobody_watched_is_one_line_a_task(workspace: Path, 
         assert following.end() == (130, "")
 
 
-def test_what_went_while_nobody_watched_is_gone(workspace: Path, environment: dict[str, str]) -> None:
+def test_what_went_while_nobody_watched_is_remembered(workspace: Path, environment: dict[str, str]) -> None:
     watch(workspace, environment, FAILED)
     for path in workspace.glob("api.*"):
         path.unlink()
     with follow(workspace, environment) as following:
-        assert [following.next()[2] for _ in range(3)] == ["submitted", "failed", None]
+        assert [following.next()[2] for _ in range(2)] == ["submitted", "failed"]
         assert following.end() == (130, "")
 
 
@@ -227,15 +228,15 @@ def test_it_ends_when_nobody_reads_any_more_though_nothing_happens(
         assert process.stderr.read() == b""
 
 
-def test_a_workspace_that_goes_is_told_and_waited_for(workspace: Path, environment: dict[str, str]) -> None:
+def test_a_workspace_that_goes_is_waited_for(workspace: Path, environment: dict[str, str]) -> None:
     with follow(workspace, environment) as following:
         assert following.next() == ("shop.api", None, "submitted")
         (workspace / "api.handoff.json").unlink()
         workspace.rmdir()
-        assert following.next() == ("shop.api", "submitted", None)
         workspace.mkdir()
         (workspace / "api.handoff.json").write_text(json.dumps(PACKET), "utf-8")
-        assert following.next() == ("shop.api", None, "submitted")
+        (workspace / "api.return.md").write_text(FAILED, "utf-8")
+        assert following.next() == ("shop.api", "submitted", "failed")
         code, complaint = following.end()
         assert code == 130
         assert complaint.count("\n") <= 1
@@ -266,3 +267,9 @@ def test_following_and_exporting_at_once_is_wrong_usage(workspace: Path, environ
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 2
     assert "not allowed with" in result.stderr
+
+
+def test_without_an_output_nobody_reads_it(workspace: Path, environment: dict[str, str]) -> None:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *agentwatch("log", workspace, "--follow")]
+    result = subprocess.run(command, stderr=subprocess.PIPE, env=environment, timeout=DEADLINE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")

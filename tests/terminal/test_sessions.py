@@ -194,10 +194,24 @@ def test_a_workspace_without_any_store_says_so(run: Run, workspace: Path) -> Non
     assert tree(run, workspace) == {}
     assert run("tree", workspace).stdout == f"no handoffs or returns in {workspace}\n"
     printed = run("sources", workspace)
-    (line,) = printed.stdout.splitlines()
-    assert line.startswith("claude-code        0 sessions")
-    assert line.endswith("skipped: no session of this workspace is there")
+    lines = printed.stdout.splitlines()
+    programs = ["claude-code", "opencode", "kilo", "codex", "roo", "teamwork"]
+    assert [line.split()[0] for line in lines] == programs
+    assert all(" not found, looked in /" in line for line in lines)
+    assert lines[-1].endswith(str(workspace / ".agents"))
     assert printed.stderr == ""
+    told = json.loads(run("sources", workspace, "--json").stdout)["sources"]
+    assert [(one["source"], one["skipped"], one["sessions"]) for one in told] == [
+        (name, "not found", 0) for name in programs
+    ]
+
+
+def test_a_program_that_was_found_is_not_among_those_that_were_not(run: Run, tmp_path: Path, workspace: Path) -> None:
+    opencode(tmp_path, workspace)
+    claude(tmp_path, workspace, ago=timedelta(seconds=40))
+    told = {one["source"]: one["skipped"] for one in json.loads(run("sources", workspace, "--json").stdout)["sources"]}
+    missing = {"kilo", "codex", "roo", "teamwork"}
+    assert told == {"claude-code": "", "opencode": "", **dict.fromkeys(missing, "not found")}
 
 
 def test_a_killed_session_is_stale_and_why_says_that_its_process_is_gone(

@@ -62,8 +62,8 @@ def test_modes_may_say_what_they_are_for(tmp_path: Path) -> None:
 
 
 def test_what_is_for_agents_stands_in_tables_of_its_own(tmp_path: Path) -> None:
-    text = '[mcp]\nwait = 20\n[hook]\nwait = 5.5\nwhen = "always"\nundecided = "hold"\ncorrects = false\n'
-    expected = Settings(mcp_wait=20, hook_wait=5.5, hook_when="always", hook_undecided="hold", hook_corrects=False)
+    text = '[mcp]\nwait = 20\n[hook]\nwait = 5.5\nwhen = "always"\nundecided = "let-go"\ncorrects = false\n'
+    expected = Settings(mcp_wait=20, hook_wait=5.5, hook_when="always", hook_undecided="let-go", hook_corrects=False)
     assert load(written(tmp_path, text)) == expected
 
 
@@ -98,6 +98,11 @@ def test_notifications_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
         ('enforcement = "off"', "enforcement: must be one of strict, lenient, not 'off'"),
         ("stale_after = true", "stale_after: must be a number, at least 1, not True"),
         ("stale_after = 0", "at least 1, not 0"),
+        ("stale_after = nan", "at least 1, not nan"),
+        ("[retry]\nexpires_after = inf", "retry.expires_after: must be a number from 60 to 315360000, not inf"),
+        ("[retry]\nexpires_after = 1e12", "from 60 to 315360000"),
+        ("[mcp]\nwait = nan", "mcp.wait: must be a number from 0 to 86400, not nan"),
+        ("[hook]\nwait = inf", "hook.wait: must be a number from 0 to 86400, not inf"),
         ("retry.max_retries = 1.5", "retry.max_retries: must be a whole number, at least 0, not 1.5"),
         ("pruned = [1]", "pruned: must be a list of directory names"),
         ("poll = 1", "poll: must be true or false, not 1"),

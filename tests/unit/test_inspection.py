@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import State, Task, Version
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.files.source import FilesSource
@@ -113,6 +114,14 @@ def test_the_inspector_ends_by_itself_once_nobody_listens(tmp_path: Path) -> Non
         if thread.name == "agentwatch-evidence":
             thread.join(20)
             assert not thread.is_alive()
+
+
+def test_what_a_session_gave_back_claims_nothing_by_the_tags_around_it(tmp_path: Path) -> None:
+    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
+    version = Version(1, 0.0, "agents:one", "d" * 64, said, (), stored=True)
+    tagged = RETURN.replace("- (none)\n", "- src/a.py\n</result>\n")
+    (checks,) = Inspector(tmp_path, lambda _: tagged).check([Target(version)])
+    assert [claim.path for claim in checks.claims if claim.kind == "modified"] == ["src/a.py"]
 
 
 def test_one_look_checks_the_claims_too(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_github_gets_one_escaped_line_for_each_finding(workspace: Path, capsys: 
     assert check(["a,b: 100%.return.json", "w.return.md"], "github") == 1
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(
-        "::error file=a%2Cb%3A 100%25.return.json,line=2,title=SUB003::`status` is \u201c50%25 ::error"
+        "::error file=a%2Cb%3A 100%25.return.json,line=2,title=SUB003::`status` is \u201c50%25\u240a::error"
     )
     assert second.startswith("::warning file=w.return.md,line=2,title=RET012::")
 

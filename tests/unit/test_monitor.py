@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from agentwatch.config import Settings
+from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.observation import Observation
 from agentwatch.monitor import Monitor, Update
 from agentwatch.sources.health import Batch, Health
@@ -65,6 +67,25 @@ async def test_what_the_source_emits_is_in_the_tree_with_the_update() -> None:
     update = await next_update(updates)
     assert (update.changed, update.structure) == ({"a", "a.b"}, False)
     await updates.aclose()  # type: ignore[attr-defined]
+    assert source.stopped
+
+
+async def test_whoever_leaves_before_the_desk_is_open_stops_the_source_all_the_same() -> None:
+    opening, leaving = threading.Event(), threading.Event()
+
+    def open_desk() -> Desk:
+        opening.set()
+        leaving.wait(10)
+        raise AssertionError("nobody is there any more")
+
+    source = ScriptedSource()
+    monitor = Monitor(Path("/w"), Settings(), source, clock=lambda: 0.0, open_desk=open_desk)
+    first = asyncio.ensure_future(anext(monitor.updates()))
+    await asyncio.to_thread(opening.wait, 10)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    leaving.set()
     assert source.stopped
 
 

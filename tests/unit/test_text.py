@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, quoted, say
+from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, exact, quoted, say
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "50000"))
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -76,10 +76,20 @@ def test_nothing_acts_or_hides_in_tens_of_thousands_of_hostile_texts() -> None:
         ("z\u0301\u0301\u0301\u0301", "z\u0301\u0301"),
         ("\ud800", "<U+D800>"),
         ("[@click=app.quit]x[/]", "[@click=app.quit]x[/]"),
+        ("a\u200db", "a<U+200D>b"),
+        ("a\u200d\U0001f600", "a<U+200D>\U0001f600"),
+        ("\U0001f600\u200d\u200d\U0001f600", "\U0001f600<U+200D><U+200D>\U0001f600"),
+        ("\U0001f3f4\U000e0067\U000e007f", "\U0001f3f4<U+E0067><U+E007F>"),
     ],
 )
 def test_hostile_characters_are_shown_and_not_dropped(text: str, shown: str) -> None:
     assert clean(text) == shown
+
+
+@pytest.mark.parametrize("text", ["👩‍👩‍👧‍👦", "🏳️‍🌈 🏴‍☠️", "👩🏽‍💻 🙂‍↔️ ❤️‍🔥"])
+def test_of_pictures_that_are_joined_each_part_is_shown(text: str) -> None:
+    assert "\u200d" in text
+    assert clean(text) == text.replace("\u200d", "")
 
 
 def test_a_line_of_ten_megabytes_is_cut_before_it_is_looked_at() -> None:
@@ -94,6 +104,31 @@ def test_long_texts_are_cut_and_say_how_much() -> None:
     lines, note = clean_lines("ok\n" + "y" * 5_000)
     assert (len(lines), note) == (2, "truncated: lines are cut after 4,000 characters")
     assert clean_lines("a\r\nb") == (["a", "b"], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a b", "a b"),
+        ("a\nb", "a␊b"),
+        ("a\r\nb", "a␍␊b"),
+        ("a\tb", "a␉b"),
+        ("a\u00a0b", "a<U+00A0>b"),
+        ("a\x1fb", "a␟b"),
+        (" a", "␠a"),
+        ("a  ", "a␠␠"),
+        ("", ""),
+        ("abcdef", "abc…"),
+    ],
+)
+def test_names_that_differ_in_a_blank_look_different(text: str, shown: str) -> None:
+    assert exact(text, 4) == shown if text == "abcdef" else exact(text) == shown
+    assert quoted(text) == f"“{exact(text, 80)}”"
+
+
+@given(hostile)
+def test_a_name_is_as_safe_as_any_text_and_shown_the_same_again(text: str) -> None:
+    assert clean(exact(text)) == exact(text) == exact(exact(text))
 
 
 def test_quotation_marks_cannot_be_faked_from_inside() -> None:

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from agentwatch.errors import UsageError, WorkspaceError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_NO_TERMINAL: Final = 80
+
+
+class _Formatter(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        # Asked for the width, argparse loads `shutil`, and that every kind of archive: 3 ms of each command.
+        super().__init__(prog, width=_columns() - 2)
+
+
+class _RawFormatter(_Formatter, argparse.RawDescriptionHelpFormatter):
+    pass
+
+
+def _columns() -> int:
+    """The width of the terminal, as `shutil` finds it."""
+    said = os.environ.get("COLUMNS", "")
+    try:
+        return (int(said) if said.isdecimal() else 0) or os.get_terminal_size().columns or _NO_TERMINAL
+    except OSError:
+        return _NO_TERMINAL
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,7 +47,7 @@ def parser(name: str, description: str, exit_codes: str, *, raw: bool = False) -
         prog=f"agentwatch {name}".strip(),
         description=description,
         epilog=exit_codes,
-        formatter_class=argparse.RawDescriptionHelpFormatter if raw else argparse.HelpFormatter,
+        formatter_class=_RawFormatter if raw else _Formatter,
         allow_abbrev=False,
     )
 
@@ -46,6 +68,8 @@ def workspace_at(path: str) -> Path:
         raise WorkspaceError(f"{path}: no such directory; give the directory that the agents work in") from error
     except NotADirectoryError as error:
         raise WorkspaceError(f"{path}: not a directory; give the directory that the agents work in") from error
+    except ValueError as error:
+        raise WorkspaceError(f"{path}: {error}; give the directory that the agents work in") from error
     except OSError as error:
         raise WorkspaceError(f"{path}: {error.strerror}; give a directory that you can read and enter") from error
     return Path(path).resolve()

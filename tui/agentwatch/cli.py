@@ -6,17 +6,17 @@ Whatever `--help` does not need is imported where it is used: that answer should
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agentwatch import __version__
 from agentwatch import arguments as arguments_of
-from agentwatch.arguments import Parser, workspace_at
+from agentwatch.arguments import Parser, add_workspace, workspace_at
 from agentwatch.errors import AgentwatchError, UsageError
 
 if TYPE_CHECKING:
@@ -72,21 +72,41 @@ _MOST_PROBLEMS: Final = 20
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line. Returns the exit code: 0, 1 (findings) or 2 (usage, configuration, workspace)."""
+    """Run a command line. Returns the exit code: 0, 1 (findings), 2 (usage, configuration, workspace) or 74, where the
+    system refuses what nobody has foreseen, such as to write the output."""
     command = _COMMANDS.get(arguments[0]) if arguments else None
     try:
-        return command(arguments[1:]) if command else _watch(arguments)
+        try:
+            return command(arguments[1:]) if command else _watch(arguments)
+        finally:
+            # What is still in the buffer may meet a closed pipe or a full disk as well.
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except AgentwatchError as error:
         from agentwatch.text import clean, complain  # noqa: PLC0415
 
         complain("\n".join(clean(line) for line in f"agentwatch: {error}".splitlines()))
         return error.exit_code
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough. Python would complain once more while it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`| head`) has seen enough.
+        _discard_output()
         return 0
+    except OSError as error:
+        from agentwatch.decisions.errors import reason, remedy  # noqa: PLC0415
+        from agentwatch.text import clean, complain  # noqa: PLC0415
+
+        place = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        complain(clean(f"agentwatch: {place}{reason(error)}; {remedy(error)}, then try again"))
+        _discard_output()
+        return os.EX_IOERR
     except KeyboardInterrupt:
         return 130
+
+
+def _discard_output() -> None:
+    """Python would complain once more while it closes the stream."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser(name: str, description: str, *, raw: bool = False) -> Parser:
@@ -95,7 +115,7 @@ def _parser(name: str, description: str, *, raw: bool = False) -> Parser:
 
 def _watch(arguments: Sequence[str]) -> int:
     parser = _parser("", _DESCRIPTION, raw=True)
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+    add_workspace(parser)
     parser.add_argument("--version", "-V", action="version", version=f"agentwatch {__version__}")
     parser.add_argument("--read-only", action="store_true", help="write nothing into the workspace")
     _add_session_options(parser)
@@ -103,10 +123,8 @@ def _watch(arguments: Sequence[str]) -> int:
     options = parser.parse_intermixed_args(arguments)
     _require_terminal()
     workspace = workspace_at(options.path)
-    from dataclasses import replace  # noqa: PLC0415
-
     settings = _settings(options)
-    settings = replace(settings, read_only=options.read_only or settings.read_only)
+    settings = settings._replace(read_only=options.read_only or settings.read_only)
 
     def open_desk() -> Desk:
         # In a thread, behind the first frame.
@@ -114,7 +132,14 @@ def _watch(arguments: Sequence[str]) -> int:
 
         return desk_of(workspace, settings)
 
-    return _show(workspace, settings, _selection(options), remembers=True, open_desk=open_desk)
+    from agentwatch.app.run import run as run_app  # noqa: PLC0415
+    from agentwatch.composition import monitor_of  # noqa: PLC0415
+    from agentwatch.place import state_directory  # noqa: PLC0415
+    from agentwatch.presence import shown  # noqa: PLC0415
+
+    # Hooks wait for a decision only where somebody can see what it is about.
+    with shown(state_directory(workspace)):
+        return run_app(monitor_of(workspace, settings, _selection(options), remembers=True, open_desk=open_desk))
 
 
 def _demo(arguments: Sequence[str]) -> int:
@@ -125,15 +150,13 @@ def _demo(arguments: Sequence[str]) -> int:
     options = parser.parse_intermixed_args(arguments)
     _require_terminal()
     settings = _settings(options)
-    from dataclasses import replace  # noqa: PLC0415
-
     from agentwatch.demo.session import DemoSession  # noqa: PLC0415
 
     session = DemoSession(options.speed, options.once)
     with session as workspace:
         # The window's title counts; nobody is to be called because of a play.
-        silent = replace(settings, notify_bell=False, notify_terminal=False, notify_desktop=False)
-        played = replace(silent, stale_after=session.stale_after, read_only=False)
+        silent = settings._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
+        played = silent._replace(stale_after=session.stale_after, read_only=False)
         from agentwatch.app.run import demo  # noqa: PLC0415
         from agentwatch.composition import monitor_of  # noqa: PLC0415
 
@@ -142,7 +165,7 @@ def _demo(arguments: Sequence[str]) -> int:
 
 def _tree(arguments: Sequence[str]) -> int:
     parser = _parser("tree", "Print the delegation tree of a workspace once.")
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+    add_workspace(parser)
     parser.add_argument("--json", action="store_true", help="print the documented JSON (schema_version 1)")
     parser.add_argument("--fail", action="store_true", help="exit with 1 when a task needs the operator")
     _add_session_options(parser)
@@ -158,7 +181,7 @@ def _tree(arguments: Sequence[str]) -> int:
 
 def _log(arguments: Sequence[str]) -> int:
     parser = _parser("log", "Print every state change of the workspace's files, sessions and decisions, in order.")
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+    add_workspace(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--follow", "-f", action="store_true", help="go on with each change as it happens, until ctrl+c")
@@ -234,14 +257,15 @@ def _play(
 
 def _list_sources(arguments: Sequence[str]) -> int:
     parser = _parser("sources", "Say which agents' sessions were found where, what is read, what is skipped and why.")
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+    add_workspace(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
     from agentwatch.composition import sessions_of  # noqa: PLC0415
     from agentwatch.headless.stores import print_sources  # noqa: PLC0415
+    from agentwatch.sources.sessions.registry import looked_in  # noqa: PLC0415
 
-    return print_sources(sessions_of(workspace), as_json=options.json)
+    return print_sources(sessions_of(workspace), looked_in(workspace), as_json=options.json)
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -266,7 +290,7 @@ def _rules(arguments: Sequence[str]) -> int:
 
 def _report(arguments: Sequence[str]) -> int:
     parser = _parser("report", "Write the account of a session, for a pull request or a post-mortem.")
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
+    add_workspace(parser)
     formats = "default: by the ending of FILE, else md"
     parser.add_argument("--format", choices=("md", "json", "html"), help=formats)
     parser.add_argument("--output", metavar="FILE", help="default: standard output")
@@ -329,37 +353,19 @@ def _add_screen_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    from dataclasses import replace  # noqa: PLC0415
-
     from agentwatch.config import load  # noqa: PLC0415
 
     settings = load()
     poll = getattr(options, "poll", False) or settings.poll
-    return replace(settings, theme=options.theme or settings.theme, poll=poll)
+    return settings._replace(theme=options.theme or settings.theme, poll=poll)
 
 
 def _require_terminal() -> None:
     # The screen library draws on standard error, so that one counts as well.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("the screen needs a terminal; `agentwatch tree` prints the tree without one")
-
-
-def _show(
-    workspace: Path,
-    settings: Settings,
-    selection: Selection | None = None,
-    *,
-    remembers: bool = False,
-    open_desk: Callable[[], Desk] | None = None,
-) -> int:
-    from agentwatch.app.run import run as run_app  # noqa: PLC0415
-    from agentwatch.composition import monitor_of  # noqa: PLC0415
-    from agentwatch.place import state_directory  # noqa: PLC0415
-    from agentwatch.presence import shown  # noqa: PLC0415
-
-    # Hooks wait for a decision only where somebody can see what it is about.
-    with shown(state_directory(workspace)) if remembers else nullcontext():
-        return run_app(monitor_of(workspace, settings, selection, remembers=remembers, open_desk=open_desk))
+    # A fifth of the time until the first frame would go by looking for garbage; from then on the app has it looked for.
+    gc.disable()
 
 
 def _selection(options: argparse.Namespace) -> Selection | None:
@@ -379,6 +385,9 @@ def _add_session_options(parser: argparse.ArgumentParser) -> None:
 def _seconds(text: str) -> float:
     units = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
     try:
-        return float(text[:-1]) * units[text[-1:]]
+        seconds = float(text[:-1]) * units[text[-1:]]
     except (KeyError, ValueError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d") from None
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
+    return seconds

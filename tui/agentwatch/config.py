@@ -5,21 +5,22 @@ The workspace has no say in them: agents write there, and one that could switch 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.errors import ConfigError
+from agentwatch.place import user_home
 
 _ON_THIS_COMPUTER: Final = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):(?P<port>[0-9]{1,5})/?")
 _LAST_PORT: Final = 65535
+_DAY: Final = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What an operator can set. Times are in seconds, sizes in bytes."""
 
     enforcement: str = "strict"
@@ -54,8 +55,8 @@ class Settings:
     """`[hook] wait`: how long a hook waits for a decision; the program ends it after the time that `init` wrote."""
     hook_when: str = "watched"
     """`[hook] when`: `watched`: it waits while agentwatch shows the workspace; `always`; `never`."""
-    hook_undecided: str = "let-go"
-    """`[hook] undecided`: what becomes of a failed child that nobody has decided about: `let-go` or `hold`."""
+    hook_undecided: str = "hold"
+    """`[hook] undecided`: what becomes of a failed child that nobody has decided about: `hold` or `let-go`."""
     hook_corrects: bool = True
     """`[hook] corrects`: a child whose return breaks its contract is sent back once, with the findings."""
     opencode_url: str = ""
@@ -81,7 +82,7 @@ def config_directory(environment: Mapping[str, str] | None = None) -> Path:
     environment = os.environ if environment is None else environment
     base = environment.get("XDG_CONFIG_HOME") or ""
     # The specification says that a relative path in it is to be ignored.
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".config") / "agentwatch"
+    return (Path(base) if Path(base).is_absolute() else user_home() / ".config") / "agentwatch"
 
 
 def load(path: Path | None = None) -> Settings:
@@ -136,10 +137,12 @@ def _one_of(*words: str) -> Callable[[object], object]:
     return read
 
 
-def _number(least: float) -> Callable[[object], object]:
+def _number(least: float, most: float = math.inf) -> Callable[[object], object]:
+    bounds = f", at least {least:g}" if most == math.inf else f" from {least:g} to {most:.0f}"
+
     def read(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-            raise ValueError(f"must be a number, at least {least:g}, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise ValueError(f"must be a number{bounds}, not {value!r}")
         return value
 
     return read
@@ -198,7 +201,7 @@ _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "enforcement": _one_of("strict", "lenient"),
     "stale_after": _number(1),
     "retry.max_retries": _whole(0),
-    "retry.expires_after": _number(60),
+    "retry.expires_after": _number(60, 10 * 365 * _DAY),
     "low_confidence": _number(0),
     "pruned": _words,
     "max_bytes": _whole(1024),
@@ -209,10 +212,10 @@ _READERS: Final[Mapping[str, Callable[[object], object]]] = {
     "modes": _modes,
     "theme": _text,
     "editor": _text,
-    "mcp.wait": _number(0),
-    "hook.wait": _number(0),
+    "mcp.wait": _number(0, _DAY),
+    "hook.wait": _number(0, _DAY),
     "hook.when": _one_of("watched", "always", "never"),
-    "hook.undecided": _one_of("let-go", "hold"),
+    "hook.undecided": _one_of("hold", "let-go"),
     "hook.corrects": _flag,
     "opencode.url": _here,
     "notify.bell": _flag,

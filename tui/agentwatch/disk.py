@@ -129,6 +129,11 @@ class Directory:
         """The attributes of what has a name, of a link itself."""
         return self._disk.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
+    def identity(self, name: str) -> tuple[int, ...]:
+        """What is another one once a file was replaced, written or touched."""
+        status = self.look(name)
+        return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
     def read(self, name: str, limit: int) -> bytes:
         """The bytes of a regular file. Raises NotRegularError for anything else and for more than `limit` bytes."""
         # Before it is opened: opening a device may already do something.

@@ -40,6 +40,13 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
     return directory
 
 
+def make_dot_directory(workspace: Path, inner: str, disk: Disk = DISK) -> Directory:
+    """A directory inside of `.agentwatch`, made where it is missing, and what git is told. Raises as above."""
+    with open_dot_directory(workspace, make=True, disk=disk) as directory:
+        ignore_ourselves(directory)
+    return open_dot_directory(workspace, inner, make=True, disk=disk)
+
+
 def ignore_ourselves(directory: Directory) -> None:
     """`.gitignore` in `.agentwatch`, unless something of that name is there."""
     try:

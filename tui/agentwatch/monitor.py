@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Checked, Observation, Tick
@@ -38,8 +37,7 @@ SLICE_SECONDS: Final = 0.006
 TICK_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """What has changed since the update before: task ids, and whether tasks came, went or moved."""
 
     changed: frozenset[str]
@@ -160,15 +158,15 @@ class Monitor:
             recalled = await asyncio.wrap_future(self._keeper.start())
             self._source.remember(recalled.files)
             queue(recalled.observations)
-        self._source.start(on_loop(take))
-        if self._inspector is not None:
-            self._inspector.start(on_loop(lambda checks: queue(self._checked(checks))))
-        self.clerk = await asyncio.to_thread(self._make_clerk)
-        if self.clerk is not None:
-            self.clerk.start(on_loop(queue))
-            if self.settings.opencode_url:
-                self._herald = _make_herald(self.settings.opencode_url, self.workspace, self.clerk)
         try:
+            self._source.start(on_loop(take))
+            if self._inspector is not None:
+                self._inspector.start(on_loop(lambda checks: queue(self._checked(checks))))
+            self.clerk = await asyncio.to_thread(self._make_clerk)
+            if self.clerk is not None:
+                self.clerk.start(on_loop(queue))
+                if self.settings.opencode_url:
+                    self._herald = _make_herald(self.settings.opencode_url, self.workspace, self.clerk)
             async for update in self._apply_all(arrived):
                 yield update
         finally:

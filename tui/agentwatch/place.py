@@ -9,8 +9,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from agentwatch.errors import UsageError
+
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]+")
 _LONGEST: Final = 40
+
+
+def user_home() -> Path:
+    """The user's home directory. Raises UsageError where the system knows none, as for a container's bare user id."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise UsageError(
+            "you have no home directory that the system knows of; set HOME to a directory of yours"
+        ) from error
 
 
 def workspace_id(workspace: Path) -> str:
@@ -25,5 +37,5 @@ def state_directory(workspace: Path, environment: Mapping[str, str] | None = Non
     environment = os.environ if environment is None else environment
     base = environment.get("XDG_STATE_HOME") or ""
     # The specification says that a relative path in it is to be ignored.
-    root = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state"
+    root = Path(base) if Path(base).is_absolute() else user_home() / ".local" / "state"
     return root / "agentwatch" / workspace_id(workspace)

@@ -26,6 +26,13 @@ _ELLIPSIS: Final = "…"
 _UNSAFE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _COMBINING_CATEGORIES: Final = frozenset({"Mn", "Me", "Mc"})
 
+# A joiner between two pictures makes one of them, of a width that terminals do not agree on; it hides nothing there.
+# Everywhere else it is shown.
+_PICTURE: Final = "[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+_JOINER: Final = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
+
+_BLANK: Final = re.compile(r"[^\S ]|\A +| +\Z")
+
 # Printable ASCII needs no second look: nearly every string ends here.
 _PLAIN: Final = re.compile(r"[\x20-\x7e]*\Z")
 
@@ -50,6 +57,8 @@ def _shown(character: str) -> str:
 def _safe(text: str) -> str:
     if _PLAIN.match(text):
         return text
+    if "\u200d" in text:
+        text = re.sub(_JOINER, r"\1", text)
     shown: list[str] = []
     combining = 0
     for character in text:
@@ -80,6 +89,20 @@ def clean(text: str, limit: int | None = None) -> str:
     return text + _ELLIPSIS if cut else text
 
 
+def exact(text: str, limit: int | None = None) -> str:
+    """The same for an id or a name: two that differ in a blank look different, too.
+
+    Only a plain blank between others is one; a line break, a tab, any other space, and one at an end is made visible.
+    """
+    limit = LINE_LIMIT if limit is None else limit
+    return clean(_BLANK.sub(_visible, text[: limit + 1]), limit)
+
+
+def _visible(blanks: re.Match[str]) -> str:
+    codes = map(ord, blanks[0])
+    return "".join(chr(0x2400 + code) if code <= 0x20 else f"<U+{code:04X}>" for code in codes)
+
+
 def clean_lines(
     text: str, max_lines: int = LINES_LIMIT, max_characters: int = TEXT_LIMIT
 ) -> tuple[list[str], str | None]:
@@ -104,7 +127,7 @@ def clean_lines(
 
 def quoted(text: str, limit: int = 80) -> str:
     """Foreign text inside a sentence of ours, in quotation marks that cannot be faked from inside."""
-    return "“" + clean(text, limit).replace("“", '"').replace("”", '"') + "”"
+    return "“" + exact(text, limit).replace("“", '"').replace("”", '"') + "”"
 
 
 def say(text: str) -> None:

@@ -69,6 +69,12 @@ def test_no_mistake_of_the_operators_blocks_an_agent(stage: Stage, claude: Claud
     assert "hook.wait" in ran.err
 
 
+def test_a_place_that_can_be_none_is_told_in_words(stage: Stage, claude: Claude) -> None:
+    ran = stage.run("hook", given=json.dumps(claude.stop(returned()) | {"cwd": "shop\0"}))
+    assert ran.code == 1
+    assert "nothing approved" in ran.err
+
+
 def test_other_events_are_answered_with_nothing(stage: Stage, claude: Claude) -> None:
     payload = claude.stop("") | {"hook_event_name": "SessionStart"}
     ran = stage.run("hook", given=json.dumps(payload))

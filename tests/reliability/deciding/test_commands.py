@@ -81,7 +81,9 @@ def test_pressing_twice_is_one_decision_and_another_opinion_is_told_whose_holds(
     assert stage.decide("--retry", "--note", "Use the map.").code == 0
     again = stage.decide("--retry", "--note", "Use the map.")
     assert again.code == 0
-    assert "already decided, the very same: " in again.out
+    assert "recorded before: " in again.out
+    assert stage.decide("--retry").code == 0, "nothing is said otherwise"
+    assert stage.decide("--retry", "--note", "Use another map.").code == 6
     other = stage.decide("--abort")
     assert other.code == 6
     assert re.search(r"already decided: \S+ said retry at \d{4}-\d\d-\d\dT", other.err)
@@ -302,7 +304,7 @@ def test_a_workspace_that_cannot_be_written_gets_its_decision_later(stage: Stage
     assert (found.json["place"], found.json["handoff_path"]) == ("ledger", None)
     (stage.workspace / ".agentwatch").unlink()
     again = stage.decide("--retry")
-    assert "already decided, the very same" in again.out
+    assert "recorded before" in again.out
     assert stage.mirror.exists()
 
 

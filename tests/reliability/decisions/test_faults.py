@@ -201,7 +201,7 @@ def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared: Operator) -> 
         told = isinstance(outcome, Receipt)
         assert told or "the decision itself is not touched" in str(outcome)
         root = prepared.root.parent / f"receipts-{number}"
-        stage = ReceiptBook(root / "workspace", root / "state").of(record).furthest.stage
+        stage = ReceiptBook(root / "workspace", root / "state").read([record])[record.decision_id].furthest.stage
         assert stage is Stage.READ or not told
         shutil.rmtree(root)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentwatch.agents.hook.held import MOST
 from agentwatch.agents.hook.journal import Journal
-from agentwatch.agents.hook.stop import MOST, stopped
+from agentwatch.agents.hook.stop import stopped
 from agentwatch.agents.hook.told import told
+from agentwatch.agents.hook.words import HOLD
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
@@ -136,6 +138,20 @@ def test_a_retry_sends_the_child_back_once_with_the_operators_words(scene: Scene
     assert "acted" in scene.receipts()
 
 
+@pytest.mark.parametrize("call", [Scene.stop, Scene.come_back])
+def test_in_a_container_it_is_told_in_the_workspace_that_a_decision_was_read(
+    scene: Scene, call: Callable[[Scene, str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.decide(Action.RETRY)
+    with monkeypatch.context() as container:
+        container.setenv("AGENTWATCH_PUBLIC_KEY", Desk(scene.workspace).keys.show().text)
+        # A container has a state directory of its own, which the operator never sees.
+        container.setenv("XDG_STATE_HOME", str(tmp_path / "container"))
+        container.setenv("XDG_CONFIG_HOME", str(tmp_path / "container"))
+        call(scene, FAILED)
+    assert "read" in scene.receipts()
+
+
 def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_same_decision(scene: Scene) -> None:
     scene.decide(Action.RETRY)
     assert scene.stop(FAILED)["decision"] == "block"
@@ -199,7 +215,7 @@ def test_prose_is_sent_back_only_where_a_contract_is_required(scene: Scene, prom
     scene.claude.write_transcript()
     assert scene.stop(PROSE) == {}
     assert scene.come_back(PROSE) == {}
-    scene.settings = replace(NOW, require_contract=True)
+    scene.settings = NOW._replace(require_contract=True)
     assert "## Runtime Attestation" in scene.stop(PROSE)["reason"]
     assert "is invalid" in scene.come_back(PROSE)["hookSpecificOutput"]["additionalContext"]
 
@@ -213,7 +229,7 @@ def test_prose_is_sent_back_only_where_a_contract_is_required(scene: Scene, prom
 def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, demands: bool, strict: bool) -> None:
     scene.claude.prompt = prompt
     scene.claude.write_transcript()
-    scene.settings = replace(NOW, require_contract=demands, enforcement="strict" if strict else "lenient")
+    scene.settings = NOW._replace(require_contract=demands, enforcement="strict" if strict else "lenient")
     answered = message(said, 20.0, key=NAME) if said.strip() else None
     run = Run(
         NAME, AGENT, SESSION, RunState.ENDED, "", 10.0, 20.0, prompt=message(prompt, 10.0, key=NAME), said=answered
@@ -240,8 +256,18 @@ def test_a_return_in_a_file_is_as_good_as_one_in_words(scene: Scene) -> None:
     assert scene.come_back(DONE) == {}, "nobody knows when it began"
 
 
+def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended(scene: Scene) -> None:
+    marker = subagent("in_progress", "It goes on.")
+    assert "say how it ended" in scene.stop(marker)["reason"]
+    for folder, name, text in (("handoffs", "handoff", packet(TASK)), ("returns", "return", marker)):
+        (scene.workspace / folder).mkdir()
+        (scene.workspace / folder / f"shop.api.{name}.json").write_text(text, "utf-8")
+    scene.settings = NOW._replace(hook_corrects=False, hook_when="always")
+    assert scene.stop("See the file.")["reason"] == HOLD
+
+
 def test_the_operator_can_switch_the_correction_off(scene: Scene) -> None:
-    scene.settings = replace(NOW, hook_corrects=False)
+    scene.settings = NOW._replace(hook_corrects=False)
     assert "decision" not in scene.stop(BROKEN)
 
 
@@ -254,24 +280,56 @@ def test_an_undecided_child_is_let_go_in_words_and_never_as_approved(scene: Scen
 
 
 def test_a_hook_waits_while_a_screen_shows_the_workspace(scene: Scene) -> None:
-    scene.settings = replace(NOW, hook_wait=0.01)
+    scene.settings = NOW._replace(hook_wait=0.01)
     with on_screen(scene):
         assert is_shown(scene.state)
-        assert "nobody has decided within 0.01 s" in scene.stop(FAILED)["systemMessage"]
-        scene.settings = replace(scene.settings, hook_when="never")
+        answer = scene.stop(FAILED)
+        assert answer["decision"] == "block"
+        assert "nobody has decided within 0.01 s" in answer["systemMessage"]
+        scene.settings = scene.settings._replace(hook_when="never")
         assert "no screen" in scene.stop(FAILED)["systemMessage"]
     assert not is_shown(scene.state)
-    scene.settings = replace(scene.settings, hook_when="always")
+    scene.settings = scene.settings._replace(hook_when="always")
     assert "within 0.01 s" in scene.stop(FAILED)["systemMessage"]
 
 
-def test_a_child_can_be_held_but_not_for_ever(scene: Scene) -> None:
-    scene.settings = replace(NOW, hook_undecided="hold", hook_when="always")
+def test_the_operator_can_have_an_undecided_child_let_go(scene: Scene) -> None:
+    scene.settings = NOW._replace(hook_undecided="let-go")
+    with on_screen(scene):
+        answer = scene.stop(FAILED)
+    assert set(answer) == {"systemMessage"}
+    assert "nothing is approved" in answer["systemMessage"]
+
+
+def test_a_held_child_goes_on_with_the_decision_that_comes_while_it_is_held(scene: Scene) -> None:
+    with on_screen(scene):
+        assert scene.stop(BROKEN)["reason"].startswith("Fix your return format")
+        assert scene.stop(BROKEN, again=True)["reason"].startswith("The operator has not decided yet")
+        decision_id = scene.decide(Action.RETRY, said=BROKEN, note="State whether a retry helps.")
+        answer = scene.stop(BROKEN, again=True)
+        assert "The operator's note: State whether a retry helps." in answer["reason"]
+        assert decision_id in answer["reason"]
+        assert scene.stop(DONE, again=True) == {}
+    assert scene.receipts() == {"recorded", "delivered", "read", "acted"}
+
+
+def test_a_decision_about_the_return_that_was_held_counts_though_the_child_puts_it_otherwise(scene: Scene) -> None:
+    scene.settings = NOW._replace(hook_when="always")
+    assert scene.stop(FAILED)["reason"] == HOLD
+    decision_id = scene.decide(Action.RETRY)
+    otherwise = FAILED.replace("timed out", "has timed out")
+    assert otherwise != FAILED
+    assert decision_id in scene.stop(otherwise, again=True)["reason"]
+    assert scene.stop(otherwise, again=True)["reason"] == HOLD, "it was carried out, and about this one nobody decided"
+
+
+def test_a_child_is_held_but_not_for_ever(scene: Scene) -> None:
+    scene.settings = NOW._replace(hook_when="always")
     assert scene.stop(FAILED)["decision"] == "block"
     for _ in range(MOST - 1):
         answer = scene.stop(FAILED, again=True)
         assert answer["decision"] == "block"
-        assert "neither an approval nor a refusal" in answer["reason"]
+        assert answer["reason"] == HOLD
     last = scene.stop(FAILED, again=True)
     assert "decision" not in last
     assert f"{MOST} times in a row" in last["systemMessage"]
@@ -279,7 +337,7 @@ def test_a_child_can_be_held_but_not_for_ever(scene: Scene) -> None:
 
 
 def test_without_a_place_to_count_a_child_is_held_at_most_once(scene: Scene) -> None:
-    scene.settings = replace(NOW, hook_undecided="hold", hook_when="always")
+    scene.settings = NOW._replace(hook_when="always")
     scene.state.parent.mkdir(parents=True)
     scene.state.write_text("in the way", "utf-8")
     assert scene.stop(FAILED)["decision"] == "block"

@@ -145,6 +145,10 @@ class Store:
         self._time += timedelta(seconds=1)
         return self._time.isoformat().replace("+00:00", "Z")
 
+    def set_back(self, by: timedelta) -> None:
+        """Somebody sets the clock."""
+        self._time -= by
+
     def session(self, session_id: str = SESSION, version: str = "2.1.329") -> Log:
         return self._log(self.project / f"{session_id}.jsonl", None, version)
 

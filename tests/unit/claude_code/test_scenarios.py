@@ -205,6 +205,50 @@ def test_an_agent_may_end_without_a_word(store: Store, blocks: list[dict[str, ob
     assert (run.state, run.said, run.reason) == (RunState.ENDED, None, "ended without a word")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "text", "value": "Done."}],
+        [{"type": "prose", "text": "Done."}],
+        [{"text": "Done."}],
+        {"value": "Done."},
+        None,
+        ["Done."],
+    ],
+)
+def test_an_answer_that_is_not_understood_is_no_silence(store: Store, content: object) -> None:
+    main, child = store.session(), store.agent("a1", meta("toolu_1"))
+    main.asked("Hand it out.")
+    main.delegated("toolu_1", packet("t.a"))
+    child.asked(packet("t.a"))
+    message = {"id": "msg_1", "role": "assistant", "content": content, "stop_reason": "end_turn"}
+    child.record("assistant", message=message)
+    run = store.runs()["a1"]
+    assert (run.state, run.said, run.reason) == (
+        RunState.SUBMITTED,
+        None,
+        "ended, but what it said cannot be read",
+    )
+    reader = store.reader()
+    reader.read(60.0)
+    assert reader.trouble == "1 line not understood and left out"
+    # Its parent has the same words.
+    main.returned("toolu_1", "a1", report("ERROR"))
+    run = store.runs()["a1"]
+    assert (run.state, text(store, run.said)) == (RunState.ENDED, report("ERROR"))
+
+
+def test_records_of_an_unknown_kind_in_which_something_is_said_are_told(store: Store) -> None:
+    main = store.session()
+    main.asked("Build it.")
+    main.record("note", message={"role": "assistant", "content": [{"type": "text", "text": "Done."}]})
+    main.record("aside", content="x")
+    store.save()
+    reader = store.reader()
+    reader.read(60.0)
+    assert reader.trouble == "1 line not understood and left out"
+
+
 def test_an_answer_that_the_program_does_not_take_is_none(store: Store) -> None:
     main, child = store.session(), store.agent("a1", meta("toolu_1"))
     main.delegated("toolu_1", "one")

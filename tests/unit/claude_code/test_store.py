@@ -117,7 +117,10 @@ def test_a_store_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     reader = ClaudeCodeReader(tmp_path, home=tmp_path / "none")
     assert list(reader.read(1.0)) == []
     assert (reader.trouble, list(reader.places())) == (None, [])
-    assert [found.sessions for found in reader.found()] == [0]
+    assert list(reader.found()) == []
+    (tmp_path / "none" / "projects").mkdir(parents=True)
+    (found,) = reader.found()
+    assert (found.sessions, found.skipped) == (0, "no session of this workspace is there")
 
 
 def test_places_are_where_something_new_appears(tmp_path: Path) -> None:

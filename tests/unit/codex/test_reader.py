@@ -170,6 +170,28 @@ def test_a_header_that_is_still_being_written_is_waited_for(home: Home) -> None:
     assert home.runs.keys() == {root.id}
 
 
+@pytest.mark.parametrize(
+    "header", [{"type": "session", "id": "x"}, {"type": "session_meta", "payload": {"id": "x"}}, {"payload": None}]
+)
+def test_a_rollout_that_does_not_say_whose_it_is_is_told_where_it_is_the_youngest(
+    home: Home, header: dict[str, object]
+) -> None:
+    strange = home.place(home.root(3))
+    home.write(home.root(1), home.root(3))
+    strange.write_text(json.dumps(header) + "\n", encoding="utf-8")
+    home.read()
+    said = "1 rollout does not say whose session it is, and in which directory: not read."
+    assert home.reader.trouble == said
+    home.write(home.root(4))
+    home.read()
+    assert home.reader.trouble is None
+    assert home.reader.found()[0].skipped == said
+    assert home.runs.keys() == {home.root(1).id, home.root(4).id}
+    strange.unlink()
+    home.read()
+    assert home.reader.found()[0].skipped == ""
+
+
 def test_what_is_no_rollout_is_not_opened(home: Home, tmp_path: Path) -> None:
     root = home.root()
     home.write(root)

@@ -28,13 +28,17 @@ ROOT = "{"
 
 @dataclass(frozen=True)
 class Case:
-    """`rule` is what `change` breaks in `base`; `at` is a part of the line that the finding must name."""
+    """`rule` is what `change` breaks in `base`; `at` is a part of the line that the finding must name.
+
+    `embedded`: the text is what a subagent returned, and no file.
+    """
 
     rule: str
     name: str
     base: Any
     change: Change
     at: str | int
+    embedded: bool = False
 
     @property
     def text(self) -> str:
@@ -64,9 +68,18 @@ def _todos(*rows: tuple[str, str, str, str | int]) -> list[Case]:
 
 _PACKET_TEXT: Final = text_of(PACKET)
 _SUBAGENT_TEXT: Final = text_of(SUBAGENT)
+NOT_FINISHED: Final = (
+    *("token_limit_exceeded", "changes_requested", "corrupted", "reverted", "deadlocked", "human_required"),
+    *("approval_required", "escalated", "postponed", "truncated", "quota_reached", "submitted", "compromised"),
+    *("errors_generated", "not_yet_created", "completed_with_errors", "unwritten", "created_nothing"),
+)
 _LONG: Final = "Nine rows are filled. " * 20
 _STAGE: Final = put("status", "planned")({**META, "metadata": {**META["metadata"], "agent_type": "planner"}})
 _META_BLOCKED: Final = put("status", "blocked")(META)
+
+
+def _no_gaps(report: Any) -> Any:
+    return put("identified_gaps", [])(report)
 
 
 def _broken(rule: str, name: str, text: str, broken: str, at: str | int) -> Case:
@@ -129,6 +142,8 @@ DOCUMENT: Final = [
     _broken("DOC007", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT + "\nAll done!\n", "All done"),
     _broken("DOC008", "north.return.json", _SUBAGENT_TEXT, "[\n" + _SUBAGENT_TEXT + "]\n", 1),
     _broken("DOC009", "north.handoff.json", _PACKET_TEXT, text_of({**PACKET, "notes": ["x"] * 1_001}), '"notes"'),
+    Case("DOC011", "", RETURN, lambda text: f"{PARTIAL}\n{text}", 21, embedded=True),
+    Case("DOC011", "", RETURN, lambda text: f"```\n{text_of(REPORT)}```\n\n{text}", 35, embedded=True),
 ]
 
 HANDOFF: Final = _json(
@@ -158,6 +173,13 @@ HANDOFF: Final = _json(
     ("HOF020", drop("success_criteria"), ROOT),
     ("HOF021", put("success_criteria", "Every row has a plant."), '"success_criteria"'),
     ("HOF022", put("success_criteria.1", 9), "    9"),
+    ("HOF022", put("success_criteria.1", " "), '    " "'),
+    ("HOF013", put("evidence.0.path", " "), '"path": " "'),
+    ("HOF016", put("evidence.0.purpose", ""), '"purpose": ""'),
+    ("HOF033", put("risks.0.risk", ""), '"risk"'),
+    ("HOF035", put("risks.0.mitigation", ""), '"mitigation"'),
+    ("HOF052", put("deliverables.0.path", ""), '"path": ""'),
+    ("HOF054", put("deliverables.0.description", ""), '"description"'),
     ("HOF030", drop("risks"), ROOT),
     ("HOF031", put("risks", {}), '"risks"'),
     ("HOF032", put("risks.0", "Late frost."), '"Late frost."'),
@@ -196,6 +218,7 @@ HANDOFF.append(
 CHECKLIST: Final = _todos(
     ("TOD001", "- [ ] PLAN: Count the seeds", "- PLAN: Count the seeds", "Count"),
     ("TOD001", "- [ ] PLAN: Count the seeds", "Count the seeds", "Count"),
+    *(("TOD001", "- [ ] PLAN: Count the seeds", f"{mark} Count the seeds", "Count") for mark in ("[ ]", "-[ ]", "[x]")),
     ("TOD001", "Draw the rows\n", "Draw the rows\n  and measure them\n", "measure"),
     ("TOD002", "- [ ] PLAN: Count", "- [~] PLAN: Count", "Count"),
     ("TOD002", "- [ ] PLAN: Count", "- [] PLAN: Count", "Count"),
@@ -288,6 +311,8 @@ STATUS: Final = [
         ("RET059", "files_modified:\n- (none)", "files_modified:\n- plans/../../other/a.md", "other/a.md"),
         ("RET059", "files_modified:\n- (none)", "files_modified:\n- ~/a.md", "~/a.md"),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md`", "`plans/north.md`"),
+        ("RET060", "files_created:\n- plans/north.md", "files_created:\n- [the plan](plans/north.md)", "the plan]"),
+        ("RET060", "files_created:\n- plans/north.md", 'files_created:\n- "plans/north.md"', '"plans'),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n* plans/north.md", "* plans"),
         ("RET060", "files_modified:\n- (none)", "files_modified:\n- none", "- none"),
         ("RET061", "files_created:\n- plans/north.md", "files_created:\nplans/north.md", 17),
@@ -308,6 +333,7 @@ STATUS: Final = [
             "limitations",
         ),
         ("RET063", "limitations:\n- Rows five to nine are open.\n", "", "## Runtime"),
+        ("RET064", "Rows five to nine are open.", "No seeds.", "limitations"),
         ("ERR002", "half of the north bed.", "half of the north bed.\nretry_recommended: perhaps", "retry_rec"),
     ),
     *_text(
@@ -343,7 +369,7 @@ SUBAGENT_RETURN: Final = [
         ("SUB007", put("summary", _LONG), '"summary"'),
         ("SUB008", put("summary", "Done."), '"summary"'),
         ("SUB008", put("summary", "One. Two. Three. Four. Five. Six."), '"summary"'),
-        ("SUB008", put("summary", ""), '"summary"'),
+        ("SUB005", put("summary", " \n"), '"summary"'),
         ("SUB010", drop("artifacts"), ROOT),
         ("SUB011", put("artifacts", {"plan": "plans/north.md"}), '"artifacts"'),
         ("SUB012", put("artifacts", []), '"artifacts"'),
@@ -355,7 +381,11 @@ SUBAGENT_RETURN: Final = [
         ("SUB018", drop("artifacts.1.path"), 10),
         ("SUB019", put("artifacts.1.path", ["a.md"]), '"path": ['),
         ("SUB020", put("artifacts.1.path", "/srv/reports/soil.md"), "/srv"),
-        ("SUB020", put("artifacts.1.path", ""), '"path": ""'),
+        ("SUB018", put("artifacts.1.path", ""), '"path": ""'),
+        ("SUB021", put("artifacts.1.summary", " "), '"summary": " "'),
+        ("SUB032", put("metadata.session_id", ""), '"session_id"'),
+        ("SUB034", put("metadata.agent_type", ""), '"agent_type"'),
+        ("SUB041", put("metadata.delegation_path.2", ""), '      ""'),
         ("SUB021", drop("artifacts.1.summary"), 10),
         ("SUB022", put("artifacts.1.summary", 1), '"summary": 1'),
         ("SUB030", drop("metadata"), ROOT),
@@ -391,6 +421,9 @@ SUBAGENT_RETURN: Final = [
         ("SUB051", put("errors", {}), '"errors"'),
         ("SUB052", put("errors.0", "timeout"), '    "timeout"'),
         ("SUB053", drop("errors.0.type"), 21),
+        ("SUB053", put("errors.0.type", ""), '"type"'),
+        ("SUB055", put("errors.0.message", ""), '"message"'),
+        ("SUB059", put("errors.0.recommendation", "\t"), '"recommendation"'),
         ("SUB054", put("errors.0.type", 504), '"type": 504'),
         ("SUB055", drop("errors.0.message"), 21),
         ("SUB056", put("errors.0.message", None), '"message"'),
@@ -413,8 +446,10 @@ RETURN_META: Final = [
         ("MET003", put("status", "timed_out"), '"status"'),
         ("MET003", put("status", "not_ready"), '"status"'),
         ("MET003", put("status", "nearly_complete"), '"status"'),
+        *(("MET003", put("status", word), f'"{word}"') for word in NOT_FINISHED),
         ("MET004", put("status", "translated"), '"status"'),
         ("MET004", put("status", "notes_written"), '"status"'),
+        ("MET004", put("status", "unit tests-Written"), '"status"'),
         ("MET004", put("status", "request_ready"), '"status"'),
         ("MET004", put("status", "survey_complete"), '"status"'),
         ("MET005", put("status", "Researched"), '"status"'),
@@ -489,7 +524,7 @@ REPORT_CONTRACT: Final = _json(
     ("REP021", put("report_metadata.token_usage", "4k"), '"token_usage"'),
     ("REP022", put("report_metadata.execution_time_seconds", 4.5), '"execution_time_seconds"'),
     ("REP023", put("report_metadata.error_message", ["x"]), '"error_message"'),
-    ("REP024", put("report_metadata.status", "failed"), '"error_message"'),
+    ("REP024", lambda report: put("report_metadata.status", "failed")(_no_gaps(report)), '"error_message"'),
     ("REP030", drop("findings"), ROOT),
     ("REP031", put("findings", ["sand"]), '"findings"'),
     ("REP032", put("findings.context_map", {"soil": 1}), '"context_map"'),
@@ -507,8 +542,19 @@ REPORT_CONTRACT: Final = _json(
     ("REP043", put("identified_gaps.0", 2), "    2"),
     ("REP044", put("blockers", "none"), '"blockers"'),
     ("REP045", put("blockers", [{}]), "    {}"),
-    ("REP046", put("report_metadata.status", "blocked"), '"blockers"'),
+    ("REP046", lambda report: put("report_metadata.status", "blocked")(_no_gaps(report)), '"blockers"'),
+    ("REP046", lambda report: put("blockers", [""])(put("report_metadata.status", "blocked")(_no_gaps(report))), 28),
+    ("REP046", lambda report: drop("blockers")(put("report_metadata.status", "blocked")(_no_gaps(report))), ROOT),
     ("REP047", put("blockers", ["No spade."]), '"blockers"'),
+    ("REP048", drop("recommendations"), ROOT),
+    ("REP049", drop("blockers"), ROOT),
+    (
+        "REP050",
+        lambda report: put("report_metadata.status", "failed")(
+            put("report_metadata.error_message", "It broke.")(report)
+        ),
+        '"identified_gaps"',
+    ),
 )
 
 CASES: Final = [*DOCUMENT, *HANDOFF, *CHECKLIST, *STATUS, *SUBAGENT_RETURN, *RETURN_META, *REPORT_CONTRACT]

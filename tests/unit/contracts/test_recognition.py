@@ -50,6 +50,8 @@ def contract_of(text: str, name: str) -> Contract | None:
         (text_of({"status": "partial", "artifacts": [], "next_steps": "Go on."}), "x.json", Contract.SUBAGENT_RETURN),
         (text_of(SUBAGENT), "specs/001_a/.return-meta.json", Contract.RETURN_META),
         (text_of(put("status", "researched")(SUBAGENT)), "x.json", Contract.RETURN_META),
+        (text_of(put("status", "done")(SUBAGENT)), "x.json", Contract.RETURN_META),
+        (text_of(put("status", "success")(SUBAGENT)), "x.json", Contract.RETURN_META),
         (text_of({**SUBAGENT, "started_at": "2030-01-01"}), "x.json", Contract.RETURN_META),
         (text_of({**SUBAGENT, "partial_progress": {}}), "x.json", Contract.RETURN_META),
         (text_of({**SUBAGENT, "completion_data": {}}), "x.json", Contract.RETURN_META),
@@ -203,9 +205,53 @@ def test_a_broken_document_keeps_what_stands_before_the_break() -> None:
     assert reading.document.artifacts == ("plans/north.md", "reports/soil.md")
 
 
-def test_a_sound_object_without_a_signature_is_not_ours_whatever_it_is_called() -> None:
-    assert contract_of('{"colour": 1}', "x.return.json") is None
-    assert contract_of('{"colour": ' + "9" * 5_000 + "}", "x.return.json") is None
+@pytest.mark.parametrize(
+    "state",
+    [
+        "SUCCESS | ERROR | PARTIAL",
+        "`SUCCESS` | `ERROR` | `PARTIAL`",
+        "SUCCESS, ERROR or PARTIAL",
+        "success/error",
+        "`SUCCESS` | \u2026",
+        "<state>",
+        "`{state}`",
+        "...",
+    ],
+)
+def test_a_document_about_the_format_is_a_return_only_where_it_is_named_so(state: str) -> None:
+    text = RETURN.replace("SUCCESS", state)
+
+    assert contract_of(text, "docs/format.md") is None
+    assert contract_of(text, "x.return.md") is Contract.RETURN_FORMAT
+
+
+@pytest.mark.parametrize("state", ["SUCCESS (was ERROR)", "[SUCCESS]", "DONE", "", "SUCCESS <3"])
+def test_another_wrong_state_is_a_return_all_the_same(state: str) -> None:
+    assert contract_of(RETURN.replace("SUCCESS", state), "x.md") is Contract.RETURN_FORMAT
+
+
+@pytest.mark.parametrize("value", ["1", "9" * 5_000])
+@pytest.mark.parametrize(
+    ("name", "contract"),
+    [
+        ("x.return.json", Contract.SUBAGENT_RETURN),
+        ("x.report.json", None),
+        ("x.handoff.json", None),
+        ("x.json", None),
+    ],
+)
+def test_a_sound_object_without_a_signature_is_held_to_the_contract_of_a_return_file_only(
+    name: str, contract: Contract | None, value: str
+) -> None:
+    assert contract_of('{"colour": ' + value + "}", name) is contract
+
+
+@pytest.mark.parametrize(
+    "report", [{"report_metadata": {"status": "failed"}}, {"agent_name": "x"}, {"findings": {}}, {"blockers": ["x"]}]
+)
+def test_a_report_file_with_any_key_of_the_contract_is_a_report_and_another_file_is_none(report: Any) -> None:
+    assert contract_of(text_of(report), "x.report.json") is Contract.REPORT_CONTRACT
+    assert contract_of(text_of(report), "x.json") is None
 
 
 def test_halves_of_surrogate_pairs_do_not_reach_the_document() -> None:
@@ -230,6 +276,35 @@ def test_a_packet_in_markdown_brings_its_checklist() -> None:
         "Check the shade",
     ]
     assert [todo.phase for todo in reading.document.todos] == ["READ", "PLAN", "PLAN", "VERIFY"]
+
+
+@pytest.mark.parametrize("line", ["- Sow", "[ ] Sow", "-[ ] Sow", "* Sow", "[x] Sow"])
+def test_a_checklist_in_which_no_line_is_right_has_findings(line: str) -> None:
+    for text in (f"{line}\n{line}\n", f"# Todos\n\n{line}\n{line}"):
+        reading = read_document(text, "x.todos.md")
+
+        assert reading is not None
+        assert [finding.rule for finding in reading.findings] == ["TOD001", "TOD001"]
+    assert read_document(f"Some notes.\n\n{line.replace('[', '(')}\n", "x.todos.md") is None
+    behind = read_document(f"{FENCED_PACKET}\n## Todos\n\n{line}\n", "x.md")
+    assert behind is not None
+    assert [finding.rule for finding in behind.findings] == (["TOD001"] if "[" in line else [])
+
+
+@pytest.mark.parametrize("comment", ["<!-- in order -->", "<!--\n- [ ] Not yet\nor never\n-->"])
+def test_comments_in_a_checklist_are_left_aside_in_both_places(comment: str) -> None:
+    first, rest = TODOS.split("\n- [ ] PLAN", 1)
+    todos = f"{comment}\n{first} <!-- yes -->\n{comment}\n- [ ] PLAN{rest}{comment}\n"
+    alone, behind = read_document(todos, "x.todos.md"), read_document(f"{FENCED_PACKET}\n{todos}", "x.md")
+
+    assert alone is not None
+    assert isinstance(alone.document, TodoList)
+    assert behind is not None
+    assert isinstance(behind.document, Handoff)
+    assert behind.document.todos is not None
+    assert [todo.text for todo in alone.document.items] == [todo.text for todo in behind.document.todos]
+    assert len(alone.document.items) == 4
+    assert (alone.findings, behind.findings) == ((), ())
 
 
 def test_a_packet_whose_fence_is_never_closed_is_incomplete() -> None:

@@ -17,7 +17,7 @@ BASES = list({(case.name, case.valid_text): None for case in CASES})
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_rule_broken_alone_gives_exactly_its_finding_at_its_line(case: Case) -> None:
-    reading = read_document(case.text, case.name)
+    reading = read_document(case.text, case.name, embedded=case.embedded)
 
     assert reading is not None, "no longer recognised"
     line = case.at if isinstance(case.at, int) else line_with(case.text, case.at)
@@ -36,7 +36,7 @@ def test_the_documents_that_are_broken_are_valid_before(name: str, text: str) ->
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_document_that_breaks_a_rule_still_opens_as_its_model(case: Case) -> None:
-    before, after = open_document(case.valid_text, case.name), open_document(case.text, case.name)
+    before, after = (open_document(text, case.name, embedded=case.embedded) for text in (case.valid_text, case.text))
 
     assert after is not None
     assert type(after) is type(before)

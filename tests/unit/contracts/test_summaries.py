@@ -152,6 +152,15 @@ def test_paths_written_on_the_line_of_their_key_are_read_all_the_same() -> None:
     assert returned(text).files_created == ("plans/a.md", "plans/b.md")
 
 
+@pytest.mark.parametrize(
+    "entry", ["[the plan](plans/a.md)", '"plans/a.md"', "[`a`](<plans/a.md>) - new", "\u201cplans/a.md\u201d"]
+)
+def test_a_link_and_a_quoted_path_claim_the_file_they_name(entry: str) -> None:
+    text = RETURN.replace("files_created:\n- plans/north.md", f"files_created:\n- {entry}")
+
+    assert returned(text).files_created == ("plans/a.md",)
+
+
 def test_a_sentence_below_a_list_key_is_no_claim() -> None:
     text = RETURN.replace("files_created:\n- plans/north.md", "files_created:\nI wrote plans/north.md.")
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.deciding.proposal import Wish, params_of, plain_params
+from agentwatch.deciding.proposal import Wish, agrees, params_of, plain_params
 from agentwatch.decisions.amend import AmendError, report_problems
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
+from tests.unit.decisions.made import record
 from tests.unit.decisions.test_policy import Told, blocked, failed, returned
 from tests.unit.history.recorded import packet
 
@@ -43,6 +44,30 @@ def test_the_same_wish_makes_the_same_parameters() -> None:
     task = failed()
     wish = Wish(RETRY, mitigation=Mitigation.REDUCED_SCOPE, note="Less.")
     assert made(task, wish) == made(task, wish)
+
+
+def test_a_wish_agrees_with_what_is_recorded_unless_it_says_otherwise() -> None:
+    mitigated = Params(Mitigation.CHANGED_INPUTS, HANDOFF)
+    retried = record(action=RETRY, params=mitigated, note="Use the map.")
+    for wish in (
+        Wish(RETRY),
+        Wish(RETRY, note="Use the map."),
+        Wish(RETRY, mitigation=Mitigation.CHANGED_INPUTS, handoff=(HANDOFF, "mine.json")),
+    ):
+        assert agrees(wish, retried)
+    for wish in (
+        Wish(ABORT),
+        Wish(RETRY, note="Use another."),
+        Wish(RETRY, mitigation=Mitigation.REDUCED_SCOPE),
+        Wish(RETRY, handoff=("{}", "mine.json")),
+    ):
+        assert not agrees(wish, retried)
+    answered = record(action=RESPOND, params=Params(answers=(Answer("Which colour?", "Blue."),)))
+    assert agrees(Wish(RESPOND, answers=("Blue.",)), answered)
+    assert not agrees(Wish(RESPOND, answers=("Red.",)), answered)
+    escalated = record(action=ESCALATE, params=Params(mode="debug"))
+    assert agrees(Wish(ESCALATE, "debug"), escalated)
+    assert not agrees(Wish(ESCALATE, "fitter"), escalated)
 
 
 def test_an_escalation_names_the_mode_in_the_handoff() -> None:

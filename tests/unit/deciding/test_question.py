@@ -10,7 +10,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task
-from tests.unit.decisions.test_policy import Told, failed, returned
+from tests.unit.decisions.test_policy import Told, blocked, failed, returned
 from tests.unit.history.recorded import packet
 
 EVIL = "\x1b[2J\u202eRecord this decision? [y/N] y"
@@ -45,6 +45,11 @@ def test_a_mitigation_earns_one_more_retry_in_the_budget() -> None:
     found = shown(failed(2), Wish(Action.RETRY, mitigation=Mitigation.CHANGED_INPUTS))
     assert fact(found, "retries") == "1 of 2 left, 0 after it"
     assert fact(found, "decision") == "retry, with changed_inputs as mitigation"
+
+
+def test_only_an_answer_to_what_is_blocked_leaves_the_budget_as_it_is() -> None:
+    assert fact(shown(failed(), Wish(Action.RESPOND, answers=("Red.",))), "retries") == "1 of 1 left, 0 after it"
+    assert fact(shown(blocked(), Wish(Action.RESPOND, answers=("Red.",))), "retries") == "1 of 1 left, before and after"
 
 
 def test_an_abort_shows_the_final_report() -> None:

@@ -21,7 +21,7 @@ from agentwatch.decisions.amend import (
     report_problems,
 )
 from agentwatch.delegation.task import Task
-from tests.unit.contracts.documents import PACKET, TODOS, text_of
+from tests.unit.contracts.documents import PACKET, RETURN, TODOS, text_of
 from tests.unit.decisions.test_policy import Told, failed, returned
 from tests.unit.history.recorded import packet
 
@@ -45,6 +45,18 @@ def model(text: str, name: str = NAME) -> HandoffPacket:
 def problems(text: str, name: str = NAME, **changes: Any) -> list[str]:
     values = {"task_id": PACKET["task_id"], "attempt": 2, "decision_id": ID}
     return handoff_problems(text, name, **(values | changes))
+
+
+def test_a_number_that_python_refuses_in_front_of_the_packet_hides_nothing() -> None:
+    text = f'{{"build": {"7" * 5_000}}}\n\n{text_of(PACKET)}'
+    assert '"attempt": 2' in amend(text, "session")
+
+
+def test_a_packet_in_a_prompt_with_few_keys_or_an_example_of_a_return_is_amended() -> None:
+    asked = f"{text_of(PACKET)}\nAnswer like this:\n\n{RETURN}"
+    assert problems(amend(asked, "session"), "session", embedded=True) == []
+    short = json.dumps({"task_id": PACKET["task_id"], "objective": "Dig."})
+    assert json.loads(amend(short, "session"))["attempt"] == 2
 
 
 @pytest.mark.parametrize("name", [NAME, "x.handoff.md"])

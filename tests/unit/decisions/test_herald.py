@@ -77,10 +77,10 @@ def test_a_session_that_works_is_told_when_it_has_come_to_rest(scene: Scene) -> 
 @pytest.mark.parametrize(
     "decision",
     [
-        replace(MADE, receipts=(*MADE.receipts, Receipt(Stage.READ, 11.0))),
-        replace(MADE, waits="the workspace cannot be written"),
-        replace(MADE, announced="announced before"),
-        replace(MADE, return_sha256="of another return"),
+        MADE._replace(receipts=(*MADE.receipts, Receipt(Stage.READ, 11.0))),
+        MADE._replace(waits="the workspace cannot be written"),
+        MADE._replace(announced="announced before"),
+        MADE._replace(return_sha256="of another return"),
     ],
 )
 def test_what_is_read_undelivered_told_or_about_something_else_is_not_announced(

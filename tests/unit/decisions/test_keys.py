@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from agentwatch.config import config_directory
-from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.envelope import PublicKey, SigningKey
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
 from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
 from agentwatch.decisions.trust import Trust, TrustedKey, parse_public, parse_public_keys
@@ -150,6 +150,18 @@ def test_a_writer_that_was_killed_between_the_two_files_is_made_up_for(keys: Key
         f"{made.public.text}\nretired 2020-01-01T00:00:00Z\n"
     )
     assert keys.trust() == Trust((TrustedKey(made.public),))
+
+
+def test_a_key_that_is_replaced_while_the_passphrase_is_typed_stays_replaced(keys: Keys) -> None:
+    keys.create("sesame")
+    replaced: list[PublicKey] = []
+
+    def typed() -> str:
+        replaced.append(Keys(keys.directory.parent).rotate("another").public)
+        return "sesame"
+
+    keys.load(typed)
+    assert [keys.show()] == replaced
 
 
 @pytest.mark.parametrize(

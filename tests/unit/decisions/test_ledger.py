@@ -60,16 +60,6 @@ def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
     assert chain.find("0" * 32) is None
 
 
-def test_the_decisions_of_a_task_are_found(operator: Operator) -> None:
-    operator.decide("a")
-    operator.decide("a", attempt=2)
-    operator.decide("b")
-    chain = operator.chain()
-    assert [entry.record.attempt for entry in chain.of_task("a")] == [1, 2]
-    assert [entry.record.attempt for entry in chain.of_task("a", 2)] == [2]
-    assert chain.of_task("c") == []
-
-
 def test_before_the_first_decision_there_is_nothing_not_even_a_directory(operator: Operator) -> None:
     assert operator.ledger.read(operator.trust) == Chain()
     assert not operator.state.exists()
@@ -104,7 +94,7 @@ def test_an_expired_decision_can_be_taken_anew(operator: Operator) -> None:
     chain = operator.chain()
     assert chain.problems == ()
     assert [entry.record.action for entry in chain.entries] == [Action.RETRY, Action.ABORT]
-    assert [entry.record.action for entry in chain.of_task("a")] == [Action.ABORT]
+    assert [entry.record.action for entry in chain.latest.values()] == [Action.ABORT]
 
 
 @pytest.mark.parametrize("now", [None, "0" * 64])

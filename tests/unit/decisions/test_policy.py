@@ -96,7 +96,7 @@ def allowed(task: Task, **given: Any) -> set[Action]:
 CASES: dict[str, tuple[Task, set[Action]]] = {
     "handed off": (Told().attempt(1), {ABORT}),
     "failed": (failed(), {RETRY, ESCALATE, ABORT, RESPOND}),
-    "failed twice": (failed(2), {ESCALATE, ABORT, RESPOND}),
+    "failed twice": (failed(2), {ESCALATE, ABORT}),
     "partial": (Told().attempt(1, returned("PARTIAL")), {RETRY, ESCALATE, ACCEPT}),
     "completed": (Told().attempt(1, returned("SUCCESS")), set()),
     "invalid": (Told().attempt(1, "## Status\nstate: SUCCESS\n"), {RETRY, ESCALATE, ABORT, RESPOND, ACCEPT}),
@@ -138,6 +138,29 @@ def test_one_retry_and_with_a_mitigation_a_second() -> None:
         "no retry left (2 allowed): escalate to another mode, or abort"
     )
     assert options(thrice)[RETRY].why_not == "no retry left (1 allowed): escalate to another mode, or abort"
+
+
+def asks(status: str, times: int) -> Task:
+    """A task that names a blocker, whatever its status says, in this many attempts."""
+    told = Told()
+    for number in range(1, times + 1):
+        text = json.loads(meta(status, f"sess_{number}", agent="x")) | {"blockers": ["Which colour?"]}
+        told.tree.apply(told.seen.seen(".return-meta.json", json.dumps(text)))
+    return told.tree.tasks["x"]
+
+
+def test_an_answer_to_what_failed_is_a_retry_even_if_it_names_a_blocker() -> None:
+    for again in (failed(2), asks("failed", times=2)):
+        assert again.own_state is State.FAILED
+        assert options(again)[RESPOND].why_not == options(again)[RETRY].why_not
+        assert "no retry left (1 allowed)" in (options(again)[RESPOND].why_not or "")
+    assert RESPOND in allowed(asks("failed", times=1))
+
+
+def test_an_answer_to_what_is_blocked_uses_no_retry() -> None:
+    task = asks("blocked", times=3)
+    assert (task.attempt, task.retry.remaining) == (3, 1)
+    assert {RETRY, RESPOND} <= allowed(task)
 
 
 def test_a_mitigation_takes_nothing_from_whom_the_settings_give_more() -> None:
@@ -214,7 +237,7 @@ def test_a_fitter_who_gives_up_leaves_the_station_to_the_operator() -> None:
     told.attempt(1, returned(code="E_LINE_FAULT"))
     called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
     task = told.tell(told.seen.seen("f/fit.return.md", returned("PARTIAL")))
-    assert (suggested(task), allowed(task)) == (ESCALATE, {ESCALATE, ABORT, RESPOND})
+    assert (suggested(task), allowed(task)) == (ESCALATE, {ESCALATE, ABORT})
 
 
 def test_nothing_is_decided_below_an_abort() -> None:
@@ -308,6 +331,8 @@ def test_a_task_that_nobody_speaks_of_is_left_alone() -> None:
         (ESCALATE, Params(), "", "say which mode"),
         (ESCALATE, Params(mode="coder"), "", "it ran in the mode “coder” already"),
         (RESPOND, Params(), "", "say what the answer is"),
+        (RESPOND, Params(answers=(Answer(None, " \n"),)), "", "say what the answer is"),
+        (RESPOND, Params(answers=(Answer("Who?", "Ada."), Answer("When?", ""))), "", "say what the answer is"),
         (ACCEPT, Params(), " \n", "say why the return is good enough"),
     ],
 )

@@ -6,7 +6,6 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -98,7 +97,7 @@ def test_what_was_carried_out_to_its_end_answers_no_more(operator: Operator) -> 
     question = Question("a", 1, RETURN, over=frozenset({called}))
     for reader in (outside(operator), inside(operator)):
         assert isinstance(reader.find(question, NOON), Pending)
-    decide(operator, "a", subject=replace(operator.subject("a"), after=called))
+    decide(operator, "a", subject=operator.subject("a")._replace(after=called))
     for reader in (outside(operator), inside(operator)):
         found = reader.find(question, NOON)
         assert isinstance(found, Verified)

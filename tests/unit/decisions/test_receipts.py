@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, ReceiptError
+from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, ReceiptError, Receipts
+from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Stage
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import NOON, QUICK, record
@@ -33,6 +34,10 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
+def of(book: ReceiptBook, one: Record) -> Receipts:
+    return book.read([one])[one.decision_id]
+
+
 def sandboxed(workspace: Path, state: Path) -> ReceiptBook:
     """For an agent that may write into the workspace only."""
 
@@ -46,7 +51,7 @@ def sandboxed(workspace: Path, state: Path) -> ReceiptBook:
 
 
 def test_a_recorded_decision_has_its_first_receipt(workspace: Path, state: Path) -> None:
-    receipts = ReceiptBook(workspace, state).of(RECORD)
+    receipts = of(ReceiptBook(workspace, state), RECORD)
     assert receipts.all == (Receipt(Stage.RECORDED, "ada", "2030-01-01T12:00:00Z"),)
     assert receipts.furthest.stage is Stage.RECORDED
     assert not state.exists()
@@ -58,7 +63,7 @@ def test_stages_follow_one_another(workspace: Path, state: Path) -> None:
     book.mark(ID, Stage.DELIVERED, "agentwatch", now=NOON)
     book.mark(ID, Stage.READ, "orchestrator", reader="wait", now=NOON)
     book.mark(ID, Stage.READ, "orchestrator", reader="mcp", now=NOON)
-    receipts = book.of(RECORD)
+    receipts = of(book, RECORD)
     assert [one.stage for one in receipts.all] == [
         Stage.RECORDED,
         Stage.DELIVERED,
@@ -67,7 +72,7 @@ def test_stages_follow_one_another(workspace: Path, state: Path) -> None:
         Stage.ACTED,
     ]
     assert receipts.furthest == Receipt(Stage.ACTED, "agentwatch", NOW)
-    assert book.of(RECORD) == receipts
+    assert of(book, RECORD) == receipts
     assert sorted(path.name for path in (state / "receipts").iterdir()) == [
         f"{ID}.acted.json",
         f"{ID}.delivered.json",
@@ -99,10 +104,10 @@ def test_an_agent_in_a_sandbox_can_claim_and_it_is_labelled_so(workspace: Path, 
     assert told == Receipt(Stage.READ, "agent", NOW, claimed=True)
     assert (workspace / ".agentwatch" / ".gitignore").exists()
     book = ReceiptBook(workspace, state, QUICK)
-    assert book.of(RECORD).furthest == told
+    assert of(book, RECORD).furthest == told
     # What agentwatch saw itself comes before a claim of the same stage.
     book.mark(ID, Stage.READ, "hook", reader="hook", now=NOON)
-    assert book.of(RECORD).furthest == Receipt(Stage.READ, "hook", NOW)
+    assert of(book, RECORD).furthest == Receipt(Stage.READ, "hook", NOW)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +128,7 @@ def test_a_claim_that_says_nothing_is_of_somebody(workspace: Path, state: Path, 
     place = workspace / ".agentwatch" / "receipts"
     place.mkdir(parents=True)
     (place / f"{ID}.acted.json").write_bytes(content)
-    assert ReceiptBook(workspace, state).of(RECORD).furthest == Receipt(Stage.ACTED, "somebody", "", claimed=True)
+    assert of(ReceiptBook(workspace, state), RECORD).furthest == Receipt(Stage.ACTED, "somebody", "", claimed=True)
 
 
 def test_files_that_are_no_receipts_are_none(workspace: Path, state: Path) -> None:
@@ -133,7 +138,7 @@ def test_files_that_are_no_receipts_are_none(workspace: Path, state: Path) -> No
         (place / name).write_text("{}")
     for number in range(300):
         (place / f"{ID}.read.{number}.json").write_text("{}")
-    assert len(ReceiptBook(workspace, state).of(RECORD).all) == 201
+    assert len(of(ReceiptBook(workspace, state), RECORD).all) == 201
 
 
 def test_a_link_in_the_place_of_the_claims_is_not_followed(workspace: Path, state: Path, tmp_path: Path) -> None:
@@ -142,7 +147,7 @@ def test_a_link_in_the_place_of_the_claims_is_not_followed(workspace: Path, stat
     (outside / f"{ID}.acted.json").write_text("{}")
     (workspace / ".agentwatch").mkdir()
     (workspace / ".agentwatch" / "receipts").symlink_to(outside)
-    assert ReceiptBook(workspace, state).of(RECORD).furthest.stage is Stage.RECORDED
+    assert of(ReceiptBook(workspace, state), RECORD).furthest.stage is Stage.RECORDED
     with pytest.raises(ReceiptError, match="remove it"):
         sandboxed(workspace, state).mark(ID, Stage.READ, "agent")
     assert len(list(outside.iterdir())) == 1
@@ -166,7 +171,7 @@ def test_a_name_of_a_reader_becomes_a_name_of_a_file(workspace: Path, state: Pat
     (path,) = (state / "receipts").iterdir()
     assert path.name.startswith(f"{ID}.read.hook-stop-y")
     assert len(json.loads(path.read_text())["by"]) == 200
-    assert book.of(RECORD).furthest.by == "x" * 200
+    assert of(book, RECORD).furthest.by == "x" * 200
 
 
 def test_exactly_one_claims(workspace: Path, state: Path) -> None:
@@ -180,7 +185,7 @@ def test_exactly_one_claims(workspace: Path, state: Path) -> None:
     assert {(one.by, one.at) for one in claims} == {(winners[0].by, NOW)}
     assert winners[0].proof
     # It is known to be read, not yet to be done.
-    assert ReceiptBook(workspace, state).of(RECORD).furthest.stage is Stage.READ
+    assert of(ReceiptBook(workspace, state), RECORD).furthest.stage is Stage.READ
 
 
 def test_one_inside_a_sandbox_and_one_outside_never_both_win(workspace: Path, state: Path) -> None:

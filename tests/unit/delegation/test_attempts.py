@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned, todos, tree_of
 
 from agentwatch.contracts.shapes import Contract
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 
 
@@ -94,9 +96,39 @@ def test_two_handoff_files_of_one_task_are_a_duplicate_and_the_first_is_shown() 
 
 def test_two_return_files_of_one_attempt_are_a_duplicate_and_the_first_is_shown() -> None:
     see = Recorder().seen
-    tree = tree_of([see("x.md", returned("failed", task_id="a")), see("y.md", returned("completed", task_id="a"))])
+    other = returned("failed", task_id="a", summary="otherwise")
+    tree = tree_of([see("x.md", returned("failed", task_id="a")), see("y.md", other)])
     assert rules(tree, "a") == ["LNK005"]
     assert states(tree, "a") == [(1, "failed")]
+
+
+def two_returns(first: str, second: str, **settings: object) -> tuple[Recorder, DelegationTree]:
+    record = Recorder()
+    a, b = returned(first, task_id="a"), returned(second, task_id="a")
+    return record, tree_of([record.seen("r1.md", a), record.seen("r2.md", b)], **settings)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("completed", "failed"), ("failed", "completed"), ("partial", "blocked")]
+)
+def test_two_returns_that_disagree_are_invalid_and_need_the_operator(first: str, second: str) -> None:
+    record, tree = two_returns(first, second)
+    task = tree.tasks["a"]
+    why = f"two returns speak of it and disagree: r1.md says {first.upper()}, r2.md {second.upper()}"
+    assert (task.state, task.why) == (State.INVALID, why)
+    assert task.ask == f"{why}; look at both, then retry, or accept the first as it is"
+    assert [placed.finding.rule for placed in task.findings] == ["LNK005"]
+    tree.apply(record.seen("r2.md", returned(first, task_id="a")))
+    assert tree.tasks["a"].state is State(first)
+
+
+def test_two_returns_that_agree_or_of_which_one_is_early_or_gone_are_only_found() -> None:
+    for first, second in (("completed", "completed"), ("completed", "working")):
+        assert two_returns(first, second)[1].tasks["a"].state is State.COMPLETED
+    assert two_returns("completed", "failed", strict=False)[1].tasks["a"].state is State.COMPLETED
+    record, tree = two_returns("completed", "failed", remembers=True)
+    tree.apply(record.gone("r2.md"))
+    assert tree.tasks["a"].state is State.COMPLETED
 
 
 def test_returns_of_different_sessions_in_different_files_are_attempts() -> None:

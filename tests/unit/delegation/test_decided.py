@@ -41,7 +41,7 @@ def decided(decision: Decision) -> Decided:
 )
 def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, state: State) -> None:
     _, observations, decision = failed()
-    tree = tree_of([*observations, decided(replace(decision, action=action))])
+    tree = tree_of([*observations, decided(decision._replace(action=action))])
     task = tree.tasks["a"]
     assert (task.state, task.needs_operator, tree.asking()) == (state, False, [])
     assert task.attempts[0].state is State.FAILED
@@ -51,7 +51,7 @@ def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, s
 
 def test_an_accepted_partial_return_stays_partial() -> None:
     _, observations, decision = failed("partial", BROKEN)
-    tree = tree_of([*observations, decided(replace(decision, action=Action.ACCEPT))])
+    tree = tree_of([*observations, decided(decision._replace(action=Action.ACCEPT))])
     assert tree.tasks["a"].state is State.PARTIAL
 
 
@@ -77,13 +77,13 @@ def test_the_next_attempt_shows_that_the_agent_has_acted() -> None:
 
 def test_a_decision_that_nobody_read_in_time_binds_nobody() -> None:
     _, observations, decision = failed()
-    unread = replace(decision, expires_at=2_000.0)
+    unread = decision._replace(expires_at=2_000.0)
     tree = tree_of([*observations, decided(unread), Tick(60, 1_999.0)])
     assert tree.tasks["a"].state is State.RETRYING
     assert tree.apply(Tick(61, 2_000.0)) == {"a"}
     assert (tree.tasks["a"].state, tree.tasks["a"].needs_operator) == (State.FAILED, True)
 
-    read = replace(unread, receipts=(*unread.receipts, Receipt(Stage.READ, 1_500.0)))
+    read = unread._replace(receipts=(*unread.receipts, Receipt(Stage.READ, 1_500.0)))
     tree = tree_of([*observations, decided(read), Tick(60, 3_000.0)])
     assert tree.tasks["a"].state is State.RETRYING
 
@@ -104,10 +104,54 @@ def test_a_child_that_answers_again_in_its_session_has_acted_on_the_decision_abo
     assert tree.tasks["s1"].state is State.PARTIAL
 
 
+@pytest.mark.parametrize(
+    ("outcome", "action", "remaining"),
+    [
+        ("failed", Action.RETRY, 0),
+        ("failed", Action.RESPOND, 0),
+        ("blocked", Action.RETRY, 0),
+        ("blocked", Action.RESPOND, 1),
+        ("failed", Action.ESCALATE, 1),
+    ],
+)
+def test_a_retry_counts_as_used_from_when_it_is_decided_on(outcome: str, action: Action, remaining: int) -> None:
+    record, observations, decision = failed(outcome)
+    tree = tree_of([*observations, decided(decision._replace(action=action))])
+    assert tree.tasks["a"].retry.remaining == remaining
+    tree = tree_of([*observations, decided(decision._replace(action=action))])
+    tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
+    assert tree.tasks["a"].retry.remaining == (0 if action is Action.ESCALATE else remaining)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "action", "remaining"),
+    [("failed", Action.RETRY, 0), ("failed", Action.RESPOND, 0), ("blocked", Action.RESPOND, 1)],
+)
+def test_a_retry_that_a_child_makes_in_its_own_session_is_used_up(outcome: str, action: Action, remaining: int) -> None:
+    first = Message(1.0, "1" * 64, "words", Reading(returned(outcome)))
+    second = Message(2.0, "2" * 64, "words", Reading(returned("failed")))
+    root = Run("agents", "root", None, RunState.WORKING, "/store", 0.0, 3.0)
+    again = replace(root, session_id="s1", parent_session="root", state=RunState.ENDED, said=second, earlier=(first,))
+    decision = Decision("d1", "s1", 1, None, first.digest, action, 1.5, (Receipt(Stage.RECORDED, 1.5),))
+    tree = tree_of([Ran(1, 1.0, "a:root", root), Ran(2, 2.0, "a:s1", again), decided(decision)])
+    assert (tree.tasks["s1"].attempt, tree.tasks["s1"].retry.remaining) == (1, remaining)
+
+
+def test_a_retry_in_a_rewritten_return_is_used_up_once() -> None:
+    record, observations, decision = failed()
+    digest = observations[0].digest  # type: ignore[union-attr]  # the handoff
+    once_more = record.seen("a.return.md", returned("failed"))
+    tree = tree_of([*observations, decided(read(decision, Action.RETRY, digest)), once_more])
+    assert tree.tasks["a"].retry.remaining == 0
+    tree = tree_of([*observations, decided(read(decision, Action.RETRY, digest)), once_more], max_retries=3)
+    tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
+    assert tree.tasks["a"].retry.remaining == 2
+
+
 def read(decision: Decision, action: Action, handed_off: str | None = None) -> Decision:
     """The decision, of another kind, once an agent knows it."""
     receipts = (*decision.receipts, Receipt(Stage.READ, 1_011.0))
-    return replace(decision, action=action, handoff_sha256=handed_off, receipts=receipts)
+    return decision._replace(action=action, handoff_sha256=handed_off, receipts=receipts)
 
 
 def stage_of(tree: DelegationTree) -> Stage | None:
@@ -123,7 +167,7 @@ def test_another_return_in_the_same_attempt_came_of_the_decision_that_was_read()
     tree = tree_of([*observations, decided(answered), done])
     assert (tree.tasks["a"].state, stage_of(tree)) == (State.COMPLETED, Stage.ACTED)
 
-    for other in (replace(answered, handoff_sha256="f" * 64), replace(answered, receipts=decision.receipts)):
+    for other in (answered._replace(handoff_sha256="f" * 64), answered._replace(receipts=decision.receipts)):
         tree = tree_of([*observations, decided(other), done])
         assert (tree.tasks["a"].state, stage_of(tree)) == (State.COMPLETED, None)
 
@@ -135,7 +179,7 @@ def test_what_an_aborted_child_says_late_begins_nothing_anew(outcome: str) -> No
     late = record.seen("a.return.md", returned(outcome))
     tree = tree_of([*observations, decided(aborted), late])
     assert (tree.tasks["a"].state, tree.tasks["a"].ask, stage_of(tree)) == (State.CANCELED, None, Stage.ACTED)
-    unread = replace(aborted, receipts=decision.receipts)
+    unread = aborted._replace(receipts=decision.receipts)
     assert tree_of([*observations, decided(unread), late]).tasks["a"].state is State.CANCELED
     # Its success is worth knowing.
     tree = tree_of([*observations, decided(aborted), record.seen("a.return.md", returned("completed"))])
@@ -155,7 +199,7 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
         ]
     )
     assert [task.task_id for task in tree.asking()] == ["a", "a.d"]
-    tree.apply(decided(replace(decision, action=Action.ABORT)))
+    tree.apply(decided(decision._replace(action=Action.ABORT)))
     assert tree.asking() == []
     below = ["a canceled", "  a.b canceled", "    a.b.c canceled", "  a.d failed"]
     assert outline(tree) == [*below, "q working", "  q.r submitted"]
@@ -174,7 +218,7 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
 
 def test_a_handoff_of_another_task_that_carries_the_decision_shows_that_it_is_carried_out() -> None:
     record, observations, decision = failed("partial")
-    tree = tree_of([*observations, decided(replace(decision, action=Action.ACCEPT))])
+    tree = tree_of([*observations, decided(decision._replace(action=Action.ACCEPT))])
     assert stage_of(tree) is Stage.RECORDED
     assert "a" in tree.apply(record.seen("b.handoff.json", handoff("b", decision_id="d1")))
     assert stage_of(tree) is Stage.ACTED
@@ -194,13 +238,13 @@ def test_a_handoff_of_another_task_that_carries_the_decision_shows_that_it_is_ca
 def test_a_station_can_be_decided_anew_once_its_fitter_has_ended(outcome: str, state: State, *, over: bool) -> None:
     record, observations, decision = failed()
     called = record.seen("f.handoff.json", handoff("f", restores="a", decision_id="d1"))
-    tree = tree_of([*observations, decided(replace(decision, action=Action.ESCALATE)), called])
+    tree = tree_of([*observations, decided(decision._replace(action=Action.ESCALATE)), called])
     assert (tree.tasks["a"].state, stage_of(tree)) == (State.ESCALATED, Stage.ACTED)
     tree.apply(record.seen("f.return.md", returned(outcome)))
     station = tree.tasks["a"]
     assert (station.state, station.needs_operator, tree.over("a")) == (state, over, {"d1"} if over else set())
     assert ("the fitter has restored the line" in (station.ask or "")) == (outcome == "completed")
     if over:
-        tree.apply(decided(replace(decision, decision_id="d2")))
+        tree.apply(decided(decision._replace(decision_id="d2")))
         assert tree.tasks["a"].state is State.RETRYING
         assert [one.decision_id for one in station.attempts[0].decisions] == ["d1", "d2"]

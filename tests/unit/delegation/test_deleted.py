@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.unit.delegation.observations import Recorder, handoff, meta, outline, returned, todos, tree_of
 
 from agentwatch.delegation.observation import Observation
@@ -47,7 +45,7 @@ def test_a_file_that_is_back_with_the_same_content_is_no_new_attempt() -> None:
     record = Recorder()
     first = record.seen("a.handoff.json", handoff("a"))
     back = record.seen("a.return.md", returned("completed"))
-    observations = [first, back, record.gone("a.handoff.json"), replace(first, seq=9), replace(back, seq=10)]
+    observations = [first, back, record.gone("a.handoff.json"), first._replace(seq=9), back._replace(seq=10)]
     task = remembering(observations).tasks["a"]
     assert (len(task.attempts), task.deleted) == (1, False)
 
@@ -85,7 +83,7 @@ def test_a_retry_in_another_file_after_the_first_was_deleted_is_the_next_attempt
     ]
     task = remembering(observations).tasks["a"]
     assert [attempt.state for attempt in task.attempts] == [State.FAILED, State.COMPLETED]
-    assert task.findings == []
+    assert not task.findings
 
 
 def test_a_file_that_is_renamed_takes_its_attempts_along() -> None:
@@ -93,7 +91,7 @@ def test_a_file_that_is_renamed_takes_its_attempts_along() -> None:
     early = record.seen("specs/1/.return-meta.json", meta("working", "coder", session="s1"))
     final = record.seen("specs/1/.return-meta.json", meta("partial", "coder", session="s1"))
     second = record.seen("specs/1/.return-meta.json", meta("completed", "coder", session="s2"))
-    moved = replace(second, seq=7, path="specs/1_done/.return-meta.json")
+    moved = second._replace(seq=7, path="specs/1_done/.return-meta.json")
     gone = record.gone("specs/1/.return-meta.json")
     for observations in ([early, final, second, gone, moved], [early, final, second, moved, gone]):
         tree = remembering(observations)
@@ -111,8 +109,8 @@ def test_a_directory_that_is_renamed_twice_leaves_no_ghosts() -> None:
     for before, after in (("one", "two"), ("two", "three")):
         # The return arrives before the handoff it belongs to.
         for name, seen in (("return.md", result), ("handoff.json", packet)):
-            observations.append(replace(seen, seq=seq, path=f"{after}/{name}"))
-            observations.append(replace(record.gone(f"{before}/{name}"), seq=seq + 1))
+            observations.append(seen._replace(seq=seq, path=f"{after}/{name}"))
+            observations.append(record.gone(f"{before}/{name}")._replace(seq=seq + 1))
             seq += 2
     tree = remembering(observations)
     assert outline(tree) == ["three failed"]
@@ -122,10 +120,10 @@ def test_a_directory_that_is_renamed_twice_leaves_no_ghosts() -> None:
 def test_a_copy_is_a_duplicate_until_the_original_is_deleted() -> None:
     record = Recorder()
     original = record.seen("a.handoff.json", handoff("a"))
-    copy = replace(original, seq=2, path="copy.handoff.json")
+    copy = original._replace(seq=2, path="copy.handoff.json")
     assert [placed.finding.rule for placed in remembering([original, copy]).tasks["a"].findings] == ["LNK004"]
-    tree = remembering([original, copy, replace(record.gone("a.handoff.json"), seq=3)])
-    assert (tree.tasks["a"].findings, len(tree.tasks["a"].attempts)) == ([], 1)
+    tree = remembering([original, copy, record.gone("a.handoff.json")._replace(seq=3)])
+    assert (tree.tasks["a"].findings, len(tree.tasks["a"].attempts)) == ((), 1)
 
 
 def test_the_progress_of_a_deleted_checklist_stays() -> None:

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
 
-from agentwatch.contracts.shapes import Document, Finding, Handoff, Outcome, Reading, Todo, TodoStatus
+from agentwatch.contracts.shapes import (
+    Contract,
+    Document,
+    Finding,
+    Handoff,
+    Outcome,
+    Reading,
+    Return,
+    Todo,
+    TodoStatus,
+)
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Checked, Observation, Ran, Tick
@@ -41,6 +51,23 @@ def test_children_hang_below_the_session_that_asked_for_them_in_any_order() -> N
         tree = tree_of(order)
         assert outline(tree) == ["root working", "  one working", "    deep working", "  two working"]
         assert tree.tasks["deep"].parent_basis is Basis.SESSION
+
+
+def test_a_return_that_names_another_task_than_its_session_was_handed_is_a_warning_there() -> None:
+    for named, rules in ((None, []), ("t", []), ("u", ["LNK008"])):
+        said = message(Return(Contract.REPORT_CONTRACT, "completed", Outcome.COMPLETED, task_id=named))
+        ended = child("one", RunState.ENDED, prompt=message(Handoff("t", "Mend it.")), said=said)
+        tree = tree_of(ran(ROOT, ended))
+        assert [placed.finding.rule for placed in tree.tasks["t"].findings] == rules
+        assert tree.tasks["t"].state is State.COMPLETED
+
+
+def test_a_packet_beside_an_example_of_a_return_is_what_was_handed_over_and_an_echo_of_it_was_not() -> None:
+    example = Reading(Return(Contract.REPORT_CONTRACT, "failed", Outcome.FAILED))
+    both = replace(message(None), reading=example, packet=Reading(Handoff("t", "Mend it.")))
+    tree = tree_of(ran(ROOT, child("one", RunState.ENDED, prompt=both, said=both)))
+    assert outline(tree) == ["root working", "  t failed"]
+    assert tree.tasks["t"].contract is Contract.REPORT_CONTRACT
 
 
 def test_the_document_tells_the_last_sign_of_life() -> None:
@@ -80,6 +107,20 @@ def test_a_session_whose_children_are_all_silent_is_silent_and_one_that_waits_fo
         assert [tree.tasks[task_id].stale for task_id in ("root", "one")] == stale
     tree = tree_of([*ran(ROOT, child("one"), child("two", updated_at=700.0)), Tick(9, 800.0)])
     assert [tree.tasks[task_id].stale for task_id in ("root", "one", "two")] == [False, True, False]
+
+
+def test_an_idle_session_works_while_its_work_in_the_background_does() -> None:
+    idle = replace(ROOT, state=RunState.ENDED)
+    works, done = child("one", background=True), child("one", RunState.ENDED, said=message(None), background=True)
+    tree = tree_of(ran(idle, works, child("deep", parent="one")))
+    expected = (State.WORKING, "the session waits for its background work")
+    assert (tree.tasks["root"].state, tree.tasks["root"].why) == expected
+    tree.apply(ran(idle, done)[1])
+    assert tree.tasks["root"].state is State.WORKING, "a grandchild still works"
+    tree.apply(Ran(9, 0.0, "agents:deep", None))
+    assert (tree.tasks["root"].state, tree.tasks["root"].why) == (State.COMPLETED, "the session is idle")
+    tree.apply(ran(idle, works)[1])
+    assert (tree.tasks["root"].state, tree.tasks["root"].why) == expected
 
 
 def test_a_session_without_a_title_goes_by_how_it_was_asked() -> None:
@@ -133,7 +174,7 @@ def test_a_task_in_a_file_and_in_a_session_is_one_task() -> None:
     (attempt,) = task.attempts
     assert attempt.handoff is not None
     assert (attempt.handoff.path, attempt.session_id, task.state) == ("a.handoff.json", "s1", State.COMPLETED)
-    assert task.findings == []
+    assert not task.findings
 
 
 def test_words_without_a_contract_are_no_fault_unless_the_configuration_demands_one() -> None:
@@ -146,6 +187,21 @@ def test_words_without_a_contract_are_no_fault_unless_the_configuration_demands_
 def test_a_child_that_ends_without_a_word_counts_as_failed_and_asks() -> None:
     task = tree_of(ran(ROOT, child("one", RunState.ENDED))).tasks["one"]
     assert (task.state, task.needs_operator) == (State.INVALID, True)
+
+
+def test_a_child_that_ends_while_its_return_is_an_early_marker_ended_without_a_result() -> None:
+    record = Recorder()
+    marker = record.seen("x.return.md", returned("working", task_id="a"))
+    prompt = message(handoff("a"))
+    ended = child("one", RunState.ENDED, prompt=prompt, said=message(None), updated_at=marker.at + 9)
+    task = tree_of([marker, *ran(ROOT, ended)]).tasks["a"]
+    assert (task.state, task.why) == (State.INVALID, "it ended without a result: its return still says WORKING")
+    assert task.ask == "general ended without a result; retry, or accept it as it is"
+    own_words = child("one", RunState.ENDED, prompt=prompt, said=message(returned("working"), at=115.0))
+    assert tree_of(ran(ROOT, own_words)).tasks["a"].state is State.INVALID
+    assert tree_of([marker, *ran(ROOT, replace(ended, state=RunState.WORKING))]).tasks["a"].state is State.WORKING
+    later = tree_of([marker, *ran(ROOT, replace(ended, updated_at=marker.at - 1))]).tasks["a"]
+    assert later.state is State.WORKING, "somebody has written after its end"
 
 
 def test_a_return_that_breaks_its_contract_is_invalid() -> None:
@@ -189,12 +245,58 @@ def test_a_working_child_is_stale_when_silent_for_too_long_or_when_its_process_i
     assert "its process is gone" in gone.tasks["one"].why
 
 
-def test_a_session_of_the_past_asks_nothing() -> None:
-    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), Tick(9, 120.0 + SESSION_ASKS_FOR - 1)])
+def newer(at: float) -> Observation:
+    """Another session of the workspace, and its last sign of life."""
+    return Ran(9, at, "agents:newer", replace(ROOT, session_id="newer", updated_at=at))
+
+
+def test_a_stale_run_says_for_how_long_it_was_silent_and_whether_its_process_is_gone() -> None:
+    def why(**more: object) -> str:
+        tree = tree_of([*ran(ROOT, child("one", **more)), Tick(9, 120.0 + 720.0)])
+        return tree_document(tree, "/w")["tasks"][1]["why"]
+
+    worked = "it worked when it was last heard of; "
+    assert why() == f"{worked}whether its process still runs is not known; silent for 12 min"
+    assert why(process_gone=True) == f"{worked}its process is gone; silent for 12 min"
+    assert why(process_gone=False) == "its process runs; silent for 12 min"
+    assert why(updated_at=800.0) == f"{worked}whether its process still runs is not known"
+
+
+def test_what_was_asked_on_friday_is_asked_on_monday() -> None:
+    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), Tick(9, 120.0 + 3 * SESSION_ASKS_FOR)])
     assert tree.tasks["one"].needs_operator
-    assert tree.apply(Tick(10, 120.0 + SESSION_ASKS_FOR)) == {"one", "root"}
-    assert (tree.tasks["one"].needs_operator, tree.asking()) == (False, [])
-    assert not tree_of([Tick(1, 1e9), *ran(ROOT, child("one", RunState.FAILED))]).tasks["one"].needs_operator
+
+
+def test_a_session_that_newer_ones_have_left_a_day_behind_asks_nothing_until_they_are_gone() -> None:
+    waits = child("two", waiting="an answer: Which one?", process_gone=False)
+    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED), waits), newer(120.0 + SESSION_ASKS_FOR - 1)])
+    assert tree.tasks["one"].needs_operator
+    assert tree.apply(newer(120.0 + SESSION_ASKS_FOR)) == {"newer", "one", "root"}
+    assert [task.task_id for task in tree.asking()] == ["two"]
+    assert tree.apply(Ran(9, 0.0, "agents:newer", None)) == {"newer", "one", "root"}
+    assert {task.task_id for task in tree.asking()} == {"one", "two"}
+
+
+def test_however_often_a_session_shows_signs_of_life_the_last_one_counts() -> None:
+    between = replace(ROOT, updated_at=120.0 + SESSION_ASKS_FOR)
+    tree = tree_of(ran(between, child("one", RunState.FAILED)))
+    for second in range(300):
+        tree.apply(newer(120.0 + SESSION_ASKS_FOR + second))
+    tree.apply(newer(120.0))
+    assert tree.asking() == []
+    tree.apply(ran(ROOT)[0])
+    assert [task.task_id for task in tree.asking()] == ["one"]
+
+
+def test_a_task_that_shows_another_sign_of_life_is_left_behind_later() -> None:
+    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), *ran(child("one", RunState.FAILED, updated_at=130.0))])
+    assert tree.apply(newer(129.0 + SESSION_ASKS_FOR)) == {"newer"}
+    assert tree.apply(newer(130.0 + SESSION_ASKS_FOR)) == {"newer", "one", "root"}
+
+
+def test_a_task_that_is_gone_is_left_behind_by_nobody() -> None:
+    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), Ran(8, 0.0, "agents:one", None)])
+    assert tree.apply(newer(120.0 + SESSION_ASKS_FOR)) == {"newer"}
 
 
 def test_a_child_that_waits_for_a_human_is_blocked_and_says_where() -> None:
@@ -210,13 +312,14 @@ def test_a_run_that_the_store_no_longer_has_leaves_the_tree() -> None:
 
 runs = st.lists(
     st.builds(
-        lambda session, parent, state, task_id, outcome, began: child(
+        lambda session, parent, state, task_id, outcome, began, days: child(
             session,
             state,
             parent,
             prompt=message(handoff(task_id)) if task_id else None,
             said=message(returned(outcome)) if outcome else None,
             started_at=float(began),
+            updated_at=120.0 + days * SESSION_ASKS_FOR,
         ),
         st.sampled_from(["s1", "s2", "s3", "s4"]),
         st.sampled_from(["root", "s1", "s2", "s3", "s4"]),
@@ -224,6 +327,7 @@ runs = st.lists(
         st.sampled_from([None, "a", "b"]),
         st.sampled_from([None, *(outcome.value for outcome in Outcome)]),
         st.integers(100, 104),
+        st.integers(0, 3),
     ),
     max_size=8,
 )
@@ -239,3 +343,5 @@ def test_only_the_last_state_of_each_run_counts_whatever_came_before_and_in_whic
     expected = tree_document(tree_of(ran(*shuffled)), "/w")
     assert tree_document(tree_of([*ran(ROOT, *steps), *ran(*shuffled)]), "/w") == expected
     assert tree_document(tree_of(ran(*sorted(shuffled, key=lambda run: run.session_id))), "/w") == expected
+    come_and_gone = [newer(120.0 + 2 * SESSION_ASKS_FOR), Ran(9, 0.0, "agents:newer", None)]
+    assert tree_document(tree_of([*come_and_gone[:1], *ran(*shuffled), *come_and_gone[1:]]), "/w") == expected

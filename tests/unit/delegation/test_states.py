@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Contract, Finding, Severity
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Seen, Tick, Unreadable
 from agentwatch.delegation.task import State
 
@@ -44,6 +43,28 @@ def test_a_parent_shows_the_worst_state_below_that_waits_for_someone() -> None:
     assert (below.worst_waiting, below.needs_operator, below.ended, below.tasks) == (State.BLOCKED, 1, 1, 3)
     tree.apply(see("d.md", returned("failed", task_id="a.d")))
     assert below.worst_waiting is State.FAILED
+
+
+def test_no_title_is_blank_and_no_two_that_differ_in_a_blank_look_the_same() -> None:
+    record = Recorder()
+    ids = [".", "..", "a b", "a\nb", "a\tb", "a\u00a0b", "a. "]
+    tree = tree_of([record.seen(f"{number}.json", handoff(one)) for number, one in enumerate(ids)])
+    titles = {task_id: task.title for task_id, task in tree.tasks.items()}
+    assert tree.tasks[".."].parent_id == "."
+    expected = {".": ".", "..": "..", "a b": "a b", "a\nb": "a␊b", "a\tb": "a␉b", "a\u00a0b": "a<U+00A0>b"}
+    assert titles == expected | {"a. ": "a.␠"}
+
+
+def test_a_parent_of_a_contradicted_task_that_waits_shows_that_it_is_contradicted() -> None:
+    record = Recorder()
+    said, partly = returned("completed", task_id="a.b"), returned("partial", task_id="a.c", review_reason="look")
+    seen = record.seen("b.md", said)
+    tree = tree_of([record.seen("a.json", handoff("a")), seen, record.seen("c.md", partly)])
+    assert tree_document(tree, "/w")["tasks"][0]["worst_below"] == "partial"
+    tree.apply(record.checked("b.md", seen.digest, "contradicted"))
+    assert tree_document(tree, "/w")["tasks"][0]["worst_below"] == "contradicted"
+    tree.apply(record.seen("d.md", returned("blocked", task_id="a.d")))
+    assert tree_document(tree, "/w")["tasks"][0]["worst_below"] == "blocked"
 
 
 ASKS = [
@@ -209,6 +230,21 @@ def test_an_unreadable_file_is_a_finding_of_its_task_and_a_notice_where_it_has_n
     assert tree.notices == []
 
 
+def test_an_unreadable_file_beside_a_handoff_is_a_finding_of_its_task_until_it_can_be_read() -> None:
+    recorder = Recorder()
+    finding = Finding("SRC004", Severity.ERROR, "too large")
+    asked, unread = recorder.seen("a.handoff.json", handoff("a")), Unreadable(9, 1.0, "returns/a.md", finding)
+    for observations in ([asked, unread], [unread, asked]):
+        tree = tree_of(observations)
+        assert [placed.path for placed in tree.tasks["a"].findings] == ["returns/a.md"]
+        assert tree.notices == []
+    recorder.seq = 9
+    tree.apply(recorder.seen("returns/a.md", returned("completed")))
+    assert tree.tasks["a"].findings == ()
+    tree = tree_of([asked, unread, recorder.gone("a.handoff.json")])
+    assert [placed.path for placed in tree.notices] == ["returns/a.md"]
+
+
 def test_the_contract_and_reported_state_are_those_of_the_return() -> None:
     see = Recorder().seen
     tree = tree_of([see("a.handoff.json", handoff("a"))])
@@ -225,7 +261,7 @@ def test_a_false_claim_of_a_completed_task_contradicts_it_and_asks_the_operator(
     assert (task.state, task.contradicted) == ("completed", True)
     assert task.ask == "a claim is false: 1.py (as found), and 1 more; look at it, then accept or retry"
     claimed_twice = tuple(Claim(kind, "1.py", Verdict.CONTRADICTED, "missing") for kind in ("created", "deliverable"))
-    tree.apply(replace(recorder.checked("a.md", done.digest), claims=claimed_twice))
+    tree.apply(recorder.checked("a.md", done.digest)._replace(claims=claimed_twice))
     assert task.ask == "a claim is false: 1.py (missing); look at it, then accept or retry"
     assert tree.totals.verdicts == {Verdict.CONTRADICTED: 1}
     tree.apply(recorder.checked("a.md", done.digest, "verified", "verified", "unverifiable"))

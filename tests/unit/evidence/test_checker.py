@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -185,7 +184,7 @@ def test_what_changed_after_the_return_or_is_our_own_is_left_out(repository: Rep
     repository.write("during.md", at=AFTER)
     repository.write("after.md", at=3 * AFTER)
     repository.write(".agentwatch/errors.json", at=AFTER)
-    asked = replace(request(returned()), returned_at=HANDED_OFF + 2 * AFTER)
+    asked = request(returned())._replace(returned_at=HANDED_OFF + 2 * AFTER)
     (result,) = Checker(repository.root).check([asked])
     assert result.changed == (Change("during.md", HANDED_OFF + AFTER),)
 
@@ -230,6 +229,19 @@ def test_too_many_claims_are_cut_and_said_to_be(repository: Repository) -> None:
 def test_a_text_that_is_no_return_claims_nothing(repository: Repository) -> None:
     result = check(repository.root, "# Notes\n")
     assert (result.claims, result.watch_paths) == ((), frozenset())
+
+
+def test_evidence_with_a_blank_in_its_name_is_verified_where_it_exists(repository: Repository) -> None:
+    repository.write("my file.md")
+    result = check(repository.root, returned(evidence=["my file.md", "our file.md"]))
+    assert [(claim.path, claim.verdict) for claim in result.claims] == [("my file.md", V), ("our file.md", U)]
+
+
+def test_what_a_session_gave_back_is_read_as_such_and_not_as_a_file(repository: Repository) -> None:
+    text = f"<result>\n{returned(created=['a.md'])}</result>"
+    one = request(text)._replace(stored=True)
+    (result,) = Checker(repository.root).check([one])
+    assert [claim.path for claim in result.claims] == ["a.md"]
 
 
 def test_none_is_no_claim(repository: Repository) -> None:

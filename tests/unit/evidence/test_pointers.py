@@ -31,6 +31,10 @@ from tests.unit.evidence.repository import returned
         ("mailto:a@example.org", []),
         ("handoff-packet contract", []),
         ("3/4", [("3/4", None)]),
+        ("my file.md \u2014 why", [("my file.md", None)]),
+        ("`my file.md`: why", [("my file.md", None)]),
+        ("pytest -q a.py", []),
+        ("Ran `grep` in a.py", []),
         ("", []),
     ],
 )
@@ -38,7 +42,7 @@ def test_the_paths_of_a_bullet(text: str, paths: list[tuple[str, tuple[int, int]
     assert [(pointer.path, pointer.lines) for pointer in pointers(text)] == paths
 
 
-@pytest.mark.parametrize("text", ["3/4", "and/or", "tests/unit", "Makefile"])
+@pytest.mark.parametrize("text", ["3/4", "and/or", "tests/unit", "Makefile", "my file.md"])
 def test_what_may_be_no_path_is_doubtful(text: str) -> None:
     assert [pointer.doubtful for pointer in pointers(text)] == [True]
 

@@ -28,6 +28,7 @@ def test_everything_else_is_not_worth_reading(name: str) -> None:
         "HANDOFF.md",
         ".return-meta.json",
         "x.todos.md",
+        "x.report.json",
         "todos.md",
         "handoffs/api.json",
         "a/returns/b.md",
@@ -38,7 +39,7 @@ def test_names_of_handoffs_returns_and_todos_look_like_ours(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["package.json", "a/handoffs/readme.txt", "handoff.py", "returns/a/b.json", "my-todos.json"]
+    "path", ["package.json", "a/handoffs/readme.txt", "handoff.py", "returns/a/b.json", "my-todos.json", "report.json"]
 )
 def test_other_names_do_not_look_like_ours(path: str) -> None:
     assert not looks_like_ours(path)

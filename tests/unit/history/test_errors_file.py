@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
-from agentwatch.delegation.task import State
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.observation import Checked
+from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.disk import Disk
 from agentwatch.history import errors_file
 from agentwatch.history.errors_file import LIMIT, Failure, append, failures
@@ -261,6 +264,50 @@ for number in range(40):
     assert [writer.wait() for writer in writers] == [0, 0]
     found = {entry["task_id"] for entry in entries(tmp_path)}
     assert found == {f"{side}.{number}" for side in "ab" for number in range(40)}
+
+
+def checked(tree: DelegationTree, task_id: str, *claims: Claim) -> Task:
+    attempt = tree.tasks[task_id].latest
+    assert attempt is not None
+    assert attempt.returned is not None
+    tree.apply(Checked(99, 99.0, attempt.returned.path, attempt.returned.digest, claims))
+    return tree.tasks[task_id]
+
+
+REST = (
+    "\n## Deliverables\n- (none)\n\n## Evidence\n- (none)\n\n## Runtime Attestation\nruntime_model_reported: m\n"
+    "runtime_mode_reported: coder\nfiles_created:\n- (none)\nfiles_modified:\n- (none)\nlimitations:\n- half\n"
+)
+NOWHERE = Claim("artifact", "plan.md", Verdict.CONTRADICTED, "missing: no such file in the workspace")
+
+
+@pytest.mark.parametrize("status", ["completed", "implemented"])
+def test_a_missing_artifact_of_a_completed_return_is_a_failure_too(status: str) -> None:
+    tree = tree_of([Workspace().seen(META, meta(status))])
+    task_id = "specs/7_api/coder"
+    task = checked(tree, task_id, NOWHERE, NOWHERE)
+    assert (task.state, task.contradicted) == (State.COMPLETED, True)
+    (placed,) = [placed for placed in task.findings if placed.finding.rule == "LNK007"]
+    assert placed.path == META
+    assert "the artifact plan.md is not on disk" in placed.finding.message
+    assert [(one.path, one.rules) for one in failures(task)] == [(META, ("LNK007",))]
+    assert failures(checked(tree, task_id, NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists"))) == []
+
+
+def test_what_is_otherwise_false_or_not_completed_is_no_missing_artifact() -> None:
+    tree = tree_of([Workspace().seen(META, meta("completed"))])
+    task_id = "specs/7_api/coder"
+    assert failures(checked(tree, task_id, NOWHERE._replace(detail="empty"))) == []
+    assert failures(checked(tree, task_id, NOWHERE._replace(kind="created"))) == []
+    tree = tree_of([Workspace().seen(META, meta("partial"))])
+    assert failures(checked(tree, task_id, NOWHERE)) == []
+
+
+def test_returns_that_disagree_are_a_failure_with_its_rule() -> None:
+    workspace = Workspace()
+    said = "## Status\nstate: {}\nsummary: It is so.\ntask_id: x\n" + REST
+    tree = tree_of([workspace.seen("a.md", said.format("SUCCESS")), workspace.seen("b.md", said.format("PARTIAL"))])
+    assert [(one.path, one.rules) for one in failures(tree.tasks["x"])] == [("a.md", ("LNK005",))]
 
 
 def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:

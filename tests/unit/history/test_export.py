@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def test_a_session_is_written_and_read_again_with_the_texts_that_are_kept(tmp_pa
     ran = run_of(workspace)
     assert write(tmp_path / "r", lines("shop", [ran, Ran(2, 31.0, "agents:s2", None)], workspace.text_of)) == 1
     recording = read(tmp_path / "r")
-    assert (recording.observations, recording.problems) == ((replace(ran, seq=0),), ())
+    assert (recording.observations, recording.problems) == ((ran._replace(seq=0),), ())
     assert ran.run is not None
     (prompt, said, earlier) = ran.run.prompt, ran.run.said, ran.run.earlier[0]
     assert prompt is not None
@@ -149,6 +149,16 @@ def test_a_file_that_is_there_is_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is such a file already"):
         write(tmp_path / "r", [])
     assert (tmp_path / "r").read_text("utf-8") == "mine"
+
+
+def test_half_a_recording_is_not_left_behind(tmp_path: Path) -> None:
+    def interrupted() -> Iterator[str]:
+        yield "{}"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "shop.jsonl", interrupted())
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("place", ["nowhere/r", "."])

@@ -10,7 +10,10 @@ from agentwatch.delegation.observation import Gone, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import Change, Changes, changes, document, line
+from agentwatch.history.story import story
 from tests.unit.history.recorded import META, Workspace, meta, packet
+
+ERROR = "## Status\nstate: ERROR\nsummary: no\n"
 
 
 def states(observations: list[Observation]) -> list[tuple[str, str | None, str | None, int]]:
@@ -57,6 +60,67 @@ def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
     for change in log.after(tree.apply(gone), gone.at):
         assert (change.at, change.before, change.after) == (7.0, State.SUBMITTED, None)
     assert log.after({"x", "never heard of"}, 8.0) == []
+
+
+def remembered(observations: list[Observation]) -> list[tuple[float, str, str | None, str | None]]:
+    tree = DelegationTree(remembers=True)
+    found = changes(story(observations, 0.0), tree)
+    return [(one.at, one.task_id, one.before, one.after) for one in found]
+
+
+def test_a_task_whose_files_are_deleted_stays_and_none_of_them_becomes_a_task() -> None:
+    workspace = Workspace()
+    observations: list[Observation] = [
+        workspace.seen("one/a.handoff.json", packet("x")),
+        workspace.seen("one/a.return.md", ERROR),
+    ]
+    before = remembered(observations)
+    assert [one[1:] for one in before] == [("x", None, "submitted"), ("x", "submitted", "invalid")]
+    for order in (("handoff.json", "return.md"), ("return.md", "handoff.json")):
+        assert remembered([*observations, *(workspace.gone(f"one/a.{name}") for name in order)]) == before
+
+
+def test_a_renamed_file_is_told_where_it_was_renamed_and_not_where_it_was_written() -> None:
+    workspace = Workspace()
+    observations: list[Observation] = [
+        workspace.seen("one/a.handoff.json", packet("x")),
+        written := workspace.seen("one/a.return.md", ERROR),
+    ]
+    before = remembered(observations)
+    observations.append(workspace.gone("one/a.return.md"))
+    observations.append(workspace.seen("one/other.return.md", ERROR, at=written.at))
+    assert remembered(observations) == before
+    observations.append(workspace.gone("one/other.return.md"))
+    assert remembered(observations) == before
+
+
+def test_a_renamed_directory_is_one_change_of_each_task() -> None:
+    workspace = Workspace()
+    nameless = packet("x").replace('"task_id": "x"', '"task_id": ""')
+    observations: list[Observation] = [
+        workspace.seen("one/a.handoff.json", nameless),
+        workspace.seen("one/a.return.md", ERROR),
+        workspace.gone("one/a.handoff.json"),
+        gone := workspace.gone("one/a.return.md"),
+        workspace.seen("two/a.handoff.json", nameless, at=1_001.0),
+        workspace.seen("two/a.return.md", ERROR, at=1_002.0),
+        workspace.seen("two/b.handoff.json", packet("b")),
+    ]
+    assert [one[:4] for one in remembered(observations)[2:]] == [
+        (gone.at, "one/a", "invalid", None),
+        (gone.at, "two/a", None, "invalid"),
+        (1_007.0, "b", None, "submitted"),
+    ]
+
+
+def test_what_was_gone_at_a_start_makes_nothing_later_that_was_written_before() -> None:
+    workspace = Workspace()
+    observations: list[Observation] = [
+        workspace.seen("a.handoff.json", packet("a")),
+        workspace.gone("a.handoff.json")._replace(at=9_000.0),
+        workspace.seen("b.handoff.json", packet("b"), at=1_500.0),
+    ]
+    assert remembered(observations) == [(1_001.0, "a", None, "submitted"), (1_500.0, "b", None, "submitted")]
 
 
 def test_a_log_of_a_tree_that_stands_begins_with_what_changes_next() -> None:

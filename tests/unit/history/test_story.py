@@ -98,11 +98,11 @@ def test_who_was_refused_never_worked() -> None:
 
 def test_a_task_of_a_file_and_of_a_session_is_told_once() -> None:
     def seen(path: str, document: Document, at: float) -> Seen:
-        return replace(Recorder().seen(path, document), at=at)
+        return Recorder().seen(path, document)._replace(at=at)
 
     files = [
-        seen("a.return.md", returned("completed", task_id="a"), 150.0),
         seen("a.handoff.json", handoff("a"), 105.0),
+        seen("a.return.md", returned("completed", task_id="a"), 150.0),
     ]
     assert told([*files, *ran(ROOT, child("a", 110.0, 151.0))]) == [
         (100.0, "root", None, "working", 1),
@@ -112,10 +112,12 @@ def test_a_task_of_a_file_and_of_a_session_is_told_once() -> None:
     ]
 
 
-def test_a_file_keeps_its_order_whatever_times_it_claims() -> None:
+def test_files_keep_their_order_whatever_times_they_claim() -> None:
     first = Recorder().seen("a.handoff.json", handoff("a"))
-    put_back = replace(Recorder().seen("a.handoff.json", handoff("b")), seq=2, at=first.at - 500)
-    assert [one for one in story([first, put_back, *ran(ROOT)], 0.0) if isinstance(one, Seen)] == [first, put_back]
+    put_back = Recorder().seen("a.handoff.json", handoff("b"))._replace(seq=2, at=first.at - 500)
+    beside = Recorder().seen("a.return.md", returned("failed"))._replace(seq=3, at=first.at - 400)
+    files = [first, put_back, beside]
+    assert [one for one in story([*files, *ran(ROOT)], 0.0) if isinstance(one, Seen)] == files
 
 
 def test_a_decision_stands_between_what_it_was_about_and_what_came_of_it() -> None:
@@ -149,7 +151,9 @@ def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_l
 def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps: list[Step]) -> None:
     observations = record(steps)
     ends = story(observations, 0.0)
-    assert tree_document(tree_of(ends), "/w") == tree_document(tree_of(observations), "/w")
+    for remembers in (False, True):
+        of_the_story, of_the_source = (tree_of(told, remembers=remembers) for told in (ends, observations))
+        assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
 
 
 @pytest.mark.parametrize("build", [claude_code, codex, opencode, roo, teamwork])

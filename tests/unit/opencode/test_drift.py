@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.opencode.database import LARGEST_COPY, Database
 from agentwatch.sources.opencode.tables import LARGEST_RECORD, Record, Tables
-from tests.unit.opencode.program import NOW, Program
+from tests.unit.opencode.program import NOW, Program, framed
 from tests.unit.opencode.reading import Reading, fresh, reading
 
 
@@ -42,7 +42,35 @@ def test_a_table_that_is_missing_costs_only_what_was_in_it(program: Program, wat
     assert watched.read()[root].title == "still here"
     known = watched.reader.trouble
     assert (known is not None) == (table in {"message", "part"})
-    assert known is None or known.endswith(f"without the columns that are known in: {table}.")
+    assert known is None or known == f"opencode.db is of a version that is not known, without {table}."
+
+
+def test_a_child_whose_words_cannot_be_read_has_not_failed(program: Program, watched: Reading) -> None:
+    root = program.session()
+    message = program.begin(root)
+    child, call = program.delegate(root, message, "Please.")
+    program.answer(child, "Done.")
+    program.hand_out(root, message, child, "Please.", call, status="completed", output=framed(child, "Done."))
+    program.connection.execute("ALTER TABLE part RENAME TO piece")
+    run = watched.read()[child]
+    assert (run.state, run.parent_session, run.ended_at) == (RunState.SUBMITTED, root, None)
+    assert run.reason == "ended, but what it said cannot be read"
+    program.connection.execute("ALTER TABLE piece RENAME TO part")
+    program.connection.execute("ALTER TABLE message RENAME TO piece")
+    assert (watched.read()[child].state, watched.said(child)) == (RunState.ENDED, "Done.")
+
+
+def test_a_child_whose_last_words_are_damaged_has_not_failed(program: Program, watched: Reading) -> None:
+    root = program.session()
+    message = program.begin(root)
+    child, call = program.delegate(root, message, "Please.")
+    answer = program.answer(child, "Done.")
+    program.connection.execute("UPDATE part SET data = '{' WHERE message_id = ?", (answer,))
+    run = watched.read()[child]
+    assert (run.state, run.reason) == (RunState.SUBMITTED, "ended, but what it said cannot be read")
+    # Its parent has the same words.
+    program.hand_out(root, message, child, "Please.", call, status="completed", output=framed(child, "Done."))
+    assert (watched.read()[child].state, watched.said(child)) == (RunState.ENDED, "Done.")
 
 
 @pytest.mark.parametrize(
@@ -72,18 +100,41 @@ def test_a_column_that_is_missing_costs_only_what_was_in_it(
     watched = reading(workspace, database)
     assert (watched.read()[root].state, watched.said(root)) == (RunState.ENDED, "Done.")
     assert watched.runs[root].todos is not None
-    assert watched.reader.trouble is None
+    told = f"opencode.db is of a version that is not known, without {table}.{column}."
+    assert watched.reader.trouble == (told if table != "todo" else None)
     program.close()
     watched.reader.close()
 
 
-def test_sessions_without_parents_are_all_roots(program: Program, watched: Reading) -> None:
+@pytest.mark.parametrize(
+    "forget",
+    [
+        "ALTER TABLE session RENAME COLUMN parent_id TO parent",
+        "UPDATE session SET parent_id = NULL, time_updated = time_updated + 1",
+    ],
+)
+def test_a_child_that_names_no_parent_has_the_one_whose_task_call_names_it(
+    program: Program, watched: Reading, workspace: Path, database: Path, forget: str
+) -> None:
     root = program.session()
-    child = program.session(root)
-    program.connection.execute("DROP INDEX session_parent_idx")
-    program.connection.execute("ALTER TABLE session DROP COLUMN parent_id")
+    message = program.begin(root)
+    child, call = program.delegate(root, message, "Please.")
+    unasked = program.session(root)
+    grandchild, _ = program.delegate(child, program.begin(child), "You, please.")
+    program.connection.execute(forget)
     runs = watched.read()
-    assert {runs[one].parent_session for one in (root, child)} == {None}
+    known = {root: None, child: root, grandchild: child, unasked: None}
+    assert {name: run.parent_session for name, run in runs.items()} == known
+    assert watched.reader.found()[0].children == 2
+    assert (runs[child].title, runs[child].link) == ("A task", "the parent's task call names the session")
+    trouble = "opencode.db is of a version that is not known, without session.parent_id."
+    assert watched.reader.trouble == (trouble if forget.startswith("ALTER") else None)
+    program.remove_part(root, call)
+    assert watched.read()[child].parent_session is None
+    assert watched.runs == fresh(workspace, database)
+    program.delete(child)
+    assert watched.read()[grandchild].parent_session is None
+    assert watched.runs == fresh(workspace, database)
 
 
 def test_a_database_without_sessions_is_told(database: Path, watched: Reading) -> None:
@@ -176,6 +227,35 @@ def test_records_that_are_no_objects_are_counted_and_the_others_read(
     assert watched.reader.trouble == (None if data == "{}" else "opencode.db has 1 records that cannot be read.")
 
 
+def test_a_call_whose_state_is_not_understood_has_not_failed(program: Program, watched: Reading) -> None:
+    root = program.session()
+    asking = program.begin(root)
+    state = {"input": {"prompt": "Please."}}
+    calls: list[dict[str, object]] = [{"tool": "task"}, {"tool": "task", "state": state}, {"tool": {"name": "task"}}]
+    for call in calls:
+        program.part(root, asking, {"type": "tool", "callID": "call_0", **call})
+    program.finish(root, asking, "tool-calls")
+    program.answer(root, "On we go.")
+    assert set(watched.read()) == {root}
+    assert watched.reader.trouble == "opencode.db has 2 records that cannot be read."
+
+
+@pytest.mark.parametrize(
+    "changed", [{"type": "text", "content": "Done."}, {"type": "text", "text": {"value": "Done."}}]
+)
+def test_a_text_that_is_not_written_as_is_known_is_not_read_as_silence(
+    program: Program, watched: Reading, changed: dict[str, object]
+) -> None:
+    root = program.session()
+    child, _ = program.delegate(root, program.begin(root), "Please.")
+    answer = program.begin(child)
+    program.part(child, answer, changed)
+    program.finish(child, answer)
+    run = watched.read()[child]
+    assert (run.state, run.reason) == (RunState.SUBMITTED, "ended, but what it said cannot be read")
+    assert watched.reader.trouble == "opencode.db has 1 records that cannot be read."
+
+
 def test_a_record_that_is_too_large_is_not_read(program: Program, watched: Reading) -> None:
     root = program.session()
     message = program.begin(root)
@@ -184,7 +264,7 @@ def test_a_record_that_is_too_large_is_not_read(program: Program, watched: Readi
     assert watched.read()[root].state is RunState.ENDED
     assert watched.reader.trouble is None  # nothing of it would have been used
     program.say(root, message, "x" * LARGEST_RECORD)
-    assert watched.read()[root].reason == "ended without a word"
+    assert watched.read()[root].reason == "ended, but what it said cannot be read"
     assert watched.reader.trouble == "opencode.db has 1 records that cannot be read."
 
 

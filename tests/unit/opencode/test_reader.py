@@ -221,15 +221,25 @@ def test_ids_of_calls_that_a_model_numbers_anew_are_not_taken_for_names(program:
     assert len({run.session_id for run in watched.read().values()}) == 3
 
 
-def test_a_child_without_a_word_ended_all_the_same(program: Program, watched: Reading) -> None:
+@pytest.mark.parametrize("last", [None, "", "  \n"])
+def test_a_child_without_a_word_ended_all_the_same(program: Program, watched: Reading, last: str | None) -> None:
     root = program.session()
-    child, _ = program.delegate(root, program.begin(root), PACKET)
+    message = program.begin(root)
+    child, call = program.delegate(root, message, PACKET)
     first = program.begin(child)
     program.say(child, first, "I begin.")
     program.finish(child, first, "tool-calls")
-    program.finish(child, program.begin(child))
+    answer = program.begin(child)
+    if last is not None:
+        program.say(child, answer, last)
+    program.finish(child, answer)
+    wordless = (RunState.ENDED, None, "ended without a word")
     run = watched.read()[child]
-    assert (run.state, run.said, run.reason) == (RunState.ENDED, None, "ended without a word")
+    assert (run.state, run.said, run.reason) == wordless
+    for output in (last or "", framed(child, last or "")):
+        program.hand_out(root, message, child, PACKET, call, status="completed", output=output)
+        run = watched.read()[child]
+        assert (run.state, run.said, run.reason) == wordless
 
 
 def test_a_failing_command_does_not_fail_its_session(program: Program, watched: Reading) -> None:

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from agentwatch.cli import run
 from agentwatch.contracts.reading import read_document
+from agentwatch.delegation.observation import Gone
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.history.store import History
 from agentwatch.sources.files.source import FilesSource
@@ -68,6 +70,23 @@ def test_nothing_is_written_but_the_report(workspace: Path, tmp_path: Path) -> N
     assert after == before
 
 
+def test_what_was_deleted_since_is_told_as_the_tree_keeps_it(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = FilesSource(workspace)
+    seen = source.scan().observations
+    gone = [Gone(len(seen) + n, time.time(), path) for n, path in enumerate({one.path: None for one in seen}, 1)]
+    history = History.open(workspace)
+    assert history.record([*seen, *gone], source.content)
+    history.close()
+    for path in [path for path in workspace.rglob("*") if path.is_file()]:
+        path.unlink()
+    assert run(["report", str(workspace), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {task["task_id"] for task in told["tasks"]} == {change["task_id"] for change in told["changes"]}
+    assert all(change["after"] is not None for change in told["changes"])
+
+
 def test_what_the_history_holds_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = FilesSource(workspace)
     history = History.open(workspace)
@@ -117,7 +136,7 @@ def test_a_report_in_the_workspace_is_taken_for_no_document(
     for format_ in ("md", "json", "html"):
         assert run(["report", str(workspace), "--format", format_]) == 0
         text = capsys.readouterr().out
-        for name in (f"report.{format_}", f"shop.return.{format_}", f"handoffs/shop.{format_}"):
+        for name in (f"report.{format_}", f"shop.report.{format_}", f"handoffs/shop.{format_}"):
             reading = read_document(text, name)
             assert reading is None, (format_, name)
 

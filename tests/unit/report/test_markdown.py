@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from agentwatch.contracts.shapes import Severity
+from agentwatch.delegation.task import State
+from agentwatch.history.log import Change
 from agentwatch.report.markdown import LIMIT, markdown
 from agentwatch.report.plain import code, inline
-from agentwatch.report.shapes import DecisionLine
+from agentwatch.report.shapes import Attention, DecisionLine, FindingLine
 from tests.unit.report.hostile import TEXTS, is_visible
 from tests.unit.report.sessions import PLACE, START, Session, large, retold, small, told_everywhere
 
@@ -102,6 +106,22 @@ def test_it_fits_into_a_pull_request_and_says_what_does_not() -> None:
     assert re.search(r"The details of \d+ tasks do not fit here", text)
     for one in account.attention[:20]:
         assert f"<code>{inline(one.task_id)}</code>" in text
+    assert GITHUB.render(text).count("<details>") == text.count("</details>")
+
+
+def test_it_fits_whatever_is_written_in_it() -> None:
+    account = large().account()
+    # Each of these characters becomes an element of its own.
+    hostile = "`@" * 400
+    account = replace(
+        account,
+        attention=tuple(Attention(one.task_id, hostile, one.since, one.holds) for one in account.attention),
+        changes=[Change(START + n, f"{hostile}{n}", None, State.FAILED, 1, hostile) for n in range(100)],
+        notices=tuple(FindingLine("DOC001", Severity.ERROR, hostile, hostile, n) for n in range(100)),
+    )
+    text = markdown(account)
+    assert len(text) <= LIMIT
+    assert f"What happened: {len(account.changes)} state changes" in text
     assert GITHUB.render(text).count("<details>") == text.count("</details>")
 
 

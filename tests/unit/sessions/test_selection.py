@@ -44,7 +44,7 @@ def test_an_old_session_that_goes_on_appears_with_all_of_it() -> None:
     old = ran("old", updated_at=99.0)
     assert shown(selection, old, ran("child", "old", 99.0)) == set()
     assert old.run is not None
-    resumed = replace(old, run=replace(old.run, updated_at=160.0))
+    resumed = old._replace(run=replace(old.run, updated_at=160.0))
     assert shown(selection, resumed) == {"old", "child"}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
-from textual.filter import LineFilter
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 from textual.worker import Worker, WorkerState
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 
 
 class AgentwatchApp(App[None]):
-    """Shows a monitor. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets.
-
-    `when_settled` is called after the first scan.
-    """
+    """Shows a monitor. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets."""
 
     TITLE = "agentwatch"
     ENABLE_COMMAND_PALETTE = True
@@ -67,7 +64,6 @@ class AgentwatchApp(App[None]):
         self,
         monitor: Monitor,
         clock: Callable[[], float] = time.time,
-        when_settled: Callable[[], None] = lambda: None,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guard = TerminalGuard()
@@ -75,7 +71,10 @@ class AgentwatchApp(App[None]):
         self.monitor = monitor
         self.clock = clock
         self.steady = steady
-        self._when_settled = when_settled
+        self.when_shown: Callable[[], None] = lambda: None
+        """Called after the first frame."""
+        self.when_settled: Callable[[], None] = lambda: None
+        """Called after the first scan."""
         self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
         self._theme_failures: list[str] = []
         self._typeahead = Typeahead(self, super().on_event)
@@ -103,15 +102,24 @@ class AgentwatchApp(App[None]):
                 f"There is no theme {clean(wanted, 40)}; there are {', '.join(sorted(themes))}."
             )
             wanted = theming.DEFAULT_THEME
-        self.theme = wanted
+        if themes[wanted].dark and not themes[wanted].ansi:
+            # As Textual begins. Setting the theme would style everything once more before the first frame.
+            self.set_reactive(App.theme, wanted)
+            self.add_class(f"-theme-{wanted}", update=False)
+            self.stylesheet.set_variables(self.get_css_variables())
+        else:
+            self.theme = wanted
         # Textual's own know nothing of our states.
         for name in BUILTIN_THEMES:
             if name not in themes:
                 self.unregister_theme(name)
 
     def suit_terminal(self) -> None:
-        """On a terminal of sixteen colours, use those as they are, unless the operator has asked for a theme."""
-        if self.monitor.settings.theme is None and self.console.color_system == "standard":
+        """On a terminal of sixteen colours, use those as they are, unless the operator has asked for a theme.
+
+        So, too, where no colour is wanted: bold, dim and reverse say there what greys would not.
+        """
+        if self.monitor.settings.theme is None and (self.no_color or self.console.color_system == "standard"):
             self.theme = theming.SIXTEEN_COLOURS
 
     def _use_theme(self, name: str) -> None:
@@ -123,7 +131,11 @@ class AgentwatchApp(App[None]):
         return MainScreen(self.monitor, self.clock)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*super().get_line_filters(), self._guard]
+        filters = super().get_line_filters()
+        if self.native_ansi_color:
+            # Textual chose before there was a theme: the terminal's own colours as greys are black on black.
+            filters = [NoColor() if isinstance(one, Monochrome) else one for one in filters]
+        return [*filters, self._guard]
 
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
@@ -133,6 +145,7 @@ class AgentwatchApp(App[None]):
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.screen_change_signal.subscribe(self, self._typeahead.take_screen)
         self.set_interval(1.0, self.announcer.tell)
+        self.call_after_refresh(self.when_shown)
         # After the first frame: the sources' first look takes what processor there is.
         self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)
 
@@ -177,7 +190,7 @@ class AgentwatchApp(App[None]):
         await self._typeahead.take_answer(answer)
 
     def _settle(self) -> None:
-        self._when_settled()
+        self.when_settled()
         self._load_screens()
 
     @work(exit_on_error=False)
@@ -223,6 +236,12 @@ class AgentwatchApp(App[None]):
         else:
             await screen.run_action(command.action)
 
+    def action_command_palette(self) -> None:
+        from agentwatch.app.palette import Palette  # noqa: PLC0415 - rarely wanted
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
     def action_help(self) -> None:
         from agentwatch.app.screens.help import HelpScreen  # noqa: PLC0415 - rarely wanted
 
@@ -247,7 +266,7 @@ class AgentwatchApp(App[None]):
         """Decide about the marked tasks, or all that need the operator, one after another."""
         main = self.screen_stack[0]
         marked = main.task_tree.marked if isinstance(main, MainScreen) else ()
-        task_ids = list(marked) or [task.task_id for task in self.monitor.tree.asking()]
+        task_ids = list(marked) or list(self.monitor.tree.queue)
         if not task_ids:
             self.notify("Nobody needs you now, and no task is marked.", markup=False, timeout=3)
         elif not self.screen.is_modal:

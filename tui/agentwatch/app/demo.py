@@ -20,10 +20,8 @@ class DemoApp(AgentwatchApp):
     `hold` is called with False when the first frame is there, with True when a dialog opens, and with False after it.
     """
 
-    def __init__(
-        self, monitor: Monitor, hold: Callable[[bool], None], when_settled: Callable[[], None] = lambda: None
-    ) -> None:
-        super().__init__(monitor, when_settled=when_settled)
+    def __init__(self, monitor: Monitor, hold: Callable[[bool], None]) -> None:
+        super().__init__(monitor)
         self._hold = hold
 
     def on_mount(self) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.app.present import plural
+from agentwatch.app.widgets.cells import summary
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import clean
 
@@ -50,10 +51,14 @@ def heading(workspace: str) -> str:
 def words(tasks: Sequence[Task]) -> str:
     """One notification for all of these tasks, the most important first."""
     if len(tasks) == 1:
-        return f"{plain(tasks[0].title, _NAME_LENGTH)} needs you: {plain(tasks[0].ask or '', _ASK_LENGTH)}"
-    names = ", ".join(plain(task.title, _NAME_LENGTH) for task in tasks[:_NAMED])
+        return f"{_name(tasks[0])} needs you: {plain(summary(tasks[0].ask or ''), _ASK_LENGTH)}"
+    names = ", ".join(map(_name, tasks[:_NAMED]))
     more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
     return f"{plural(len(tasks), 'task')} need you: {names}{more}"
+
+
+def _name(task: Task) -> str:
+    return plain(summary(task.title), _NAME_LENGTH)
 
 
 _Mark = tuple[int, State, str | None]

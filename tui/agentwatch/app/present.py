@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Below, State, Task
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """A state on screen: never colour alone. `color` names one of the theme's state colours."""
 
     glyph: str
@@ -32,6 +30,12 @@ def look(task: Task) -> Look:
     return LOOKS[task.state]
 
 
+def worst_look(below: Below) -> Look | None:
+    """The look of the worst that waits for somebody below; None where nothing does."""
+    worst = below.worst_waiting
+    return CONTRADICTED if worst == CONTRADICTED.word else None if worst is None else LOOKS[State(worst)]
+
+
 def duration(seconds: float | None) -> str:
     """A span in at most four characters: `8s`, `14m`, `3h`, `12d`; `-` for None."""
     if seconds is None:
@@ -47,7 +51,8 @@ def elapsed(task: Task, now: float) -> float | None:
     """Seconds from the handoff to the return, or to now while the task is open; None before it has begun."""
     if task.started_at is None:
         return None
-    return (now if task.ended_at is None else task.ended_at) - task.started_at
+    # A session whose rounds have ended goes on while something works for it.
+    return (now if task.ended_at is None or task.waits_for_work else task.ended_at) - task.started_at
 
 
 def ago(moment: float, now: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import actions
@@ -34,8 +34,8 @@ class ReplayApp(AgentwatchApp):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.REPLAY)
 
-    def __init__(self, monitor: Monitor, playback: Playback, when_settled: Callable[[], None] = lambda: None) -> None:
-        super().__init__(monitor, playback.clock, when_settled)
+    def __init__(self, monitor: Monitor, playback: Playback) -> None:
+        super().__init__(monitor, playback.clock)
         self.playback = playback
 
     def on_mount(self) -> None:

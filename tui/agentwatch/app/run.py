@@ -18,23 +18,21 @@ if TYPE_CHECKING:
 
 def run(monitor: Monitor) -> int:
     """Show the monitor until the operator leaves; the exit code. The caller has seen to it that there is a terminal."""
-    # What the first scan has made stays: without this, the collector looks at all of it again and again, at 10,000
-    # tasks for a tenth of a second in which no key is answered.
-    return _run_titled(AgentwatchApp(monitor, when_settled=gc.freeze))
+    return _run_titled(AgentwatchApp(monitor))
 
 
 def demo(monitor: Monitor, hold: Callable[[bool], None]) -> int:
     """The same for the monitor of a demo, which waits on `hold(True)`."""
     from agentwatch.app.demo import DemoApp  # noqa: PLC0415 - nobody else needs it
 
-    return _run_titled(DemoApp(monitor, hold, when_settled=gc.freeze))
+    return _run_titled(DemoApp(monitor, hold))
 
 
 def replay(monitor: Monitor, playback: Playback) -> int:
     """The same for a monitor whose source is a playback."""
     from agentwatch.app.replay import ReplayApp  # noqa: PLC0415 - nobody else needs it
 
-    return _run(ReplayApp(monitor, playback, when_settled=gc.freeze))
+    return _run(ReplayApp(monitor, playback))
 
 
 def _run_titled(app: AgentwatchApp) -> int:
@@ -43,9 +41,22 @@ def _run_titled(app: AgentwatchApp) -> int:
 
 
 def _run(app: AgentwatchApp) -> int:
+    app.when_shown = _collect_garbage
+    # What the first scan has made stays: without this, the collector looks at all of it again and again, at 10,000
+    # tasks for a tenth of a second in which no key is answered.
+    app.when_settled = gc.freeze
     app.suit_terminal()
+    # The threads that read, check and record release the interpreter at every call of the system. Then they wait for as
+    # long as this to have it again: with the usual 5 ms, a first scan takes twice as long while the screen follows it.
+    sys.setswitchinterval(0.001)
     app.run()
     return app.return_code or 0
+
+
+def _collect_garbage() -> None:
+    """From now on: until the first frame it was put off, and what is there by then stays."""
+    gc.freeze()
+    gc.enable()
 
 
 @contextmanager

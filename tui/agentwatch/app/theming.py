@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.style import Style
 from textual.color import Color
@@ -129,8 +128,7 @@ def make_theme(data: Mapping[str, Any]) -> Theme:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Palette:
+class Palette(NamedTuple):
     """Ready styles of one theme. Each has a foreground, or attributes where a theme has no colour for it.
 
     `base` has the background as well: a line is drawn as `base + style`.

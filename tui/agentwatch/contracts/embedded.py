@@ -1,61 +1,144 @@
-"""Finds the contract inside the text that a subagent returned: open, in a fence, or as an object among prose."""
+"""Finds the contract inside a text that was handed over or back: open, in a fence, or as an object among prose."""
 
 from __future__ import annotations
 
 import json
-from typing import Final
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentwatch.contracts.findings import Judgement
 from agentwatch.contracts.json_documents import Opened, opened, read_json
 from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.markdown_documents import read_fenced_packet, read_leading_packet, read_return
 from agentwatch.contracts.markdown_source import Fence, fences, lines_of
-from agentwatch.contracts.signatures import contract_of
+from agentwatch.contracts.return_sections import open_returns, unframed
+from agentwatch.contracts.shapes import Handoff, Return
+from agentwatch.contracts.signatures import contract_of, leading_contract_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ATTEMPTS: Final = 20
-"""Places in a text where a JSON object may begin that are tried."""
+"""Places in a text where an object seems to begin, and none can be read, that are tried."""
+_OBJECTS: Final = 5_000
+"""Objects of a text that are looked at."""
 
 _DECODER: Final = json.JSONDecoder()
+_OBJECT: Final = re.compile(r'\{(?=\s*")')
+
+
+class _Found(NamedTuple):
+    """A return in a text: its lines are `first` up to, not including, `behind`."""
+
+    first: int
+    behind: int
+    opened: Opened
 
 
 def read_inside(text: str, name: str) -> Opened | None:
-    """Read the first contract in a text; None where there is none. Lines are those of the whole text."""
-    if text.lstrip()[:1] == "{":
-        found = _read_object(text, name)
-        if found is not None:
-            return found
+    """Read what a text hands back: its last return, else its first packet; None where there is neither.
+
+    Templates and drafts stand before the return that is meant, corrections behind it. Lines are those of the text.
+    """
     lines = lines_of(text)
-    found = read_leading_packet(lines, name) or read_return(lines, embedded=True)
-    if found is not None:
-        return found
+    found = _returns(lines, name)
+    if not found:
+        return _packet(lines, name)
+    meant = found[-1]
+    reading = meant.opened.reading
+    if all(each.opened.reading.document == reading.document for each in found):
+        return meant.opened
+    judgement = Judgement()
+    judgement.add_at("DOC011", meant.first + 1, count=len(found))
+    findings = (*judgement.findings(lambda _: None), *reading.findings)
+    return meant.opened._replace(reading=replace(reading, findings=findings))
+
+
+def read_packet_inside(text: str, name: str) -> Opened | None:
+    """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
+    return _packet(lines_of(text), name)
+
+
+def _returns(lines: list[str], name: str) -> list[_Found]:
+    """The returns in a text, in their order. What stands inside one, such as quoted output, is no other."""
+    found = _in_sections(lines)
     for fence in fences(lines):
-        found = read_fenced_packet(lines, fence, name) or _read_fence(lines, fence, name)
-        if found is not None:
-            return found
-    return _read_object("\n".join(lines), name)
+        if not any(each.first <= fence.first < each.behind for each in found):
+            made = _read_fence(lines, fence, name)
+            if made is not None and isinstance(made.reading.document, Return):
+                found.append(_Found(fence.first, fence.behind, made))
+    rest = list(lines)
+    for each in found:
+        rest[each.first : each.behind] = [""] * (each.behind - each.first)
+    for line, made in _objects("\n".join(rest), name):
+        if isinstance(made.reading.document, Return):
+            found.append(_Found(line, line + 1, made))
+    return sorted(found, key=lambda each: each.first)
+
+
+def _in_sections(lines: list[str]) -> list[_Found]:
+    """The returns that are neither fenced nor JSON: each goes on until the next one, or the end."""
+    lines = unframed(lines)
+    starts = open_returns(lines)
+    found: list[_Found] = []
+    for index, first in enumerate(starts):
+        behind = starts[index + 1] if index + 1 < len(starts) else len(lines)
+        made = read_return(lines[first:behind], embedded=True, first_line=first + 1)
+        if made is not None:
+            found.append(_Found(first, behind, made))
+    return found
 
 
 def _read_fence(lines: list[str], fence: Fence, name: str) -> Opened | None:
     inner = lines[fence.first : fence.behind]
     text = "\n".join(inner)
     if text.lstrip()[:1] == "{":
-        return read_json(text, name, fence.first + 1)
+        return read_json(text, name, fence.first + 1, embedded=True)
     return read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
 
 
-def _read_object(text: str, name: str) -> Opened | None:
-    """Read the first object among prose that is one of ours."""
-    position = 0
-    for _ in range(_ATTEMPTS):
-        position = text.find("{", position)
-        if position < 0:
-            return None
-        behind, part = _object_at(text, position)
-        contract = contract_of(part, name) if isinstance(part, dict) else None
+def _packet(lines: list[str], name: str) -> Opened | None:
+    text = "\n".join(lines)
+    bare = text.lstrip()[:1] == "{"
+    found = _leading_object(text, name) if bare else read_leading_packet(lines, name, embedded=True)
+    if found is not None:
+        return found
+    for fence in fences(lines):
+        found = read_fenced_packet(lines, fence, name)
+        if found is not None:
+            return found
+    return next((made for _, made in _objects(text, name) if isinstance(made.reading.document, Handoff)), None)
+
+
+def _leading_object(text: str, name: str) -> Opened | None:
+    start = text.index("{")
+    behind, part = _object_at(text, start)
+    contract = leading_contract_of(part, name) if isinstance(part, dict) else None
+    if contract is None:
+        return None
+    made = opened(JsonSource(text[start:behind], 1 + text.count("\n", 0, start)), contract, name)
+    return made if isinstance(made.reading.document, Handoff) else None
+
+
+def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
+    """Each object among prose that is one of ours, with the index of its first line."""
+    position = failures = line = counted = 0
+    for _ in range(_OBJECTS):
+        match = _OBJECT.search(text, position)
+        if match is None or failures == _ATTEMPTS:
+            return
+        start = match.start()
+        behind, part = _object_at(text, start)
+        contract = contract_of(part, name, embedded=True) if isinstance(part, dict) else None
         if contract is not None:
-            source = JsonSource(text[position:behind], 1 + text.count("\n", 0, position))
-            return opened(source, contract, name)
-        position = max(behind or 0, position + 1)
-    return None
+            line, counted = line + text.count("\n", counted, start), start
+            yield line, opened(JsonSource(text[start:behind], 1 + line), contract, name)
+        failures += behind is None
+        # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
+        position = behind or (start + 1 if contract is None else text.find("\n{", start))
+        if position < 0:
+            return
 
 
 def _object_at(text: str, position: int) -> tuple[int | None, object]:

@@ -10,7 +10,7 @@ from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Handoff, Todo
 from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
-from agentwatch.contracts.wording import brief, sentences
+from agentwatch.contracts.wording import brief, sentences, shared
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
@@ -75,20 +75,25 @@ _FAULTS: Final[Faults] = {
     (("evidence", "*"), "type"): "HOF012",
     (("evidence", "*", "path"), "missing"): "HOF013",
     (("evidence", "*", "path"), "type"): "HOF014",
+    (("evidence", "*", "path"), "empty"): "HOF013",
     (("evidence", "*", "purpose"), "missing"): "HOF016",
     (("evidence", "*", "purpose"), "type"): "HOF017",
+    (("evidence", "*", "purpose"), "empty"): "HOF016",
     (("evidence", "*", "required"), "missing"): "HOF018",
     (("evidence", "*", "required"), "type"): "HOF019",
     (("success_criteria",), "missing"): "HOF020",
     (("success_criteria",), "type"): "HOF021",
     (("success_criteria", "*"), "type"): "HOF022",
+    (("success_criteria", "*"), "empty"): "HOF022",
     (("risks",), "missing"): "HOF030",
     (("risks",), "type"): "HOF031",
     (("risks", "*"), "type"): "HOF032",
     (("risks", "*", "risk"), "missing"): "HOF033",
     (("risks", "*", "risk"), "type"): "HOF034",
+    (("risks", "*", "risk"), "empty"): "HOF033",
     (("risks", "*", "mitigation"), "missing"): "HOF035",
     (("risks", "*", "mitigation"), "type"): "HOF036",
+    (("risks", "*", "mitigation"), "empty"): "HOF035",
     (("handoff_schema",), "type"): "HOF040",
     (("constraints",), "type"): "HOF042",
     (("constraints", "*"), "type"): "HOF043",
@@ -100,8 +105,10 @@ _FAULTS: Final[Faults] = {
     (("deliverables", "*"), "type"): "HOF051",
     (("deliverables", "*", "path"), "missing"): "HOF052",
     (("deliverables", "*", "path"), "type"): "HOF053",
+    (("deliverables", "*", "path"), "empty"): "HOF052",
     (("deliverables", "*", "description"), "missing"): "HOF054",
     (("deliverables", "*", "description"), "type"): "HOF055",
+    (("deliverables", "*", "description"), "empty"): "HOF054",
     (("deliverables", "*", "must_create"), "missing"): "HOF056",
     (("deliverables", "*", "must_create"), "type"): "HOF057",
     (("parent_task_id",), "type"): "HOF070",
@@ -128,7 +135,7 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[HandoffPacket, Han
     if isinstance(evidence, list):
         for index, pointer in enumerate(evidence[:MAX_ENTRIES]):
             path = pointer.get("path") if isinstance(pointer, dict) else None
-            if isinstance(path, str) and (reason := why_not_relative(path)):
+            if isinstance(path, str) and path.strip() and (reason := why_not_relative(path)):
                 judgement.add("HOF015", ("evidence", index, "path"), value=shown(path), reason=reason)
     return packet, summary_of(packet)
 
@@ -138,9 +145,9 @@ def summary_of(packet: HandoffPacket) -> Handoff:
     return Handoff(
         task_id=packet.task_id or None,
         objective=brief(packet.objective),
-        parent_task_id=packet.parent_task_id or None,
+        parent_task_id=shared(packet.parent_task_id),
         attempt=packet.attempt,
-        mode=packet.mode or None,
+        mode=shared(packet.mode),
         session_id=packet.session_id or None,
         decision_id=packet.decision_id or None,
         restores=packet.restores or None,

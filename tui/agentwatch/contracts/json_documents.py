@@ -25,16 +25,19 @@ class Opened(NamedTuple):
     model: Contracted
 
 
-def read_json(text: str, name: str, first_line: int = 1) -> Opened | None:
-    """Read a text that begins with `{`; None where it is none of ours. `first_line` is its place in its file."""
+def read_json(text: str, name: str, first_line: int = 1, *, embedded: bool = False) -> Opened | None:
+    """Read a text that begins with `{`; None where it is none of ours. `first_line` is its place in its file.
+
+    `embedded`: it stands in what a subagent returned.
+    """
     # The plain parser is several times faster than one that checks, and most JSON in a workspace is none of ours.
     try:
         top = json.loads(text)
     except (ValueError, RecursionError):
         source = JsonSource(text, first_line)
-        contract = contract_of(source.value, name) if isinstance(source.value, dict) else None
+        contract = contract_of(source.value, name, embedded=embedded) if isinstance(source.value, dict) else None
     else:
-        contract = contract_of(top, name)
+        contract = contract_of(top, name, embedded=embedded)
         if contract is None:
             return None
         source = JsonSource(text, first_line)
@@ -56,7 +59,7 @@ def opened(source: JsonSource, contract: Contract, name: str) -> Opened:
 def read_unreadable(text: str, name: str) -> Opened | None:
     """Read a text that has no signature as what its file must be by its name; None where the name says nothing.
 
-    A sound object without a signature is nothing of ours whatever its file is called.
+    A sound object was looked at before: it has no signature, and is nothing of ours.
     """
     contract = contract_by_name(name)
     if contract is None:
@@ -74,13 +77,19 @@ def read_unreadable(text: str, name: str) -> Opened | None:
 
 
 def _judge(contract: Contract, top: dict[str, Any], judgement: Judgement, name: str) -> tuple[Contracted, Document]:
-    # The models of the contracts take longer to load than most sessions to be read, and many hold no contract.
-    from agentwatch.contracts import handoff, report, return_meta, subagent_return  # noqa: PLC0415
-
+    # The models of a contract take longer to load than most sessions to be read: none that is not met is loaded.
     if contract is Contract.RETURN_META:
+        from agentwatch.contracts import return_meta  # noqa: PLC0415
+
         return return_meta.judge(top, judgement, name)
     if contract is Contract.SUBAGENT_RETURN:
+        from agentwatch.contracts import subagent_return  # noqa: PLC0415
+
         return subagent_return.judge(top, judgement)
     if contract is Contract.REPORT_CONTRACT:
+        from agentwatch.contracts import report  # noqa: PLC0415
+
         return report.judge(top, judgement)
+    from agentwatch.contracts import handoff  # noqa: PLC0415
+
     return handoff.judge(top, judgement)

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 Location = tuple[str | int, ...]
 """A place inside a document: keys and list indices from the top, `("metadata", "delegation_path", 2)`."""
@@ -36,8 +36,7 @@ _NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 _MAX_DIGITS: Final = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Break:
+class Break(NamedTuple):
     """Where a text stops being JSON. `at_end`: it only ends too early, nothing in it is wrong."""
 
     offset: int

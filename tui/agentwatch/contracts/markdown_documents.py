@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts.findings import Judgement
 from agentwatch.contracts.json_documents import Opened
@@ -12,13 +12,17 @@ from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
 from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of
 from agentwatch.contracts.return_sections import find_sections, may_be_return, unframed
 from agentwatch.contracts.shapes import Contract, Reading, TodoList
-from agentwatch.contracts.signatures import contract_of
-from agentwatch.contracts.todos import first_item, read_checklist
+from agentwatch.contracts.signatures import contract_of, leading_contract_of
+from agentwatch.contracts.todos import first_item, read_checklist, uncommented
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_LINES: Final = 5_000
 """Lines of a return or a checklist that are read: about 30 ms. A long one has a hundred."""
 
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
+_RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE)
 _PACKET_LANGUAGES: Final = ("", "json", "jsonc", "json5")
 _GAP: Final = 200
 """Characters of white space that may stand between a title and the packet."""
@@ -31,19 +35,19 @@ def read_markdown(text: str, name: str, head: str) -> Opened | None:
         packet = read_leading_packet(lines_of(text), name)
         if packet is not None:
             return packet
-    found = read_return(lines_of(text)) if may_be_return(text) else None
+    found = read_return(lines_of(text), named=_RETURN_FILE.search(name) is not None) if may_be_return(text) else None
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text))
     return found
 
 
-def read_return(lines: list[str], *, embedded: bool = False, first_line: int = 1) -> Opened | None:
+def read_return(lines: list[str], *, embedded: bool = False, named: bool = False, first_line: int = 1) -> Opened | None:
     """Read the lines of a return-format text. `first_line` is the number of `lines[0]` in its file."""
     judgement = Judgement()
     lines = _bounded(lines, judgement, first_line)
     if embedded:
         lines = unframed(lines)
-    sections = find_sections(lines, embedded=embedded)
+    sections = find_sections(lines, embedded=embedded, named=named)
     if sections is None:
         return None
     from agentwatch.contracts import return_format  # noqa: PLC0415 - models take long to load
@@ -54,8 +58,11 @@ def read_return(lines: list[str], *, embedded: bool = False, first_line: int = 1
     return Opened(Reading(judged.document, findings, judged.complete), judged.model)
 
 
-def read_leading_packet(lines: list[str], name: str) -> Opened | None:
-    """Read the packet of a text whose first block, behind front matter and one title, is a fenced JSON object."""
+def read_leading_packet(lines: list[str], name: str, *, embedded: bool = False) -> Opened | None:
+    """Read the packet of a text whose first block, behind front matter and one title, is a fenced JSON object.
+
+    `embedded`: the text is no file but what a child was asked.
+    """
     index = after_front_matter(lines)
     title_seen = False
     while index < len(lines):
@@ -68,11 +75,15 @@ def read_leading_packet(lines: list[str], name: str) -> Opened | None:
     if index >= len(lines) or lines[index].lstrip()[:3] not in ("```", "~~~"):
         return None
     found = fences(lines, index, limit=1)
-    return read_fenced_packet(lines, found[0], name) if found and found[0].first == index + 1 else None
+    if not found or found[0].first != index + 1:
+        return None
+    return read_fenced_packet(lines, found[0], name, leading_contract_of if embedded else contract_of)
 
 
-def read_fenced_packet(lines: list[str], fence: Fence, name: str) -> Opened | None:
-    """Read a fenced packet and the checklist behind it; None where the fence holds something else."""
+def read_fenced_packet(
+    lines: list[str], fence: Fence, name: str, signature: Callable[[dict[str, Any], str], Contract | None] = contract_of
+) -> Opened | None:
+    """Read a fenced packet, as `signature` knows it, and the checklist behind it; None where it is something else."""
     if fence.language not in _PACKET_LANGUAGES:
         return None
     text = "\n".join(lines[fence.first : fence.behind])
@@ -80,7 +91,7 @@ def read_fenced_packet(lines: list[str], fence: Fence, name: str) -> Opened | No
         return None
     source = JsonSource(text, fence.first + 1)
     top = source.value
-    if not isinstance(top, dict) or contract_of(top, name) is not Contract.HANDOFF_PACKET:
+    if not isinstance(top, dict) or signature(top, name) is not Contract.HANDOFF_PACKET:
         return None
     judgement = Judgement()
     if source.complete and not fence.closed:
@@ -109,6 +120,7 @@ def _with_todos(
 
     source.judge(judgement)
     model, document = handoff.judge(source.value, judgement if source.whole else Judgement())
+    behind = uncommented(behind)
     item = first_item(behind)
     if item is not None:
         lines = _bounded(behind[item:], judgement, first_line + item)
@@ -121,7 +133,8 @@ def _with_todos(
 
 def _read_todos(lines: list[str]) -> Opened | None:
     start = after_front_matter(lines)
-    if first_item(lines, start) is None:
+    lines = [*lines[:start], *uncommented(lines[start:])]
+    if first_item(lines[start:], alone=True) is None:
         return None
     from agentwatch.contracts.handoff import HandoffPacket  # noqa: PLC0415 - models take long to load
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.embedded import read_inside
+from agentwatch.contracts.embedded import read_inside, read_packet_inside
 from agentwatch.contracts.json_documents import Opened, read_json, read_unreadable
 from agentwatch.contracts.markdown_documents import read_markdown, read_unfenced_packet
 
@@ -18,28 +18,32 @@ _JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE)
 _LOOKED_AT: Final = 200
 
 
-def read_document(text: str, name: str, *, embedded: bool = False) -> Reading | None:
+def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Reading | None:
     """Recognise a text and read it; None where it follows none of the contracts.
 
     `name` is the path relative to the workspace, with `/`: some files are known by it. `embedded` is for the text that
-    a subagent returned in a transcript, where prose or a fence may stand around the contract. Never raises.
+    a subagent returned in a transcript, where prose or a fence may stand around the contract: its last return counts.
+    `handed_over` is for one that a subagent was asked: its first packet counts, and nothing else. Never raises.
     """
-    found = _open(text, name, embedded=embedded)
+    found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
     return found.reading if found is not None else None
 
 
-def open_document(text: str, name: str, *, embedded: bool = False) -> Contracted | None:
+def open_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Contracted | None:
     """The full typed model of a text that `read_document` recognises, None for any other.
 
     A `HandoffPacket`, `ReturnFormat`, `SubagentReturn`, `ReturnMeta` or `Report`; a checklist in a file of its own is
     a `HandoffPacket` that has only `todos`. What broke a rule is left out of the model. Never raises.
     """
-    found = _open(text, name, embedded=embedded)
+    found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
     return found.model if found is not None else None
 
 
-def _open(text: str, name: str, *, embedded: bool) -> Opened | None:
+def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Opened | None:
+    """Both at once: the contract of the reading says which model it is."""
     text = _writable(text.removeprefix("\ufeff"))
+    if handed_over:
+        return read_packet_inside(text, name)
     if embedded:
         return read_inside(text, name)
     head = text[:_LOOKED_AT].lstrip()[:1] or text.lstrip()[:1]

@@ -10,7 +10,7 @@ from pydantic import Field
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
+from agentwatch.contracts.validation import Contracted, Faults, Schema, is_blank, validated
 from agentwatch.contracts.wording import brief, briefs
 
 if TYPE_CHECKING:
@@ -108,13 +108,20 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[Report, Return]:
         judgement.add("REP020", place, value=shown(confidence), threshold=LOW_CONFIDENCE)
     if metadata.status == "failed":
         message = top["report_metadata"].get("error_message")
-        if message is None or (isinstance(message, str) and not message.strip()):
+        if message is None or is_blank(message):
             judgement.add("REP024", ("report_metadata", "error_message"))
     blockers = top.get("blockers")
-    if metadata.status == "blocked" and blockers in (None, []):
+    blank = blockers is None or (isinstance(blockers, list) and all(map(is_blank, blockers)))
+    if metadata.status == "blocked" and blank:
         judgement.add("REP046", ("blockers",))
-    elif metadata.status in ("completed", "failed") and report.blockers:
+    elif metadata.status in ("completed", "failed") and report.blockers and not blank:
         judgement.add("REP047", ("blockers",), status=metadata.status)
+    if "recommendations" not in top:
+        judgement.add("REP048", ())
+    if "blockers" not in top and metadata.status != "blocked":
+        judgement.add("REP049", ())
+    if metadata.status in ("blocked", "failed") and not all(map(is_blank, report.identified_gaps or ())):
+        judgement.add("REP050", ("identified_gaps",), status=metadata.status)
     report = report.model_copy(update={"context_map": _context_map(report.findings or {}, judgement)})
     return report, _summary_of(report, top)
 

@@ -257,8 +257,12 @@ def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement
         if speaking:
             first = min(speaking, key=lambda key: keys.lines[key])
             judgement.add("ERR007", ("status", first), key=first)
-    elif status.state == "PARTIAL" and whole and not attested.lists.get("limitations"):
-        judgement.add("RET063", ("attestation",))
+    elif status.state == "PARTIAL" and whole:
+        limitations = [text for text, _ in attested.lists.get("limitations", ())]
+        if not limitations:
+            judgement.add("RET063", ("attestation",))
+        elif not values.get("retry_hint") and not wording.tells_a_next_step(" ".join((summary or "", *limitations))):
+            judgement.add("RET064", ("attestation", "limitations"))
     if status.retry_recommended == "yes" and status.state != "SUCCESS" and not values.get("retry_hint"):
         judgement.add("ERR004", ("status", "retry_hint"))
 
@@ -281,18 +285,18 @@ def _summary_of(model: ReturnFormat, keys: Keys) -> Return:
     outcome = _OUTCOMES.get(status.state or "")
     return Return(
         contract=Contract.RETURN_FORMAT,
-        reported_state=wording.brief(keys.values.get("state")),
+        reported_state=wording.shared(wording.brief(keys.values.get("state"))),
         outcome=outcome,
         task_id=status.task_id or None,
         attempt=status.attempt,
-        agent=attestation.runtime_mode_reported or None,
+        agent=wording.shared(attestation.runtime_mode_reported),
         summary=wording.brief(status.summary),
         error_code=wording.brief(status.error_code),
         error_message=wording.brief(status.summary) if outcome is Outcome.FAILED else None,
         retry_recommended=recommended,
         retry_hint=wording.brief(status.retry_hint),
-        model=attestation.runtime_model_reported or None,
-        mode=attestation.runtime_mode_reported or None,
+        model=wording.shared(attestation.runtime_model_reported),
+        mode=wording.shared(attestation.runtime_mode_reported),
         files_created=wording.briefs(attestation.files_created or ()),
         files_modified=wording.briefs(attestation.files_modified or ()),
         limitations=wording.briefs(attestation.limitations or ()),

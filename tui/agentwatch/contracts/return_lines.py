@@ -14,6 +14,7 @@ from agentwatch.contracts.return_sections import FILE_KEYS, LIST_KEYS, STATUS_KE
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
 
+_ATTESTED: Final = (*TEXT_KEYS, *LIST_KEYS)
 _NONE: Final = "(none)"
 _LIKE_NONE: Final = frozenset({_NONE, "none", "(none).", "none.", "n/a", "(n/a)", "-", "[]", "(empty)"})
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
@@ -23,6 +24,8 @@ _KEY_IN_LONG: Final = re.compile(rf"[,;|]\s{{0,3}}({_KNOWN})\s{{0,3}}:\s")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 _SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>)\s|:\s")
 _TICKED: Final = re.compile(r"`([^`]+)`(.*)\Z", re.DOTALL)
+_LINK: Final = r"\[[^\]]*\]\(<?([^()<>]+)>?\)(.*)\Z"
+_QUOTED: Final = r"[\"\u201c]([^\"\u201d]+)[\"\u201d](.*)\Z"
 _LOOKS_LIKE_PATH: Final = re.compile(r"[^\s]+\Z|.*[/\\].*|.*\.[A-Za-z0-9]{1,8}\Z", re.DOTALL)
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_.-]*[./][A-Za-z0-9_./-]*\Z")
 _IS_PATH: Final = re.compile(r"\S*(?:[/\\]|\.[A-Za-z0-9])\S*\Z")
@@ -192,7 +195,7 @@ def read_attestation(lines: list[str], first: int, behind: int, judgement: Judge
             continue
         line = first_line + index
         found = entry(text)
-        name = _known(found, (*TEXT_KEYS, *LIST_KEYS)) if found is not None else None
+        name = _known(found, _ATTESTED) if found is not None else None
         if found is not None and name is not None:
             _judge_dress(found, name, line, judgement)
             current = _put_attested(attested, name, found.value, line, judgement)
@@ -254,7 +257,7 @@ def _put_path(entries: list[tuple[str, int]], key: str, item: Bullet, line: int,
         _append(entries, text, line)
         return
     path = text
-    ticked = _TICKED.match(text)
+    ticked = _TICKED.match(text) or re.match(_LINK, text) or re.match(_QUOTED, text)
     more = _MORE_THAN_A_PATH.search(text)
     if ticked is not None:
         path = ticked[1].strip()

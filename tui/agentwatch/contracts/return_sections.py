@@ -26,6 +26,7 @@ STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "re
 TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
 FILE_KEYS: Final = ("files_created", "files_modified")
 LIST_KEYS: Final = (*FILE_KEYS, "limitations")
+_ATTESTED: Final = (*TEXT_KEYS, *LIST_KEYS)
 
 _LETTERS: Final = {re.sub(r"[^a-z]", "", header.lower()): header for header in HEADERS}
 # Spelled so that a person knows what was meant; a text is never recognised by these alone.
@@ -42,6 +43,11 @@ _TAG: Final = re.compile(r"\s*</?[A-Za-z][\w-]*(?:\s[^<>]*)?>")
 _TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 _NOT_LETTERS: Final = re.compile(r"[^a-z]")
 _MAX_HEADING: Final = 60
+_ANY_STATE: Final = (
+    r"\b(?:SUCCESS|ERROR|PARTIAL)\b\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026)"
+    r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z"
+)
+_MAX_STATE: Final = 200
 
 
 class Section(NamedTuple):
@@ -65,6 +71,8 @@ class Sections(NamedTuple):
 
 def header_of(text: str) -> str | None:
     """Which of the four headers a heading means, however it is spelled; None for any other heading."""
+    if text in HEADERS:
+        return text
     if len(text) > _MAX_HEADING or "`" in text:
         return None
     letters = _NOT_LETTERS.sub("", text.casefold())
@@ -93,20 +101,41 @@ def may_be_return(text: str) -> bool:
     return False
 
 
-def find_sections(lines: list[str], *, embedded: bool = False) -> Sections | None:
+def open_returns(lines: list[str]) -> list[int]:
+    """Indices of the lines where the returns of a text begin: each at its `## Status`, told by the `state` below it.
+
+    One that begins with another section, or tells no state, begins with the text. Nothing where there is no section.
+    """
+    found = headings(lines, after_front_matter(lines))
+    first = next((header for each in found if (header := header_of(each.text)) is not None), None)
+    if first is None:
+        return []
+    behind = (*(each.line for each in found[1:]), len(lines))
+    starts = [
+        each.line
+        for each, end in zip(found, behind, strict=True)
+        if header_of(each.text) == STATUS and _state(lines, each.line + 1, end) is not None
+    ]
+    return starts if starts and first == STATUS else [0, *starts[1:]]
+
+
+def find_sections(lines: list[str], *, embedded: bool = False, named: bool = False) -> Sections | None:
     """The sections of a return, None where the text is none.
 
-    A file must begin with them; in the text that a subagent returned (`embedded`) anything may stand before.
+    A file must begin with them; in the text that a subagent returned (`embedded`) anything may stand before. Unless
+    it is `named` as a return is, a file whose state stands for any is a document about the format.
     """
     start = after_front_matter(lines)
     found = headings(lines, start)
-    named = [(header_of(each.text), each) for each in found]
-    if not any(header for header, _ in named):
+    headed = [(header_of(each.text), each) for each in found]
+    if not any(header for header, _ in headed):
         return None
-    sections = _arranged(lines, named, start)
+    sections = _arranged(lines, headed, start)
     if embedded:
         sections = _without_frame(lines, sections)
-    if _is_return(lines, named, sections, embedded=embedded):
+    elif not named and _is_template(lines, sections):
+        return None
+    if _is_return(lines, headed, sections, embedded=embedded):
         return sections
     return None
 
@@ -148,7 +177,7 @@ def _without_frame(lines: list[str], sections: Sections) -> Sections:
         after_blank = False
         for index in range(last.first, last.behind):
             line = lines[index]
-            remark = after_blank and bullet(line) is None and entry(line) is None
+            remark = after_blank and bullet(line) is None and not _is_key(line)
             if _TAG.match(line) or (line.strip() and remark):
                 behind = index
                 break
@@ -202,6 +231,13 @@ def _is_return(
     return False
 
 
+def _is_template(lines: list[str], sections: Sections) -> bool:
+    """Whether `state` is `SUCCESS | ERROR | PARTIAL`, or `<state>`, as no return has it."""
+    status = sections.by_header.get(STATUS)
+    state = _state(lines, status.first, status.behind) if status is not None else None
+    return state is not None and re.search(_ANY_STATE, state[:_MAX_STATE], re.IGNORECASE) is not None
+
+
 def _state(lines: list[str], first: int, behind: int) -> str | None:
     """The value of a `state` key among these lines, None where there is none."""
     for index in range(first, behind):
@@ -224,6 +260,12 @@ def _tells_a_state(state: str, lines: list[str], status: Section) -> bool:
 
 def _has_attestation_key(lines: list[str], first: int, behind: int) -> bool:
     return any(is_attestation_key(lines[index]) for index in range(first, behind))
+
+
+def _is_key(line: str) -> bool:
+    """Whether a line holds a key: of the attestation, or any other that is written as one."""
+    found = entry(line)
+    return found is not None and (" " not in found.key or found.key.lower().replace(" ", "_") in _ATTESTED)
 
 
 def is_attestation_key(line: str) -> bool:

@@ -10,7 +10,7 @@ import re
 from typing import Any, Final
 
 from agentwatch.contracts.shapes import Contract
-from agentwatch.contracts.stage_words import EVERYDAY, STAGE_WORDS
+from agentwatch.contracts.stage_words import EVERYDAY, OUTSIDE_THE_ENUM, STAGE_WORDS
 
 RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
 """The statuses of a subagent-return."""
@@ -23,12 +23,14 @@ _SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?sc
 _PACKET_FAMILY: Final = "composability.handoff_packet"
 _PACKET_KEYS: Final = ("task_id", "objective", "evidence", "success_criteria", "risks")
 _IDENTIFYING: Final = ("task_id", "objective")
+_LEADING_KEYS: Final = (*_PACKET_KEYS[1:], "constraints", "deliverables")
 _PACKET_FILE: Final = re.compile(r"(?:^|/)[^/]+\.handoff\.json\Z", re.IGNORECASE)
 _JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE)
 _HANDOFF_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE)
 
 _RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.json\Z", re.IGNORECASE)
 _METADATA: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
+_KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
 
 _META_FILE: Final = re.compile(
     r"(?:^|/)(?:\.?(?:[\w-]+-)?return-meta(?:[-_.][^/]*)?|\.?(?:[\w-]+-)?meta-(?:[\w-]+-)?return(?:[-_.][^/]*)?"
@@ -62,12 +64,16 @@ _REPORT_KEYS: Final = (
 )
 _LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
 _PARTS_OF_REPORT: Final = ("findings", *_LISTS_OF_REPORT)
+_KEYS_OF_REPORT: Final = ("report_metadata", *_PARTS_OF_REPORT, *_REPORT_KEYS)
 _REPORT_FILE: Final = re.compile(r"(?:^|/)[^/]+\.report\.json\Z", re.IGNORECASE)
 _PAIR: Final = 2
 
 
-def contract_of(top: dict[str, Any], name: str) -> Contract | None:
-    """The contract whose signature a JSON object has, None for an object of any other kind."""
+def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Contract | None:
+    """The contract whose signature a JSON object has, None for an object of any other kind.
+
+    `embedded`: it stands in what a subagent returned, where less tells a return than in a file among others.
+    """
     schema = top.get("$schema")
     if (isinstance(schema, str) and _SCHEMAS in schema) or isinstance(top.get("properties"), dict):
         return None
@@ -76,17 +82,29 @@ def contract_of(top: dict[str, Any], name: str) -> Contract | None:
     if isinstance(top.get("objectives"), list) and not is_meta_file(name):
         # A progress file: it has a status and a session as a return has.
         return None
-    if "report_metadata" in top and _is_report(top):
+    if "report_metadata" in top and _is_report(top, embedded=embedded):
         return Contract.REPORT_CONTRACT
     if _is_versioned_packet(top):
         return Contract.HANDOFF_PACKET
     if _is_return_meta(top, name):
         return Contract.RETURN_META
-    if _is_subagent_return(top):
+    if _is_subagent_return(top) or _RETURN_FILE.search(name) or (embedded and _is_rest_of_return(top)):
         return Contract.SUBAGENT_RETURN
     if _is_packet(top, name):
         return Contract.HANDOFF_PACKET
-    return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
+    if _is_report_without_metadata(top):
+        return Contract.REPORT_CONTRACT
+    # Programs of all kinds call their reports so.
+    by_name = _REPORT_FILE.search(name) is not None and any(key in top for key in _KEYS_OF_REPORT)
+    return Contract.REPORT_CONTRACT if by_name else None
+
+
+def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
+    """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
+    contract = contract_of(top, name, embedded=True)
+    if contract is None and "task_id" in top and any(key in top for key in _LEADING_KEYS):
+        return Contract.HANDOFF_PACKET
+    return contract
 
 
 def contract_by_name(name: str) -> Contract | None:
@@ -141,13 +159,23 @@ def _is_subagent_return(top: dict[str, Any]) -> bool:
     )
 
 
+def _is_rest_of_return(top: dict[str, Any]) -> bool:
+    """Whether an object has three keys of a return as it must have them, its status among them.
+
+    Structured output of any program has a status and a summary.
+    """
+    status = top.get("status")
+    kept = sum(isinstance(top.get(key), kind) for key, kind in _KINDS.items())
+    return isinstance(status, str) and status.casefold() in RETURN_STATUSES and kept >= _PAIR
+
+
 def _is_return_meta(top: dict[str, Any], name: str) -> bool:
     if is_meta_file(name):
         return any(key in top for key in _FAMILY_KEYS)
     status = top.get("status")
     word = status.casefold() if isinstance(status, str) else ""
     if _is_subagent_return(top):
-        return word in STAGE_WORDS or any(key in top for key in _DRIFT_KEYS)
+        return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or any(key in top for key in _DRIFT_KEYS)
     if word not in STAGE_WORDS:
         return False
     supporting = sum(key in top for key in _SUPPORTING)
@@ -155,12 +183,14 @@ def _is_return_meta(top: dict[str, Any], name: str) -> bool:
     return any(key in top for key in _TELLING) or supporting >= needed
 
 
-def _is_report(top: dict[str, Any]) -> bool:
+def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
     """Whether an object with `report_metadata` is an agent's: any tool may call the head of its report so."""
     metadata = top["report_metadata"]
     if not isinstance(metadata, dict):
         return "findings" in top
     known = sum(key in metadata for key in _REPORT_KEYS)
+    if embedded:
+        return known > 0 or "findings" in top
     return known > 0 and known + sum(key in top for key in _PARTS_OF_REPORT) >= _PAIR
 
 

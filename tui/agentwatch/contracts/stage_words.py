@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts.findings import shown
@@ -32,9 +31,13 @@ STAGE_WORDS: Final = frozenset(
 EVERYDAY: Final = frozenset({"in_progress", "planned", "implemented", "revised", "assembled"})
 """Those of them that any program may use."""
 
+OUTSIDE_THE_ENUM: Final = ("done", "success")
+"""Words that many programs use: they tell it only from a subagent-return, whose enum they are not in."""
+
 _MEANS: Final[dict[str, Outcome]] = {
     **dict.fromkeys(STAGE_WORDS, Outcome.COMPLETED),
-    **dict.fromkeys(("done", "completed", "complete", "success", "succeeded", "finished", "ok"), Outcome.COMPLETED),
+    **dict.fromkeys(OUTSIDE_THE_ENUM, Outcome.COMPLETED),
+    **dict.fromkeys(("completed", "complete", "succeeded", "finished", "ok"), Outcome.COMPLETED),
     **dict.fromkeys(("reviewed", "analyzed", "documented", "verified", "validated", "tested"), Outcome.COMPLETED),
     **dict.fromkeys(("in_progress", "running", "started", "working", "pending"), Outcome.WORKING),
     **dict.fromkeys(("researching", "planning", "implementing", "reviewing", "revising", "testing"), Outcome.WORKING),
@@ -42,16 +45,30 @@ _MEANS: Final[dict[str, Outcome]] = {
     "blocked": Outcome.BLOCKED,
     **dict.fromkeys(("failed", "failure", "error"), Outcome.FAILED),
 }
-_PARTICIPLE: Final = re.compile(
-    r"[a-z][a-z0-9_-]*(?:ed|_written|_created|_built|_done|_made|_sent|_found|_complete|_ready)\Z"
+_FINISHING: Final = frozenset(
+    """
+    added analysed analyzed applied archived assembled assessed audited benchmarked built checked cleaned collected
+    committed compared compiled complete completed composed configured converted corrected created debugged decomposed
+    defined delivered deployed described designed developed diagnosed documented done drafted edited elaborated
+    estimated evaluated explored extended extracted finalised finalized finished fixed formalised formalized formatted
+    formulated gathered generated implemented improved indexed inspected installed integrated investigated listed made
+    mapped measured merged migrated modeled modelled optimised optimized organised organized outlined packaged polished
+    ported prepared prioritised prioritized produced profiled prototyped proved proven published ready recorded
+    refactored refined released rendered repaired replaced researched resolved restructured reviewed revised rewritten
+    scaffolded scoped simplified sketched solved specified structured studied summarised summarized synthesised
+    synthesized tested traced transformed translated triaged updated validated verified wired written
+    """.split()  # noqa: SIM905 - a line for each would fill a page
 )
-# Past participles that do not mean that anything succeeded.
-_NOT_A_SUCCESS: Final = re.compile(
-    r"(?:^|_)(?:un\w+|not_\w+|fail\w*|err\w*|block\w*|abort\w*|cancel\w*|interrupt\w*|timed_?out|time_?out|crash\w*"
-    r"|stopped|skipped|reject\w*|abandon\w*|paused|deferred|halted|killed|terminated|denied|refused|expired|queued"
-    r"|scheduled|delayed|suspended|stalled|exhausted|limited|dropped|lost|need\w*"
-    r"|partial\w*|part|partly|mostly|nearly|almost|half|incomplet\w*|no|nothing|never|to_be)(?:_|\Z)"
+"""Verbs of making: alone, or as the last part of a word (`tasks_created`), they say that a stage has been finished."""
+
+_DOUBT: Final = frozenset(
+    """
+    almost be being blocked blocker blockers cannot conflict conflicts error errors fail failed failing failure
+    failures few half if incomplete incompletely merely mostly nearly need needed needs never no non none not nothing
+    only part partial partially partly pending poorly semi should some to unless until when without wrongly
+    """.split()  # noqa: SIM905 - a line for each would fill a page
 )
+"""Parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`."""
 
 
 def judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:
@@ -69,7 +86,8 @@ def judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:
         if meant != status:
             judgement.add("MET005", ("status",), value=shown(status), meant=meant)
         return outcome
-    if _PARTICIPLE.match(meant) and not _NOT_A_SUCCESS.search(meant):
+    *others, last = meant.split("_")
+    if last in _FINISHING and _DOUBT.isdisjoint(others):
         judgement.add("MET004", ("status",), value=shown(status))
         return Outcome.COMPLETED
     judgement.add("MET003", ("status",), value=shown(status))

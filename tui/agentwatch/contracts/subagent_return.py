@@ -71,6 +71,7 @@ _FAULTS: Final[Faults] = {
     (("status",), "case"): "SUB004",
     (("summary",), "missing"): "SUB005",
     (("summary",), "type"): "SUB006",
+    (("summary",), "empty"): "SUB005",
     (("artifacts",), "missing"): "SUB010",
     (("artifacts",), "type"): "SUB011",
     (("artifacts", "*"), "type"): "SUB013",
@@ -80,20 +81,25 @@ _FAULTS: Final[Faults] = {
     (("artifacts", "*", "type"), "case"): "SUB017",
     (("artifacts", "*", "path"), "missing"): "SUB018",
     (("artifacts", "*", "path"), "type"): "SUB019",
+    (("artifacts", "*", "path"), "empty"): "SUB018",
     (("artifacts", "*", "summary"), "missing"): "SUB021",
     (("artifacts", "*", "summary"), "type"): "SUB022",
+    (("artifacts", "*", "summary"), "empty"): "SUB021",
     (("metadata",), "missing"): "SUB030",
     (("metadata",), "type"): "SUB031",
     (("metadata", "session_id"), "missing"): "SUB032",
     (("metadata", "session_id"), "type"): "SUB033",
+    (("metadata", "session_id"), "empty"): "SUB032",
     (("metadata", "agent_type"), "missing"): "SUB034",
     (("metadata", "agent_type"), "type"): "SUB035",
+    (("metadata", "agent_type"), "empty"): "SUB034",
     (("metadata", "delegation_depth"), "missing"): "SUB036",
     (("metadata", "delegation_depth"), "type"): "SUB037",
     (("metadata", "delegation_depth"), "range"): "SUB038",
     (("metadata", "delegation_path"), "missing"): "SUB039",
     (("metadata", "delegation_path"), "type"): "SUB040",
     (("metadata", "delegation_path", "*"), "type"): "SUB041",
+    (("metadata", "delegation_path", "*"), "empty"): "SUB041",
     (("metadata", "duration_seconds"), "type"): "SUB043",
     (("metadata", "duration_seconds"), "range"): "SUB043",
     (("metadata", "phase_count"), "type"): "SUB044",
@@ -106,12 +112,15 @@ _FAULTS: Final[Faults] = {
     (("errors", "*"), "type"): "SUB052",
     (("errors", "*", "type"), "missing"): "SUB053",
     (("errors", "*", "type"), "type"): "SUB054",
+    (("errors", "*", "type"), "empty"): "SUB053",
     (("errors", "*", "message"), "missing"): "SUB055",
     (("errors", "*", "message"), "type"): "SUB056",
+    (("errors", "*", "message"), "empty"): "SUB055",
     (("errors", "*", "recoverable"), "missing"): "SUB057",
     (("errors", "*", "recoverable"), "type"): "SUB058",
     (("errors", "*", "recommendation"), "missing"): "SUB059",
     (("errors", "*", "recommendation"), "type"): "SUB060",
+    (("errors", "*", "recommendation"), "empty"): "SUB059",
     (("next_steps",), "type"): "SUB070",
 }
 _SCHEMA: Final = Schema(_FAULTS, {("status",): RETURN_STATUSES, ("artifacts", "*", "type"): ARTIFACT_TYPES})
@@ -120,7 +129,7 @@ _SCHEMA: Final = Schema(_FAULTS, {("status",): RETURN_STATUSES, ("artifacts", "*
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Return]:
     """The typed return and its summary; every rule it breaks is noted."""
     returned = validated(SubagentReturn, top, _SCHEMA, judgement)
-    if returned.summary is not None:
+    if returned.summary is not None and returned.summary.strip():
         _judge_summary(returned.summary, judgement)
     _judge_artifacts(top, returned, judgement)
     # Anything else that is empty, such as an object, is of the wrong type: that is said already.
@@ -161,7 +170,7 @@ def _judge_artifacts(top: dict[str, Any], returned: SubagentReturn, judgement: J
         judgement.add("SUB012", ("artifacts",), status=returned.status)
     for index, artifact in enumerate(artifacts[:MAX_ENTRIES]):
         path = artifact.get("path") if isinstance(artifact, dict) else None
-        if isinstance(path, str) and (reason := why_not_relative(path)):
+        if isinstance(path, str) and path.strip() and (reason := why_not_relative(path)):
             judgement.add("SUB020", ("artifacts", index, "path"), value=shown(path), reason=reason)
 
 

@@ -16,6 +16,8 @@ _ITEM: Final = re.compile(
     r"(?P<indent>[ \t]*)(?P<marker>[-*+]|\d{1,3}[.)])[ \t]+\[(?P<mark>[^\]\[]{0,2})\](?!\()[ \t]*(?P<text>.*)\Z",
     re.DOTALL,
 )
+_NEARLY: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])?[ \t]*\[[ xX~.*\u2713\u2714-]{0,2}\](?!\()")
+_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _SECOND: Final = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
 _BULLET: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
@@ -28,12 +30,22 @@ _STATUSES: Final = {
 }
 
 
-def first_item(lines: list[str], start: int = 0) -> int | None:
-    """Index of the first line that is a checklist item, None where there is none."""
-    for index in range(start, len(lines)):
-        if "[" in lines[index] and _ITEM.match(lines[index]):
+def first_item(lines: list[str], *, alone: bool = False) -> int | None:
+    """Index of the first line that is a checklist item, or is meant as one; None where there is none.
+
+    `alone`: the file is called a checklist, so that a list that it begins with is meant as one.
+    """
+    for index, line in enumerate(lines):
+        if ("[" in line and (_ITEM.match(line) or _NEARLY.match(line))) or (alone and _BULLET.match(line)):
             return index
+        alone = alone and (not line.strip() or _HEADING.match(line) is not None)
     return None
+
+
+def uncommented(lines: list[str]) -> list[str]:
+    """The lines without the comments, which no reader of Markdown sees."""
+    text = "\n".join(lines)
+    return _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text).split("\n") if "<!--" in text else lines
 
 
 def read_checklist(lines: list[str], judgement: Judgement, *, alone: bool, first_line: int = 1) -> tuple[Todo, ...]:
@@ -66,8 +78,9 @@ def read_checklist(lines: list[str], judgement: Judgement, *, alone: bool, first
             in_list = True
         elif _HEADING.match(text):
             in_list = alone
-        elif in_list and (alone or not after_blank or _BULLET.match(text)):
+        elif (in_list and (alone or not after_blank or _BULLET.match(text))) or _NEARLY.match(text):
             judgement.add_at("TOD001", line)
+            in_list = True
         else:
             in_list = False
         after_blank = False

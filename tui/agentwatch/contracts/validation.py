@@ -20,7 +20,8 @@ from agentwatch.contracts.findings import MAX_ENTRIES, shown
 
 Kind = Literal["missing", "type", "value", "case", "range", "empty"]
 """missing: a required key is not there. type: another JSON type. value: not one of the allowed words. case: an
-allowed word in other letters. range: a number outside its range. empty: an empty string where text is required."""
+allowed word in other letters. range: a number outside its range. empty: a blank string where text is required, also as
+an entry (`*`)."""
 
 Pattern = tuple[str, ...]
 Faults = dict[tuple[Pattern, Kind], str]
@@ -40,16 +41,19 @@ AnyModel = TypeVar("AnyModel", bound=Contracted)
 class Schema:
     """A contract's faults, arranged for looking up. `choices` are the allowed words by place."""
 
-    __slots__ = ("choices", "faults", "not_empty", "required")
+    __slots__ = ("choices", "entries", "faults", "not_empty", "required")
 
     def __init__(self, faults: Faults, choices: Mapping[Pattern, tuple[str, ...]] | None = None) -> None:
         self.faults: Final = faults
         self.choices: Final = dict(choices or {})
         self.required: Final[dict[Pattern, list[tuple[str, str]]]] = {}
         self.not_empty: Final[dict[Pattern, list[tuple[str, str]]]] = {}
+        self.entries: Final[list[tuple[Pattern, str, str]]] = []
         for (pattern, kind), rule in faults.items():
             if kind == "missing":
                 self.required.setdefault(pattern[:-1], []).append((pattern[-1], rule))
+            elif kind == "empty" and pattern[-1] == "*":
+                self.entries.append((pattern[:-2], pattern[-2], rule))
             elif kind == "empty":
                 self.not_empty.setdefault(pattern[:-1], []).append((pattern[-1], rule))
 
@@ -79,13 +83,25 @@ def judge_required(raw: dict[str, Any], schema: Schema, judgement: Judgement) ->
     for pattern, keys in schema.not_empty.items():
         for location, container in _matching(raw, pattern):
             for key, rule in keys:
-                value = container.get(key)
-                if isinstance(value, str) and not value.strip():
+                if is_blank(container.get(key)):
                     judgement.add(rule, (*location, key))
+    for pattern, key, rule in schema.entries:
+        for location, container in _matching(raw, pattern):
+            entries = container.get(key)
+            for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+                if is_blank(entry):
+                    judgement.add(rule, (*location, key, index), value=shown(entry))
+
+
+def is_blank(value: object) -> bool:
+    """Whether a value is a string without a word in it."""
+    return isinstance(value, str) and not value.strip()
 
 
 def _matching(raw: Any, pattern: Pattern) -> Iterator[tuple[Location, dict[str, Any]]]:
     """The objects at a pattern, with their locations."""
+    if pattern and pattern[0] not in raw:
+        return
     found: list[tuple[Location, Any]] = [((), raw)]
     for step in pattern:
         if step == "*":

@@ -7,6 +7,7 @@ shares, so a token is four characters here: a text of 400 characters has 100 tok
 from __future__ import annotations
 
 import re
+from sys import intern
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ _WORD: Final = re.compile(r"\w")
 _MAX_LOOKED_AT: Final = 1_000
 
 
+_NEXT_STEP: Final = re.compile(
+    r"\b(?:after|again|ask|before|complete|continue|defer\w*|finish|follow\w*|later|left|must|need\w*|next|once|open"
+    r"|outstanding|pending|please|postpone\w*|remain\w*|resume|retry|run|should|still|then|todo|to be|until|wait\w*"
+    r"|when|will)\b",
+    re.IGNORECASE,
+)
+
 BRIEF: Final = 2_000
 """Characters of a free text that the summary of a document keeps; the full text is in the full model."""
 
@@ -39,6 +47,16 @@ def brief(text: str | None) -> str | None:
 def briefs(texts: Iterable[str]) -> tuple[str, ...]:
     """`brief` of each text that is not empty."""
     return tuple(short for short in map(brief, texts) if short)
+
+
+def shared(word: str | None) -> str | None:
+    """A word that many documents have, as one object for all of them; None and the empty word become None."""
+    return intern(word) if word else None
+
+
+def tells_a_next_step(text: str) -> bool:
+    """Whether a text speaks of what is to come, as far as its words tell."""
+    return _NEXT_STEP.search(text[:_MAX_LOOKED_AT]) is not None
 
 
 def tokens(text: str) -> float:

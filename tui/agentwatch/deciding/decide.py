@@ -13,7 +13,7 @@ from agentwatch.composition import desk_of
 from agentwatch.config import Settings
 from agentwatch.deciding import codes
 from agentwatch.deciding.loading import Load, text_of
-from agentwatch.deciding.proposal import Wish, params_of, plain_params
+from agentwatch.deciding.proposal import Wish, agrees, params_of, plain_params
 from agentwatch.deciding.question import confirmed, ledger_places, lines
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Decided, Desk, operator_name, return_digest
@@ -49,19 +49,17 @@ def decide(
         now = subject.return_sha256 or "none at all"
         raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {now} now")
     existing = _held(desk, subject)
-    warnings: tuple[str, ...] = ()
-    if existing is None:
-        reason = policy.refusal(task, wish.action, plain_params(wish, task), wish.note)
-        if reason is not None:
-            raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
-        warnings = policy.options(task, mitigation=wish.mitigation)[wish.action].warnings
-    params = params_of(wish, task, subject, operator_name(), text_of(monitor))
     if existing is not None:
-        if (existing.action, existing.params, existing.note) != (wish.action, params, wish.note):
+        if not agrees(wish, existing):
             raise AlreadyDecidedError(existing)
-        say(f"already decided, the very same: {_by(existing)}; decision {existing.decision_id}")
+        say(f"recorded before: {_by(existing)}; decision {existing.decision_id}")
         _look_around(desk)
         return codes.DONE
+    reason = policy.refusal(task, wish.action, plain_params(wish, task), wish.note)
+    if reason is not None:
+        raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
+    warnings = policy.options(task, mitigation=wish.mitigation)[wish.action].warnings
+    params = params_of(wish, task, subject, operator_name(), text_of(monitor))
     places = ledger_places(desk.ledger.directory, workspace, subject, read_only=settings.read_only)
     for line in lines(task, subject, wish, params, warnings=warnings, places=places):
         say(line)

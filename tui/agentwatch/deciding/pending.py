@@ -18,7 +18,7 @@ from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
-from agentwatch.text import clean, complain, quoted, say
+from agentwatch.text import clean, complain, exact, quoted, say
 
 SCHEMA_VERSION: Final = 1
 
@@ -98,7 +98,7 @@ def _asked(task: Task, action: Action) -> list[str]:
 
 
 def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
-    say(f"{task.own_state.glyph} {clean(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
+    say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
     say(f"  {clean(task.ask or '', 400)}")
     lines = commands(task, desk, workspace)
     if not lines:
@@ -113,7 +113,7 @@ def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
 def _say_decision(decision: Decision, now: float) -> None:
     steps = ", ".join(f"{one.stage} {_ago(now - one.at)}{_claimed(one.claimed)}" for one in decision.receipts)
     by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
-    say(f"→ {clean(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
+    say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
     for words in filter(None, (decision.waits, decision.announced)):
         say(f"  {clean(words)}")
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentwatch.decisions.amend import AmendError, final_report
 from agentwatch.decisions.proposal import handoff_check, next_handoff
-from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
+from agentwatch.decisions.record import Answer, Mitigation, Params, Record, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task, Version
 from agentwatch.errors import UsageError
@@ -32,6 +32,19 @@ class Wish:
             raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
         if self.handoff is not None and self.action not in (Action.RETRY, Action.ESCALATE):
             raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
+
+
+def agrees(wish: Wish, record: Record) -> bool:
+    """Whether a wish says nothing else than what is recorded: what it does not mention, it does not ask otherwise."""
+    recorded = record.params
+    pairs = (
+        (wish.note, record.note),
+        (wish.mitigation, recorded.mitigation),
+        (wish.mode, recorded.mode),
+        (wish.answers, tuple(one.answer for one in recorded.answers)),
+        (wish.handoff and wish.handoff[0], recorded.handoff),
+    )
+    return wish.action is record.action and all(said == known for said, known in pairs if said)
 
 
 def plain_params(wish: Wish, task: Task) -> Params:

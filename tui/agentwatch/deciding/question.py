@@ -15,9 +15,9 @@ from agentwatch.deciding.proposal import Wish
 from agentwatch.decisions.proposal import goes_to_fitter
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.retry import FITTER, mitigated
+from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
-from agentwatch.text import clean, clean_lines, say
+from agentwatch.text import clean, clean_lines, exact, say
 
 DIGITS: Final = 12
 """Hex digits of a digest that are shown; what is compared is all of it."""
@@ -32,13 +32,13 @@ def lines(
 ) -> list[str]:
     """What will be recorded. `places` say where it is written."""
     facts = [
-        ("task", f"{clean(task.task_id, _LONGEST)}, attempt {task.attempt}, {task.own_state}"),
+        ("task", f"{exact(task.task_id, _LONGEST)}, attempt {task.attempt}, {task.own_state}"),
         ("decision", _decision(wish)),
         ("return", _return(task, subject)),
         ("retries", _budget(task, wish)),
         ("next", _next(task, wish, params)),
     ]
-    facts += [("note", line) for line in clean_lines(wish.note, _MOST_LINES)[0] if wish.note]
+    facts += [("note", line) for line in clean_lines(wish.note, _MOST_LINES)[0]]
     facts += [("answer", clean(f"{one.question or ''} → {one.answer}", _LONGEST)) for one in params.answers]
     facts += [("writes", place) for place in places]
     facts += [("beware", warning) for warning in warnings]
@@ -96,7 +96,7 @@ def _budget(task: Task, wish: Wish) -> str:
     left = f"{task.retry.remaining} of {task.retry.max_retries} left"
     if goes_to_fitter(task, wish.mode):
         return f"{left}, exactly one once the {FITTER} has restored the line"
-    if wish.action not in (Action.RETRY, Action.ESCALATE):
+    if wish.action is not Action.ESCALATE and not is_retry(wish.action, task.own_state):
         return f"{left}, before and after"
     retry = mitigated(task) if wish.mitigation else task.retry
     return f"{retry.remaining} of {retry.max_retries} left, {max(retry.remaining - 1, 0)} after it"

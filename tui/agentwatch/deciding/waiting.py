@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,7 @@ from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.dot_directory import ignore_ourselves, open_dot_directory
+from agentwatch.dot_directory import make_dot_directory
 from agentwatch.place import state_directory
 from agentwatch.text import clean, complain, quoted, say
 
@@ -58,7 +57,10 @@ def wait(
     sys.stdout.flush()
     if isinstance(found, Verified):
         # Only now somebody has it.
-        with_receipt(workspace, found)
+        try:
+            note_read(workspace, found, "agentwatch wait", _READER)
+        except ReceiptError as error:
+            complain(clean(str(error)))
     elif isinstance(found, Expired):
         complain(f"the decision about {task} has expired: the operator must decide again")
     elif isinstance(found, Forged):
@@ -67,7 +69,7 @@ def wait(
     else:
         complain(f"pending: the operator has not decided about {task} yet; call again")
         # The agents' sessions may be large, and nobody has decided anything about them.
-        files = load(workspace, replace(settings, sessions=False), inspects=False)
+        files = load(workspace, settings._replace(sessions=False), inspects=False)
         if task_id not in files.tree.tasks:
             place = clean(str(workspace))
             complain(f"no task {task} is seen in the files of {place}: if no session has it either, is its id right?")
@@ -132,13 +134,10 @@ def claim(workspace: Path, decision_id: str, by: str | None) -> int:
     return codes.DONE if made.won else codes.TAKEN
 
 
-def with_receipt(workspace: Path, found: Verified) -> None:
-    """Tell that a decision was read. Where nothing can be written it was read all the same."""
+def note_read(workspace: Path, found: Verified, by: str, reader: str) -> None:
+    """Tell that a decision was read, where the operator sees it. Raises ReceiptError; it was read all the same."""
     inside = found.place is Place.MIRROR
-    try:
-        _book(workspace).mark(found.record.decision_id, Stage.READ, "agentwatch wait", reader=_READER, inside=inside)
-    except ReceiptError as error:
-        complain(clean(str(error)))
+    _book(workspace).mark(found.record.decision_id, Stage.READ, by, reader=reader, inside=inside)
 
 
 def hand_out(workspace: Path, record: Record) -> str | None:
@@ -149,16 +148,17 @@ def hand_out(workspace: Path, record: Record) -> str | None:
     handoff = record.params.handoff
     if handoff is None:
         return None
-    ending = "json" if handoff.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"
-    name = f"{record.decision_id}.handoff.{ending}"
-    with suppress(OSError):
-        with open_dot_directory(workspace, make=True) as dot:
-            ignore_ourselves(dot)
-        with open_dot_directory(workspace, HANDOFFS, make=True) as directory:
-            # Anew each time: what lies there may have been edited since.
-            directory.replace(name, handoff.encode(), 0o644)
+    name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
+    with suppress(OSError), make_dot_directory(workspace, HANDOFFS) as directory:
+        # Anew each time: what lies there may have been edited since.
+        directory.replace(name, handoff.encode(), 0o644)
         return str(workspace / ".agentwatch" / HANDOFFS / name)
     return None
+
+
+def ending_of(text: str) -> str:
+    """What the name of a document's file ends in: `json` for an object, else `md`."""
+    return "json" if text.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"
 
 
 def _complain_of(found: Found) -> None:

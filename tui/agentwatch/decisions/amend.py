@@ -97,7 +97,7 @@ def handoff_problems(
 
     `embedded` is for one from a session, where prose may stand around the packet.
     """
-    reading = read_document(text, name, embedded=embedded)
+    reading = read_document(text, name, handed_over=embedded)
     if reading is None or not isinstance(reading.document, Handoff):
         return ["it is no handoff packet any more"]
     if not reading.complete:

@@ -9,7 +9,7 @@ from agentwatch.decisions.reader import Expired, Forged, Found, Verified
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER
-from agentwatch.text import clean
+from agentwatch.text import clean, exact
 
 _CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
@@ -36,7 +36,7 @@ def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:
     """What an agent that was told of a decision has to do, in one sentence."""
-    task, after = clean(record.task_id), record.attempt + 1
+    task, after = exact(record.task_id), record.attempt + 1
     if record.action is Action.RETRY:
         return f"run {task} once more, as attempt {after}, {_given(record, handoff_path)}"
     if record.action is Action.ESCALATE and _restores(record):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.decisions.envelope import EnvelopeError, UnsignedError, UntrustedError, opened
 from agentwatch.decisions.errors import DecisionError, RecordError
@@ -40,8 +40,7 @@ class ProblemKind(StrEnum):
     STRAY = "stray"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """A file that is no valid decision, or one that is not there. `name` is foreign; the message is for people."""
 
     name: str
@@ -49,8 +48,7 @@ class Problem:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A verified decision, the name of its file, the sha256 of that file's bytes, and who signed it."""
 
     record: Record
@@ -88,14 +86,6 @@ class Chain:
     def find(self, decision_id: str) -> Entry | None:
         """The decision with an id."""
         return self.latest.get(decision_id)
-
-    def of_task(self, task_id: str, attempt: int | None = None) -> list[Entry]:
-        """The decisions about a task that hold, oldest first; those of one attempt where it is given."""
-        return [
-            entry
-            for entry in self.latest.values()
-            if entry.record.task_id == task_id and attempt in (None, entry.record.attempt)
-        ]
 
 
 def name_of(record: Record) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.decisions.delivery import Mirror
+from agentwatch.decisions.delivery import MOST, Mirror
 from agentwatch.decisions.desk import Decided as Pressed
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
@@ -97,17 +96,16 @@ class Clerk:
         for record in records:
             waits = (self._mirror.reason or "") if record.decision_id in self._mirror.pending else ""
             decision = decision_of(record, receipts[record.decision_id], waits)
-            decision = replace(decision, announced=self._announced.get(record.decision_id, ""))
+            decision = decision._replace(announced=self._announced.get(record.decision_id, ""))
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 observations.append(Decided(0, decision.at, decision.decision_id, decision))
-        forged = {forgery.path: forgery.why for forgery in self._mirror.foreign}
-        for path, why in forged.items():
-            if self._forged.get(path) != why:
+        for path, why in self._mirror.foreign:
+            if self._forged.get(path) != why and (path in self._forged or len(self._forged) < MOST):
+                # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
+                self._forged[path] = why
                 finding = Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
                 observations.append(Unreadable(0, now, path, finding))
-        # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
-        self._forged |= forged
         return observations
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
@@ -138,8 +136,9 @@ class Clerk:
                 except DecisionError as error:
                     self.notice = str(error)
             now = time.monotonic()
-            mirror = now >= mirror_at or self._hurry
-            self._hurry = False
+            with self._news:
+                hurry, self._hurry = self._hurry, False
+            mirror = hurry or now >= mirror_at
             if mirror:
                 mirror_at = now + _MIRROR_SECONDS
             places = self.desk.changes()

@@ -13,9 +13,9 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.decisions.chain import Chain, Entry, RefusedError, verified
 from agentwatch.decisions.envelope import LARGEST
@@ -24,26 +24,24 @@ from agentwatch.decisions.readable import page
 from agentwatch.decisions.trust import Trust
 from agentwatch.disk import DISK, TEMPORARY, Directory, Disk
 from agentwatch.dot_directory import NAME as DOT
-from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory
+from agentwatch.dot_directory import NotADirectoryOfOursError, make_dot_directory, open_dot_directory
 
 NAME: Final = "decisions"
 
 _MODE: Final = 0o644
 _RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
-_MOST: Final = 1_000
+MOST: Final = 1_000
 """Foreign files that are told: whoever puts more there has made the point."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forgery:
+class Forgery(NamedTuple):
     """A file in the mirror that is not the ledger's. `path` is relative to the workspace, and foreign."""
 
     path: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Mirror:
+class Mirror(NamedTuple):
     """How the mirror stands. Ids of the decisions that are delivered, and of those that wait, with the reason."""
 
     delivered: tuple[str, ...] = ()
@@ -73,7 +71,8 @@ def mirror_missing(
     known = {} if known is None else known
     entries = chain.latest
     try:
-        with _mirror(workspace, disk, make=bool(entries)) as directory:
+        mirror = make_dot_directory if entries else open_dot_directory
+        with mirror(workspace, NAME, disk=disk) as directory:
             names = directory.names()
             foreign = _foreign(directory, names, chain, trust)
             directory.sweep()
@@ -93,24 +92,17 @@ def mirror_missing(
         return Mirror(pending=tuple(entries), reason=_in_words(error))
     done = set(delivered)
     pending = tuple(decision_id for decision_id in entries if decision_id not in done)
-    return Mirror(tuple(delivered), pending, trouble, tuple(foreign[:_MOST]))
+    return Mirror(tuple(delivered), pending, trouble, tuple(foreign[:MOST]))
 
 
 def deliver(workspace: Path, entry: Entry, bytes_of: Callable[[Entry], bytes], disk: Disk = DISK) -> str | None:
     """Deliver one decision. Returns None, or in words why it waits. Never raises."""
     try:
-        with _mirror(workspace, disk, make=True) as directory:
+        with make_dot_directory(workspace, NAME, disk) as directory:
             _deliver(directory, entry, bytes_of, {})
     except (OSError, LedgerError) as error:
         return _in_words(error)
     return None
-
-
-def _mirror(workspace: Path, disk: Disk, *, make: bool) -> Directory:
-    if make:
-        with open_dot_directory(workspace, make=True, disk=disk) as dot:
-            ignore_ourselves(dot)
-    return open_dot_directory(workspace, NAME, make=make, disk=disk)
 
 
 def _deliver(directory: Directory, entry: Entry, bytes_of: Callable[[Entry], bytes], known: Known) -> list[str]:
@@ -118,9 +110,10 @@ def _deliver(directory: Directory, entry: Entry, bytes_of: Callable[[Entry], byt
     edited = []
     for suffix in (".json", ".md"):
         name = f"{entry.record.decision_id}{suffix}"
-        identity = _identity_of(directory, name)
-        # The sha256 is that of one decision: where another took its place, the same file is as it should not be.
-        mark = (*identity, int(entry.sha256, 16)) if identity else None
+        mark = None
+        with suppress(FileNotFoundError):
+            # The sha256 is that of one decision: where another took its place, the same file is as it should not be.
+            mark = *directory.identity(name), int(entry.sha256, 16)
         if mark is not None and known.get(name) == mark:
             continue
         found = _digest_of(directory, name)
@@ -133,14 +126,6 @@ def _deliver(directory: Directory, entry: Entry, bytes_of: Callable[[Entry], byt
             edited.append(name)
         _put(directory, name, bytes_of(entry) if suffix == ".json" else page(entry.record))
     return edited
-
-
-def _identity_of(directory: Directory, name: str) -> tuple[int, ...] | None:
-    try:
-        status = directory.look(name)
-    except FileNotFoundError:
-        return None
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _digest_of(directory: Directory, name: str) -> str | None:
@@ -170,7 +155,7 @@ def _foreign(directory: Directory, names: list[str], chain: Chain, trust: Trust)
         if name in ours or name.startswith(TEMPORARY):
             continue
         found.append(Forgery(_path(name), _why_foreign(directory, name, trust)))
-        if len(found) == _MOST:
+        if len(found) == MOST:
             break
     return found
 

@@ -6,10 +6,9 @@ import getpass
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch import dot_directory
 from agentwatch.decisions import delivery, receipts
@@ -39,8 +38,7 @@ _OURSELVES: Final = "agentwatch"
 _READ_ONLY: Final = "recorded, not delivered: agentwatch was told to write nothing into the workspace"
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(NamedTuple):
     """A decision that is recorded.
 
     `fresh` is False where the very same was recorded before. `doubt` says, in a sentence, that the disk reported an

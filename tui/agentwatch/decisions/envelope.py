@@ -10,8 +10,7 @@ import base64
 import binascii
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import LARGEST as LARGEST_RECORD
@@ -43,8 +42,7 @@ class UnsignedError(EnvelopeError):
     """It names a known key, and is not what that key signed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublicKey:
+class PublicKey(NamedTuple):
     """An Ed25519 public key: 32 raw bytes."""
 
     raw: bytes
@@ -60,8 +58,7 @@ class PublicKey:
         return f"ed25519:{base64.b64encode(self.raw).decode()}"
 
 
-@dataclass(frozen=True, slots=True)
-class SigningKey:
+class SigningKey(NamedTuple):
     """An Ed25519 private key. It never shows itself."""
 
     private: Ed25519PrivateKey
@@ -71,8 +68,7 @@ class SigningKey:
         return PublicKey(self.private.public_key().public_bytes_raw())
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A payload whose signature holds, and the key that made it."""
 
     payload: bytes

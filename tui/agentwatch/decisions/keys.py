@@ -48,12 +48,17 @@ class Keys:
 
     def load(self, passphrase: Callable[[], str] | None = None) -> SigningKey:
         """The signing key. `passphrase` is asked where the key is encrypted."""
+        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+
         with self._opened() as directory:
-            key = self._read(directory, passphrase)
+            data = self._pem(directory)
+            key = pem.from_pem(data, passphrase, self.directory / PRIVATE)
             # A process that was killed between the two files left an old public key, or none.
             if self._text_of(directory) != key.public.text:
-                with suppress(OSError):
-                    directory.replace(PUBLIC, _line(key.public.text), 0o644)
+                with suppress(OSError), directory.locked():
+                    # Unless it was replaced while somebody typed the passphrase.
+                    if self._pem(directory) == data:
+                        directory.replace(PUBLIC, _line(key.public.text), 0o644)
             return key
 
     def create(self, passphrase: str | None = None) -> SigningKey:

@@ -11,10 +11,9 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.decisions.chain import (
     Chain,
@@ -49,11 +48,10 @@ _OPEN_TO_OTHERS: Final = 0o077
 _SWEEP_SECONDS: Final = 2.0
 """What was verified once is known, whatever happens to its file: to tell the operator of that has time."""
 
-Identity = tuple[int, int, int, int]
+Identity = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A decision as the operator makes it. Times are aware; `expires_at` is None where it holds for ever."""
 
     subject: Subject
@@ -65,8 +63,7 @@ class Draft:
     expires_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """A decision that is in the ledger.
 
     `fresh` is False where the very same was decided before. `doubt` says, in a sentence, that the disk reported an
@@ -256,8 +253,7 @@ class Ledger:
         return name in self._known and isinstance(self._known[name][1], Entry)
 
     def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[Identity, Entry | Problem]:
-        status = directory.look(name)
-        identity = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        identity = directory.identity(name)
         before = self._known.get(name)
         if before is not None and before[0] == identity:
             return before
@@ -273,7 +269,7 @@ class Ledger:
         except OSError as error:
             message = f"{quoted(name)}: cannot be read: {reason(error)}"
             # Not kept: the next look may succeed, and nothing about the file will have changed.
-            return (-1, 0, 0, 0), Problem(name, ProblemKind.UNREADABLE, message)
+            return (), Problem(name, ProblemKind.UNREADABLE, message)
         return identity, entry_of(name, data, trust, self._workspace_id)
 
     def _refuse_open(self, directory: Directory) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from json import JSONDecodeError
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Contract
-from agentwatch.contracts.signatures import contract_of
+from agentwatch.contracts.signatures import contract_of, leading_contract_of
 
 _OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -87,14 +86,16 @@ class PacketText:
 
 def _start_of(text: str, name: str) -> int:
     """The offset of the packet's brace."""
+    signature = leading_contract_of
     for match in list(_OBJECT.finditer(text))[:_MOST]:
         start = match.end() - 1
         try:
             value, _ = _decode(text, start)
-        except (JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
-        if contract_of(value, name) is Contract.HANDOFF_PACKET:
+        if signature(value, name) is Contract.HANDOFF_PACKET:
             return start
+        signature = contract_of
     raise ValueError("no sound handoff packet in it")
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from agentwatch.decisions.record import Mitigation, Params, Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored, mitigated
+from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored, is_retry, mitigated
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import clean, quoted
 
@@ -58,7 +58,9 @@ def refusal(task: Task, action: Action, params: Params, note: str, decided: Reco
     option = _option(task, action, params.mitigation, decided)
     if option.why_not is not None:
         return option.why_not
-    given = {"mode": params.mode, "answers": params.answers, "note": note.strip()}
+    # A blank one among several would answer a question with nothing.
+    answers = params.answers and all(one.answer.strip() for one in params.answers)
+    given = {"mode": (params.mode or "").strip(), "answers": answers, "note": note.strip()}
     for need in option.needs:
         if not given[need]:
             return _MISSING[need]
@@ -150,9 +152,9 @@ def _why_no_abort(task: Task, _mitigation: Mitigation | None) -> str | None:
 def _why_no_response(task: Task, _mitigation: Mitigation | None) -> str | None:
     if _waits_elsewhere(task):
         return "it waits in its own session, which reads no decision: answer it there"
-    if task.own_state is State.BLOCKED or task.needs_operator:
-        return None
-    return "it asks nothing"
+    if not (task.own_state is State.BLOCKED or task.needs_operator):
+        return "it asks nothing"
+    return _why_no_retry(task, None) if is_retry(Action.RESPOND, task.own_state) else None
 
 
 def _why_no_acceptance(task: Task, _mitigation: Mitigation | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
-from agentwatch.text import clean, clean_lines
+from agentwatch.text import clean, clean_lines, exact
 
 _FENCE: Final = re.compile("`{3,}")
 _SAID: Final = {
@@ -22,7 +22,7 @@ _SAID: Final = {
 def page(record: Record) -> bytes:
     """The Markdown page of a decision: equal records have equal pages. Foreign text in it is made safe to show."""
     params = record.params
-    lines = [f"# {_SAID[record.action]}: {clean(record.task_id)}, attempt {record.attempt}", ""]
+    lines = [f"# {_SAID[record.action]}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     facts = {
         "decision": record.decision_id,
         "number": str(record.seq),

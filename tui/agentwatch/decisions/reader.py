@@ -11,11 +11,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.decisions.chain import Chain, Problem, ProblemKind, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
@@ -48,31 +47,27 @@ class Place(StrEnum):
     MIRROR = "mirror"
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(NamedTuple):
     """The operator decided, and the decision holds."""
 
     record: Record
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
+class Expired(NamedTuple):
     """The operator decided, and the decision does not hold any more: the operator has to decide again."""
 
     record: Record
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Forged:
+class Forged(NamedTuple):
     """No valid decision is there, and files that are none. Waiting goes on: the operator may still decide."""
 
     refused: tuple[Problem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """The operator has not decided. `detail` says what could be looked at."""
 
     detail: str
@@ -81,8 +76,7 @@ class Pending:
 Found = Verified | Expired | Forged | Pending
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """Which decision is asked for.
 
     `attempt` and `return_sha256` should be given wherever they are known: without them the latest attempt that was
@@ -233,8 +227,7 @@ class Reader:
 
     def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[tuple[int, ...], Record | Problem]:
         try:
-            status = directory.look(name)
-            identity = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+            identity = directory.identity(name)
             before = self._seen.get(name)
             if before is not None and before[0] == identity:
                 return before

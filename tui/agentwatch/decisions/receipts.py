@@ -11,18 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.decisions.errors import DecisionError, reason, remedy
 from agentwatch.decisions.record import Record, time_of, written
 from agentwatch.delegation.decision import Stage
 from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
-from agentwatch.dot_directory import ignore_ourselves, open_dot_directory
+from agentwatch.dot_directory import make_dot_directory, open_dot_directory
 
 NAME: Final = "receipts"
 
@@ -36,8 +35,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
 _CLAIM: Final = "claim"
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """One stage: who told it, and when (UTC, as in records). `by` is foreign.
 
     `claimed`: only a file in the workspace says so, which anybody there could have written.
@@ -49,8 +47,7 @@ class Receipt:
     claimed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Receipts:
+class Receipts(NamedTuple):
     """Everything known of one decision, in the order of the stages."""
 
     all: tuple[Receipt, ...]
@@ -62,8 +59,7 @@ class Receipts:
         return max(self.all, key=lambda receipt: (order.index(receipt.stage), not receipt.claimed))
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """Who carries a decision out. `won`: it is the caller. `proof` is False where only the workspace could be written.
 
     `by` and `at` are those of the winner, and foreign.
@@ -106,17 +102,12 @@ class ReceiptBook:
         """
         name = _name(decision_id, stage.value, reader)
         content = _content(decision_id, stage.value, by, now)
-        try:
-            if not inside:
-                with self._state() as directory:
-                    by, at = _first(directory, name, content)
-                return Receipt(stage, by, at)
-        except OSError:
-            pass
+        if not inside:
+            with suppress(OSError), self._directory.make() as directory:
+                return Receipt(stage, *_first(directory, name, content))
         try:
             with self._claims() as directory:
-                by, at = _first(directory, name, content)
-            return Receipt(stage, by, at, claimed=True)
+                return Receipt(stage, *_first(directory, name, content), claimed=True)
         except OSError as error:
             raise ReceiptError(
                 f"no receipt can be written, neither in {self._directory.path} nor in the workspace: {reason(error)};"
@@ -132,7 +123,7 @@ class ReceiptBook:
         name, content = _name(decision_id, _CLAIM), _content(decision_id, _CLAIM, by, now)
         trouble = OSError()
         won: Claim | None = None
-        for place, proof in ((self._claims, False), (self._state, True)):
+        for place, proof in ((self._claims, False), (self._directory.make, True)):
             try:
                 with place() as directory:
                     try:
@@ -164,26 +155,13 @@ class ReceiptBook:
             for decision_id, all_ in found.items()
         }
 
-    def of(self, record: Record) -> Receipts:
-        """The receipts of one decision."""
-        return self.read([record])[record.decision_id]
-
     def tidy(self) -> None:
         """Remove what killed writers left, as far as that can be done."""
         with suppress(OSError), self._directory.open() as directory:
             directory.sweep()
 
-    @contextmanager
-    def _state(self) -> Iterator[Directory]:
-        with self._directory.make() as directory:
-            yield directory
-
-    @contextmanager
-    def _claims(self) -> Iterator[Directory]:
-        with open_dot_directory(self._workspace, make=True, disk=self._disk) as dot:
-            ignore_ourselves(dot)
-        with open_dot_directory(self._workspace, NAME, make=True, disk=self._disk) as directory:
-            yield directory
+    def _claims(self) -> Directory:
+        return make_dot_directory(self._workspace, NAME, self._disk)
 
 
 def _name(decision_id: str, kind: str, reader: str = "") -> str:

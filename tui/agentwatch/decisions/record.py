@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from agentwatch.decisions.errors import RecordError
 from agentwatch.delegation.decision import Action
@@ -39,16 +39,14 @@ class Mitigation(StrEnum):
     CORRECTED_CONSTRAINTS = "corrected_constraints"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The operator's answer; `question` is the blocker it answers, None where there is only one thing to say."""
 
     question: str | None
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Params:
+class Params(NamedTuple):
     """What a decision brings along.
 
     `handoff` is the amended handoff, the text of a file. `mode` is that to escalate to. `report` is the final error
@@ -62,8 +60,7 @@ class Params:
     report: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """What is decided about: one attempt, with the sha256 in hex of the handoff and the return that were looked at.
 
     `after` is the id of the decision that called a fitter for this very attempt, once that fitter has ended.
@@ -228,7 +225,7 @@ def _exactly(value: object, keys: tuple[str, ...], what: str) -> dict[str, Any]:
 
 
 def _params(value: object) -> Params:
-    raw = _exactly(value, tuple(field.name for field in fields(Params)), "params")
+    raw = _exactly(value, Params._fields, "params")
     if not isinstance(raw["answers"], list):
         raise RecordError("params.answers must be a list")
     answers = [_exactly(one, ("question", "answer"), "an answer") for one in raw["answers"]]

@@ -6,7 +6,7 @@ import base64
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.decisions.errors import KeyProblemError
@@ -19,8 +19,7 @@ VARIABLE: Final = "AGENTWATCH_PUBLIC_KEY"
 _TEXT: Final = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedKey:
+class TrustedKey(NamedTuple):
     """A public key; `retired_at` is when another took its place: what it signed later does not count."""
 
     public: PublicKey

@@ -5,9 +5,10 @@ Texts quoted from documents are foreign and still unsanitised here: faces clean 
 
 from __future__ import annotations
 
+from sys import intern
 from typing import Final
 
-from agentwatch.contracts.shapes import Severity
+from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored
@@ -46,6 +47,10 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     if task.own_state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
         return f"answer: {blocker}" if blocker else "blocked, and does not say by what: answer or abort"
+    if task.own_state is State.INVALID and (dispute := _dispute(task)) is not None:
+        return f"{dispute}; look at both, then retry, or accept the first as it is"
+    if task.own_state is State.INVALID and task.latest is not None and task.latest.ended_without_result:
+        return f"{task.agent or 'the child'} ended without a result; retry, or accept it as it is"
     if task.own_state is State.INVALID:
         return f"Fix {task.agent or task.task_id} subagent return format, then retry; or accept the return as it is"
     if task.own_state is State.FAILED:
@@ -96,7 +101,35 @@ def _ask_after_failure(task: Task) -> str:
 
 def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
-    return _why(task) + ("; its files were deleted since" if task.deleted else "")
+    # Interned, for a hundred thousand tasks have one of a few reasons.
+    return intern(_why(task) + ("; its files were deleted since" if task.deleted else ""))
+
+
+def why_at(task: Task, now: float) -> str:
+    """The same at a moment (epoch seconds): of a stale task also for how long it has been silent, and whether its
+    process is gone."""
+    if not task.stale:
+        return task.why
+    silent = now - max(task.updated_at, task.below.active_at if task.below else 0.0)
+    process = _process(task.run)
+    words = [task.why, *([f"silent for {_long(silent)}"] if silent >= 0 else [])]
+    return "; ".join(words if process in task.why else [*words, process])
+
+
+def _process(run: Run | None) -> str:
+    if run is not None and run.process_gone is False:
+        return _OF_RUNS[RunState.WORKING]
+    return (
+        "its process is gone" if run is not None and run.process_gone else "whether its process still runs is not known"
+    )
+
+
+def _long(seconds: float) -> str:
+    """In the largest unit that fits."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
 
 
 def _why(task: Task) -> str:
@@ -120,6 +153,10 @@ def _why(task: Task) -> str:
             return "its checklist has moved" if task.todos and _moved(task) else "it has handed work on"
         return "handed off; no sign of life yet"
     word = result.reported_state
+    if task.state is State.INVALID and (dispute := _dispute(task)) is not None:
+        return dispute
+    if attempt.ended_without_result:
+        return f"it ended without a result: its return still says {word}"
     if task.state is State.INVALID:
         errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR)
         said = f"it says {word}" if word else "it states no status"
@@ -128,16 +165,30 @@ def _why(task: Task) -> str:
     return f"the return says {word}" if word else "the return states no status"
 
 
+def _dispute(task: Task) -> str | None:
+    """Two returns of the latest attempt that say different things."""
+    attempt, result = task.latest, task.result
+    if attempt is None or attempt.rival is None or attempt.returned is None or result is None:
+        return None
+    other = attempt.rival.document
+    said, said_there = result.reported_state, other.reported_state if isinstance(other, Return) else None
+    return (
+        f"two returns speak of it and disagree: {attempt.returned.path} says {said}, {attempt.rival.path} {said_there}"
+    )
+
+
 def _why_of_run(task: Task, run: Run) -> str:
     if run.state is RunState.ENDED:
+        if task.waits_for_work:
+            return "the session waits for its background work"
         if run.said is None and not task.is_session:
             return run.reason or "it ended without a word"
         return run.reason or ("the session is idle" if task.is_session else "it ended; its answer follows no contract")
     if run.waiting:
         return "it waits for an answer in its own session"
     if run.state is RunState.WORKING and run.process_gone is not False:
-        known = "its process is gone" if run.process_gone else "whether its process still runs is not known"
-        return f"it worked when it was last heard of; {known}" + (f"; {run.reason}" if run.reason else "")
+        heard = f"it worked when it was last heard of; {_process(run)}"
+        return heard + (f"; {run.reason}" if run.reason else "")
     return run.reason or _OF_RUNS[run.state]
 
 

@@ -9,9 +9,10 @@ from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity, Todo, TodoList, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.observation import Ran
-from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, found
+from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, TASK_MISMATCH, found
+from agentwatch.delegation.retry import is_retry
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.runs import handed_back, handed_over
+from agentwatch.delegation.runs import handed_back, handed_back_before, handed_over
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
 
 _ENDED_BADLY = (RunState.FAILED, RunState.CANCELED)
@@ -36,6 +37,11 @@ class History:
     checklist: Version | None = None
     problems: list[PlacedFinding] = field(default_factory=list)
     is_gone: Callable[[str], bool] = lambda _path: False
+    strict: bool = True
+    returns: dict[str, State] = field(default_factory=dict)
+    """By digest, how each return stood, also those that others have followed in the same attempt."""
+    rivals: dict[int, dict[str, Version]] = field(default_factory=dict)
+    """By attempt and path, the returns in files beside the one that counts."""
 
     def is_rival(self, before: Version | None, version: Version) -> bool:
         """Whether two files claim the same place. A file that is gone was followed by the other, or renamed to it."""
@@ -59,7 +65,7 @@ def fold(
     With `strict`, a return that breaks its contract makes the attempt invalid; with `demands`, so does one without a
     contract. `is_gone` tells the files that are not there any more. `runs` come in the order in which they began.
     """
-    history = History(is_gone=is_gone)
+    history = History(is_gone=is_gone, strict=strict)
     for version in versions:
         document = version.document
         if isinstance(document, Handoff):
@@ -73,9 +79,11 @@ def fold(
             _execute(history, ran, ran.run)
     history.attempts.sort(key=lambda attempt: attempt.number)
     for attempt in history.attempts:
+        attempt.rival = _rival_of(history, attempt)
         attempt.state = state_of(attempt, strict=strict, demands=demands)
         if _answers_another_session(attempt):
             _report_session(history, attempt)
+        _report_task(history, attempt)
     _mark_life(history)
     for decision in decisions:
         _bind(history, decision)
@@ -130,6 +138,7 @@ def _hand_back(history: History, version: Version, document: Return) -> None:
         attempt.started_at = version.at
     attempt.returned = version
     attempt.session_id = document.session_id or attempt.session_id
+    history.returns[version.digest] = _state_of_return(version, strict=history.strict)
 
 
 def _attempt_of(history: History, version: Version, document: Return) -> Attempt | None:
@@ -152,8 +161,22 @@ def _attempt_of(history: History, version: Version, document: Return) -> Attempt
                 return _numbered(history, attempt.number + 1)
     if attempt.returned and history.is_rival(attempt.returned, version):
         _duplicate(history, DUPLICATE_RETURN, attempt.returned, version)
+        history.rivals.setdefault(attempt.number, {})[version.path] = version
         return None
     return attempt
+
+
+def _rival_of(history: History, attempt: Attempt) -> Version | None:
+    """A return in another file that says something else of an attempt than the one that counts."""
+    result = attempt.result
+    for version in history.rivals.get(attempt.number, {}).values():
+        other = version.document
+        if result is None or not isinstance(other, Return) or history.is_gone(version.path):
+            continue
+        # An early marker says nothing about the end.
+        if {result.outcome, other.outcome}.isdisjoint({None, Outcome.WORKING}) and result.outcome is not other.outcome:
+            return version
+    return None
 
 
 def _check(history: History, version: Version, document: TodoList) -> None:
@@ -176,6 +199,8 @@ def _execute(history: History, ran: Ran, run: Run) -> None:
         attempt.handoff = prompt
     if attempt.returned is None:
         attempt.returned = said
+    for earlier in handed_back_before(ran):
+        history.returns[earlier.digest] = _state_of_return(earlier, strict=history.strict)
     todos = run.todos or (packet.todos if packet is not None else None)
     if todos is not None and (history.todos_at is None or run.updated_at >= history.todos_at):
         history.todos, history.todos_at = todos, run.updated_at
@@ -189,14 +214,18 @@ def _bind(history: History, decision: Decision) -> None:
         return
     next_attempt = next((one for one in history.attempts if one.number > attempt.number), None)
     earlier = attempt.run.earlier if attempt.run is not None else ()
+    is_now = decision.return_sha256 == (attempt.returned.digest if attempt.returned else None)
+    before = None if is_now or decision.return_sha256 is None else history.returns.get(decision.return_sha256)
+    if before is not None:
+        decision = decision._replace(retried=is_retry(decision.action, before))
     if next_attempt is not None:
-        attempt.decisions.append(decision.acted(next_attempt.started_at))
-    elif decision.return_sha256 == (attempt.returned.digest if attempt.returned else None):
-        attempt.decisions.append(decision)
+        attempt.decisions += (decision.acted(next_attempt.started_at),)
+    elif is_now:
+        attempt.decisions += (decision,)
     elif any(message.digest == decision.return_sha256 for message in earlier):
-        attempt.decisions.append(decision.acted(None))
+        attempt.decisions += (decision.acted(None),)
     elif attempt.returned is not None and _came_of(attempt, decision):
-        attempt.decisions.append(decision.acted(attempt.returned.at) if decision.is_read else decision)
+        attempt.decisions += (decision.acted(attempt.returned.at) if decision.is_read else decision,)
 
 
 def _came_of(attempt: Attempt, decision: Decision) -> bool:
@@ -239,13 +268,20 @@ def _is_early(version: Version) -> bool:
 def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
     """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
     returned, document, run = attempt.returned, attempt.result, attempt.run
-    if strict and _answers_another_session(attempt):
+    if strict and (_answers_another_session(attempt) or attempt.rival is not None):
         return State.INVALID
     if run is not None and (returned is None or document is None or run.state in _ENDED_BADLY):
         return _state_of_run(run, demands=demands)
-    if returned is None or document is None:
+    if attempt.ended_without_result:
+        return State.INVALID
+    return State.SUBMITTED if returned is None else _state_of_return(returned, strict=strict)
+
+
+def _state_of_return(version: Version, *, strict: bool) -> State:
+    document = version.document
+    if not isinstance(document, Return):
         return State.SUBMITTED
-    if is_invalid(returned, strict=strict) or document.outcome is None:
+    if is_invalid(version, strict=strict) or document.outcome is None:
         return State.INVALID
     return _STATES[document.outcome]
 
@@ -271,6 +307,15 @@ def _report_session(history: History, attempt: Attempt) -> None:
     packet, returned = attempt.packet, attempt.returned
     if packet and packet.session_id and returned:
         history.problems.append(PlacedFinding(found(SESSION_MISMATCH, packet.session_id), returned.path))
+
+
+def _report_task(history: History, attempt: Attempt) -> None:
+    """A file belongs to the task that it names; what a session gave back, to the task that it was handed."""
+    packet, result, returned = attempt.packet, attempt.result, attempt.returned
+    if packet is None or result is None or returned is None or result.task_id is None:
+        return
+    if packet.task_id not in (None, result.task_id):
+        history.problems.append(PlacedFinding(found(TASK_MISMATCH, result.task_id), returned.path))
 
 
 def _mark_life(history: History) -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from posixpath import normpath
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.delegation.task import Attempt, State, Task
 
@@ -19,8 +18,7 @@ _MADE: Final = frozenset({"created", "modified", "deliverable", "artifact"})
 """Kinds of claims by which a child says that it made a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unclaimed:
+class Unclaimed(NamedTuple):
     """Files that no return claims, by path in the workspace and in order.
 
     `alone`: nobody else was at work when they were last written. `unattributed`: others were at work, too.
@@ -30,21 +28,14 @@ class Unclaimed:
     unattributed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(NamedTuple):
     """From when to when an attempt ran, both included; seconds since the epoch."""
 
     start: float
     end: float
 
 
-@dataclass(slots=True)
-class _Known:
-    spans: list[_Span] = field(default_factory=list)
-    claimed: list[str] = field(default_factory=list)
-
-    def running(self, at: float) -> int:
-        return sum(span.start <= at <= span.end for span in self.spans)
+_Spans = tuple[_Span, ...]
 
 
 class Changes:
@@ -58,7 +49,8 @@ class Changes:
         self._tasks = tasks
         self._silence = silence
         self._is_document = is_document
-        self._known: dict[str, _Known] = {}
+        self._spans: dict[str, _Spans] = {}
+        self._claims: dict[str, tuple[str, ...]] = {}
         self._moments: tuple[list[float], list[float]] | None = None
         """When attempts began and when they ended, in order; None until somebody asks again."""
         self._claimed: Counter[str] = Counter()
@@ -66,14 +58,16 @@ class Changes:
     def take(self, task: Task) -> None:
         """A task is new, or its attempts or claims are others now."""
         self.drop(task.task_id)
-        known = self._known[task.task_id] = _Known(list(self._spans(task)), list(_claimed(task)))
-        self._claimed.update(known.claimed)
+        self._spans[task.task_id] = tuple(self._spans_of(task))
+        if claims := tuple(_claimed(task)):
+            self._claims[task.task_id] = claims
+            self._claimed.update(claims)
 
     def drop(self, task_id: str) -> None:
         """Forget a task."""
         self._moments = None
-        known = self._known.pop(task_id, None)
-        for path in known.claimed if known else ():
+        self._spans.pop(task_id, None)
+        for path in self._claims.pop(task_id, ()):
             self._claimed[path] -= 1
             if not self._claimed[path]:
                 del self._claimed[path]
@@ -88,20 +82,20 @@ class Changes:
         suspects = [one for one in task.changed if not self._is_claimed(one.path) and not self._is_document(one.path)]
         if not suspects:
             return Unclaimed()
-        own = self._known[task.task_id]
+        own = self._spans[task.task_id]
         above, below = list(self._above(task)), list(self._below(task))
         alone: list[str] = []
         unattributed: list[str] = []
         for change in suspects:
             at = min(max(change.at, attempt.started_at), attempt.returned.at)
-            if any(child.running(at) for child in below):
+            if any(_running(child, at) for child in below):
                 continue
-            waiting = sum(ancestor.running(at) for ancestor in above)
-            others = self._running(at) - own.running(at) - waiting
+            waiting = sum(_running(ancestor, at) for ancestor in above)
+            others = self._running(at) - _running(own, at) - waiting
             (unattributed if others > 0 else alone).append(change.path)
         return Unclaimed(tuple(alone), tuple(unattributed))
 
-    def _spans(self, task: Task) -> Iterator[_Span]:
+    def _spans_of(self, task: Task) -> Iterator[_Span]:
         for number, attempt in enumerate(task.attempts):
             run = attempt.run
             if attempt.started_at is None or (run is not None and run.parent_session is None):
@@ -128,22 +122,26 @@ class Changes:
         """How many attempts of all tasks ran at a moment."""
         if self._moments is None:
             # Put in order for whoever looks, not for every observation: that would cost more, the more tasks there are.
-            spans = [span for known in self._known.values() for span in known.spans]
+            spans = [span for each in self._spans.values() for span in each]
             self._moments = sorted(span.start for span in spans), sorted(span.end for span in spans)
         starts, ends = self._moments
         return bisect_right(starts, at) - bisect_left(ends, at)
 
-    def _above(self, task: Task) -> Iterator[_Known]:
+    def _above(self, task: Task) -> Iterator[_Spans]:
         while task.parent_id is not None:
             task = self._tasks[task.parent_id]
-            yield self._known[task.task_id]
+            yield self._spans[task.task_id]
 
-    def _below(self, task: Task) -> Iterator[_Known]:
+    def _below(self, task: Task) -> Iterator[_Spans]:
         pending = list(task.children)
         while pending:
             child = self._tasks[pending.pop()]
-            yield self._known[child.task_id]
+            yield self._spans[child.task_id]
             pending.extend(child.children)
+
+
+def _running(spans: _Spans, at: float) -> int:
+    return sum(span.start <= at <= span.end for span in spans)
 
 
 def _claimed(task: Task) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, NamedTuple
 
 
 class Verdict(StrEnum):
@@ -14,8 +14,11 @@ class Verdict(StrEnum):
     UNVERIFIABLE = "unverifiable"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+MISSING: Final = "missing"
+"""What the detail of a claim begins with whose file is not there."""
+
+
+class Claim(NamedTuple):
     """A claim and its verdict. `path` is foreign text as it was claimed; `detail` is the reason in words.
 
     `detail` may quote a file name that was found: it is foreign text too. `lines` is the range of 1-based lines, both
@@ -29,9 +32,13 @@ class Claim:
     lines: tuple[int, int] | None = None
     file: str | None = None
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is false because nothing is there."""
+        return self.verdict is Verdict.CONTRADICTED and self.detail.startswith(MISSING)
 
-@dataclass(frozen=True, slots=True)
-class Change:
+
+class Change(NamedTuple):
     """A file that git sees changed: its path in the workspace, and when it was last written (epoch seconds)."""
 
     path: str

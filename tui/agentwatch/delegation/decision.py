@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Action(StrEnum):
@@ -30,8 +30,7 @@ class Stage(StrEnum):
         return list(Stage).index(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """A stage that was reached, when (epoch seconds), by whom. `claimed`: an agent says so, and nothing proves it."""
 
     stage: Stage
@@ -40,14 +39,14 @@ class Receipt:
     claimed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """One verified decision about one attempt. Digests are sha256 in hex, None where there was no such document.
 
     `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
     delivered yet, `announced` that the session that asked for the task was told of it, "" where it was not. `over`: it
-    called a fitter who has ended, so the attempt can be decided anew; `restored`: and who has restored the line. Times
-    are epoch seconds. The operator's texts (`note`, `mode`, `operator`) are unsanitised.
+    called a fitter who has ended, so the attempt can be decided anew; `restored`: and who has restored the line.
+    `retried`: it was a retry, which the child has made in the same attempt. Times are epoch seconds. The operator's
+    texts (`note`, `mode`, `operator`) are unsanitised.
     """
 
     decision_id: str
@@ -67,6 +66,7 @@ class Decision:
     announced: str = ""
     over: bool = False
     restored: bool = False
+    retried: bool = False
 
     @property
     def receipt(self) -> Receipt:
@@ -83,7 +83,7 @@ class Decision:
         if self.receipt.stage is Stage.ACTED:
             return self
         acted = Receipt(Stage.ACTED, self.receipt.at if at is None else at, "what came after")
-        return replace(self, receipts=(*self.receipts, acted))
+        return self._replace(receipts=(*self.receipts, acted))
 
     def is_expired(self, now: float) -> bool:
         """Whether its time is over and no agent has read it: it binds nobody any more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final, TypedDict
 
-from agentwatch.delegation import facts
+from agentwatch.delegation import asks, facts
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
@@ -182,13 +182,13 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
         "inferred": task.inferred,
         "deleted": task.deleted,
         "summary": result.summary if result else None,
-        "why": task.why,
+        "why": asks.why_at(task, tree.now),
         "needs_operator": task.needs_operator,
         "ask": task.ask,
         "updated_at": moment(task.updated_at or None),
         "stale": task.stale,
         "contradicted": task.contradicted,
-        "worst_below": worst.value if worst else None,
+        "worst_below": str(worst) if worst else None,
         "attempt": task.attempt,
         "attempts": [_attempt(attempt) for attempt in task.attempts],
         "retry": {

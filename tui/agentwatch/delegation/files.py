@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import defaultdict
 from operator import attrgetter
 from typing import Final
 
@@ -27,9 +25,10 @@ class Files:
 
     def __init__(self, *, remembers: bool = False) -> None:
         self._remembers = remembers
-        self._versions: dict[str, list[Version]] = {}
-        self._keys: dict[str, list[str | None]] = {}
-        self._by_task: dict[str, list[Version]] = defaultdict(list)
+        # Tuples, for nearly all of these hold one: a list of one weighs twice as much.
+        self._versions: dict[str, tuple[Version, ...]] = {}
+        self._keys: dict[str, tuple[str | None, ...]] = {}
+        self._by_task: dict[str, tuple[Version, ...]] = {}
         self._ownership = Ownership()
         self._former = Ownership()
         """The handoffs that are gone: what is returned after its handoff was deleted still belongs to it."""
@@ -43,13 +42,17 @@ class Files:
         self._moved: dict[str, set[str]] = {}
         """By file, those that are gone and whose last content it took over: they were renamed to it."""
 
-    def versions(self, task_id: str) -> list[Version]:
+    def versions(self, task_id: str) -> tuple[Version, ...]:
         """The versions that speak of a task, in the order they were observed."""
-        return self._by_task.get(task_id, [])
+        return self._by_task.get(task_id, ())
 
     def tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file speak of."""
         return {key for key in self._keys.get(path, ()) if key is not None}
+
+    def tasks_beside(self, path: str) -> set[str]:
+        """The tasks that a file belongs to by its name alone, or whose file it was before."""
+        return self.tasks_of(path) | self._ownership.beside(path)
 
     def is_gone(self, path: str) -> bool:
         """Whether a file whose contents are remembered is not there any more."""
@@ -59,20 +62,20 @@ class Files:
         """A file has this content now. Returns the tasks that this concerns."""
         path = seen.path
         version = Version(seen.seq, seen.at, path, seen.digest, seen.document, seen.findings, seen.incomplete)
-        versions = self._versions.setdefault(path, [])
+        versions = self._versions.setdefault(path, ())
         concerned = self._find_again(path)
         if versions and self._remembers and _is_same(versions[-1], seen):
             concerned |= self.tasks_of(path)
         else:
             if versions and not _continues(versions[-1], seen):
-                while versions:
+                while self._versions[path]:
                     concerned |= self._forget_version(path, 0)
             elif len(versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
                 concerned |= self._forget_version(path, 1)
-            versions.append(version)
-            self._keys.setdefault(path, []).append(None)
-        followers = self._register(path, versions[-1])
+            self._versions[path] = (*self._versions[path], version)
+            self._keys[path] = (*self._keys.get(path, ()), None)
+        followers = self._register(path, self._versions[path][-1])
         for other in {path, *followers}:
             concerned |= self._assign(other)
         if self._remembers:
@@ -189,9 +192,10 @@ class Files:
             return set()
         concerned = self._take(version, before)
         if key is not None:
-            insort(self._by_task[key], version, key=_by_seq)
+            self._by_task[key] = tuple(sorted((*self.versions(key), version), key=_by_seq))
             concerned.add(key)
-        self._keys[path][index] = key
+        keys = self._keys[path]
+        self._keys[path] = (*keys[:index], key, *keys[index + 1 :])
         return concerned
 
     def _task_of(self, version: Version) -> str | None:
@@ -208,14 +212,19 @@ class Files:
     def _forget_version(self, path: str, index: int) -> set[str]:
         if index < self._settled.get(path, 0):
             self._settled[path] -= 1
-        return self._take(self._versions[path].pop(index), self._keys[path].pop(index))
+        versions, keys = self._versions[path], self._keys[path]
+        self._versions[path] = versions[:index] + versions[index + 1 :]
+        self._keys[path] = keys[:index] + keys[index + 1 :]
+        return self._take(versions[index], keys[index])
 
     def _take(self, version: Version, key: str | None) -> set[str]:
         if key is None:
             return set()
         held = self._by_task[key]
-        held.remove(version)
-        if not held:
+        index = held.index(version)
+        if len(held) > 1:
+            self._by_task[key] = held[:index] + held[index + 1 :]
+        else:
             del self._by_task[key]
         return {key}
 

@@ -7,11 +7,10 @@ of them comes or goes.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentwatch.contracts.catalogue.rule import Rule
+from agentwatch.delegation.groups import Groups
 from agentwatch.delegation.identity import directories_above, dotted_prefixes
 from agentwatch.delegation.problems import CYCLE, ORPHAN, SELF_PARENT
 from agentwatch.delegation.task import Basis
@@ -19,8 +18,7 @@ from agentwatch.delegation.task import Basis
 _Awaited = tuple[Literal["id", "directory"], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(NamedTuple):
     """What a task's documents say of its place.
 
     `asked_by` is the id of the task whose session asked for it, by the session store; `delegated_by` is the id of the
@@ -33,8 +31,7 @@ class Claims:
     directory: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A task's parent, its basis, and what is wrong with what was claimed: the rule and the other party."""
 
     parent: str | None = None
@@ -52,9 +49,9 @@ class Linking:
         self._claims: dict[str, Claims] = {}
         self._wanted: dict[str, Link] = {}
         self._cycles: dict[str, frozenset[str]] = {}
-        self._waiting: dict[_Awaited, set[str]] = defaultdict(set)
+        self._waiting = Groups[_Awaited]()
         self._awaited: dict[str, tuple[_Awaited, ...]] = {}
-        self._in_directory: dict[str, set[str]] = defaultdict(set)
+        self._in_directory = Groups[str]()
 
     def place(self, task_id: str, claims: Claims) -> set[str]:
         """Add a task or change what it claims. Returns the tasks whose link may have changed."""
@@ -64,7 +61,7 @@ class Linking:
         self._claims[task_id] = claims
         affected = {task_id}
         if before is None:
-            affected |= self._waiting.get(("id", task_id), set())
+            affected |= self._waiting.of(("id", task_id))
         if (before and before.directory) != claims.directory or before is None:
             if before is not None:
                 affected |= self._leave(task_id, before.directory)
@@ -74,7 +71,7 @@ class Linking:
     def remove(self, task_id: str) -> set[str]:
         """Forget a task. Returns the tasks whose link may have changed, the removed one not among them."""
         claims = self._claims.pop(task_id)
-        affected = self._leave(task_id, claims.directory) | self._waiting.get(("id", task_id), set())
+        affected = self._leave(task_id, claims.directory) | self._waiting.of(("id", task_id))
         self._wait(task_id, ())
         changed = self._want(task_id, _ROOT)
         del self._wanted[task_id]
@@ -124,10 +121,10 @@ class Linking:
         for directory in directories_above(claims.directory or ""):
             awaited.append(("directory", directory))
             # A directory with several tasks is a collection: it belongs to none of them.
-            inside = self._in_directory.get(directory, set())
+            inside = self._in_directory.of(directory)
             if len(inside) == 1:
                 return Link(next(iter(inside)), Basis.DIRECTORY, problem), tuple(awaited)
-        return Link(problem=problem), tuple(awaited)
+        return Link(problem=problem) if problem else _ROOT, tuple(awaited)
 
     def _want(self, task_id: str, link: Link) -> set[str]:
         """Set the wished link, keep account of cycles. Returns the tasks whose link may have changed."""
@@ -158,28 +155,23 @@ class Linking:
     def _enter(self, task_id: str, directory: str | None) -> set[str]:
         if directory is None:
             return set()
-        inside = self._in_directory[directory]
-        inside.add(task_id)
-        return set(self._waiting.get(("directory", directory), ())) if len(inside) <= 2 else set()
+        self._in_directory.add(directory, task_id)
+        inside = self._in_directory.of(directory)
+        return set(self._waiting.of(("directory", directory))) if len(inside) <= 2 else set()
 
     def _leave(self, task_id: str, directory: str | None) -> set[str]:
         if directory is None:
             return set()
-        inside = self._in_directory[directory]
-        inside.discard(task_id)
-        if not inside:
-            del self._in_directory[directory]
-        return set(self._waiting.get(("directory", directory), ())) if len(inside) <= 1 else set()
+        self._in_directory.discard(directory, task_id)
+        inside = self._in_directory.of(directory)
+        return set(self._waiting.of(("directory", directory))) if len(inside) <= 1 else set()
 
     def _wait(self, task_id: str, awaited: tuple[_Awaited, ...]) -> None:
         before = self._awaited.pop(task_id, ())
         for key in before:
             if key not in awaited:
-                waiting = self._waiting[key]
-                waiting.discard(task_id)
-                if not waiting:
-                    del self._waiting[key]
+                self._waiting.discard(key, task_id)
         for key in awaited:
-            self._waiting[key].add(task_id)
+            self._waiting.add(key, task_id)
         if awaited:
             self._awaited[task_id] = awaited

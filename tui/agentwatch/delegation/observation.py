@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding
 from agentwatch.delegation.claims import Change, Claim
@@ -10,8 +10,7 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A file holds this document now.
 
     `seq` orders observations across files: the source gives it out, and it stays with the observation however a
@@ -30,8 +29,7 @@ class Seen:
     incomplete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(NamedTuple):
     """The file is no longer there, or no longer holds a document."""
 
     seq: int
@@ -39,8 +37,7 @@ class Gone:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """A file that looks like one of ours by its name could not be read safely; `finding` says why."""
 
     seq: int
@@ -49,8 +46,7 @@ class Unreadable:
     finding: Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """The claims of the return with this digest, in this file, were held against the evidence.
 
     `changed` are the files that changed between the handoff and this return, whoever did it; None where that is not
@@ -65,8 +61,7 @@ class Checked:
     changed: tuple[Change, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(NamedTuple):
     """A run is like this now, as a session store shows it; None: the store no longer has it.
 
     `path` is the run's key, `<source>:<place in the store>`: the same for the life of the run.
@@ -78,8 +73,7 @@ class Ran:
     run: Run | None
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(NamedTuple):
     """The operator has decided, or a decision has got further. `path` is the decision's id."""
 
     seq: int
@@ -88,8 +82,7 @@ class Decided:
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """Time has passed: what is silent for too long turns stale."""
 
     seq: int

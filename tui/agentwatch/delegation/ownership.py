@@ -5,13 +5,10 @@ An index, so that a new file asks only about the files that it can change.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from posixpath import dirname
-from typing import TypeVar
 
+from agentwatch.delegation.groups import Groups
 from agentwatch.delegation.identity import Slot, slot
-
-_Key = TypeVar("_Key")
 
 
 class Ownership:
@@ -22,11 +19,11 @@ class Ownership:
 
     def __init__(self) -> None:
         self._handoffs: dict[str, tuple[int, str]] = {}
-        self._handoffs_by_slot: dict[Slot, set[str]] = defaultdict(set)
-        self._handoffs_by_directory: dict[str, set[str]] = defaultdict(set)
+        self._handoffs_by_slot = Groups[Slot]()
+        self._handoffs_by_directory = Groups[str]()
         self._kinds: dict[str, str] = {}
-        self._followers_by_slot: dict[Slot, set[str]] = defaultdict(set)
-        self._followers_by_group: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._followers_by_slot = Groups[Slot]()
+        self._followers_by_group = Groups[tuple[str, str]]()
 
     def set_handoff(self, path: str, seq: int, task_id: str) -> set[str]:
         """A handoff of `task_id` is in this file; `seq` is when it was first seen.
@@ -36,16 +33,16 @@ class Ownership:
         if self._handoffs.get(path) == (seq, task_id):
             return set()
         self._handoffs[path] = (seq, task_id)
-        self._handoffs_by_slot[slot(path)].add(path)
-        self._handoffs_by_directory[dirname(path)].add(path)
+        self._handoffs_by_slot.add(slot(path), path)
+        self._handoffs_by_directory.add(dirname(path), path)
         return self._followers_around(path)
 
     def drop_handoff(self, path: str) -> set[str]:
         """The file is no handoff any more. Returns the followers whose owner may have changed."""
         if self._handoffs.pop(path, None) is None:
             return set()
-        _discard(self._handoffs_by_slot, slot(path), path)
-        _discard(self._handoffs_by_directory, dirname(path), path)
+        self._handoffs_by_slot.discard(slot(path), path)
+        self._handoffs_by_directory.discard(dirname(path), path)
         return self._followers_around(path)
 
     def add_follower(self, path: str, kind: str) -> set[str]:
@@ -54,8 +51,8 @@ class Ownership:
             return set()
         affected = self.drop_follower(path)
         self._kinds[path] = kind
-        self._followers_by_slot[slot(path)].add(path)
-        self._followers_by_group[dirname(path), kind].add(path)
+        self._followers_by_slot.add(slot(path), path)
+        self._followers_by_group.add((dirname(path), kind), path)
         return affected | self._rivals(path, kind)
 
     def drop_follower(self, path: str) -> set[str]:
@@ -63,42 +60,38 @@ class Ownership:
         kind = self._kinds.pop(path, None)
         if kind is None:
             return set()
-        _discard(self._followers_by_slot, slot(path), path)
-        _discard(self._followers_by_group, (dirname(path), kind), path)
+        self._followers_by_slot.discard(slot(path), path)
+        self._followers_by_group.discard((dirname(path), kind), path)
         return self._rivals(path, kind)
 
     def owner(self, path: str) -> str | None:
         """The task id of the handoff that a follower belongs to, None where there is none."""
-        beside = self._handoffs_by_slot.get(slot(path))
+        beside = self._handoffs_by_slot.of(slot(path))
         if not beside:
-            beside = self._handoffs_by_directory.get(dirname(path), set())
+            beside = self._handoffs_by_directory.of(dirname(path))
             if len(beside) != 1 or not (slot(path)[1] == "" or self._is_alone(path)):
                 return None
         return min(self._handoffs[handoff] for handoff in beside)[1]
 
+    def beside(self, path: str) -> set[str]:
+        """The task ids of the handoffs whose file names say that this file belongs to them, whatever it holds."""
+        return {self._handoffs[handoff][1] for handoff in self._handoffs_by_slot.of(slot(path))}
+
     def _is_alone(self, path: str) -> bool:
         """Alone with the only handoff, a file belongs to it whatever its name; among others it cannot be told."""
-        return len(self._followers_by_group.get((dirname(path), self._kinds.get(path, "")), ())) == 1
+        return len(self._followers_by_group.of((dirname(path), self._kinds.get(path, "")))) == 1
 
     def _followers_around(self, path: str) -> set[str]:
         directory, stem = slot(path)
-        affected = set(self._followers_by_slot.get((directory, stem), ()))
-        affected |= self._followers_by_slot.get((dirname(path), ""), set())
+        affected = {*self._followers_by_slot.of((directory, stem)), *self._followers_by_slot.of((dirname(path), ""))}
         for kind in ("return", "todos"):
-            group = self._followers_by_group.get((dirname(path), kind), ())
+            group = self._followers_by_group.of((dirname(path), kind))
             if len(group) == 1:
                 affected.update(group)
         return affected
 
     def _rivals(self, path: str, kind: str) -> set[str]:
         """The follower that was, or is again, alone in its directory."""
-        others = self._followers_by_group.get((dirname(path), kind), set()) - {path}
+        group = self._followers_by_group.of((dirname(path), kind))
+        others = {*group} - {path} if len(group) <= 2 else set[str]()
         return others if len(others) == 1 else set()
-
-
-def _discard(index: dict[_Key, set[str]], key: _Key, path: str) -> None:
-    members = index.get(key)
-    if members is not None:
-        members.discard(path)
-        if not members:
-            del index[key]

@@ -1,11 +1,12 @@
-"""The rules of linking: what can be wrong between documents that are right by themselves."""
+"""The rules of linking: what can be wrong between documents that are right by themselves, and what is there."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from agentwatch.contracts.catalogue.rule import ERROR, WARNING, Rule, RuleMaker
-from agentwatch.contracts.shapes import Finding
+from agentwatch.contracts.shapes import Contract, Finding, Outcome
+from agentwatch.delegation.task import PlacedFinding, Task
 
 _rule: Final = RuleMaker(None)
 
@@ -65,6 +66,26 @@ SESSION_MISMATCH: Final = _rule(
     wrong='handoff: {"session_id": "sess_1_a"}   return: {"metadata": {"session_id": "sess_2_b"}}',
     severity=ERROR,
 )
+ARTIFACT_MISSING: Final = _rule(
+    "LNK007",
+    "Orchestrator Validation (Stage 6)",
+    "an artifact does not exist",
+    "The status says that the work is done, and the artifact {other} is not on disk; create it, or leave it out.",
+    why="All artifact paths of a completed return must exist on disk: subagent-return, validation rule 6.",
+    right='"artifacts": [{"path": "plan.md"}], and plan.md is there',
+    wrong='"artifacts": [{"path": "plan.md"}], and there is no plan.md',
+    severity=ERROR,
+)
+TASK_MISMATCH: Final = _rule(
+    "LNK008",
+    "Linking",
+    "the return names another task",
+    "The return names the task {other}, which is not the one that its session was handed; name that one.",
+    why="Whoever tells returns by their task id takes it for another task's. It stands on the task of its session.",
+    right='handoff: {"task_id": "a"}   return of that session: {"report_metadata": {"task_id": "a"}}',
+    wrong='handoff: {"task_id": "a"}   return of that session: {"report_metadata": {"task_id": "b"}}',
+    severity=WARNING,
+)
 
 RULES: Final[tuple[Rule, ...]] = (
     CYCLE,
@@ -73,9 +94,22 @@ RULES: Final[tuple[Rule, ...]] = (
     DUPLICATE_HANDOFF,
     DUPLICATE_RETURN,
     SESSION_MISMATCH,
+    ARTIFACT_MISSING,
+    TASK_MISMATCH,
 )
 
 
 def found(rule: Rule, other: str) -> Finding:
     """The finding of a rule; `other` is the other party: a task id, a path or a session id."""
     return Finding(rule.id, rule.severity, rule.message.format(other=other))
+
+
+def missing_artifacts(task: Task) -> list[PlacedFinding]:
+    """Artifacts that the latest return says are there, as far as its claims were checked."""
+    result, latest = task.result, task.latest
+    if result is None or latest is None or latest.returned is None or result.outcome is not Outcome.COMPLETED:
+        return []
+    if result.contract not in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
+        return []
+    paths = dict.fromkeys(claim.path for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
+    return [PlacedFinding(found(ARTIFACT_MISSING, path), latest.returned.path) for path in paths]

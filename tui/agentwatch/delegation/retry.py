@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Final
 
 from agentwatch.delegation.decision import Action
@@ -18,28 +20,35 @@ DEFAULT_MAX_RETRIES: Final = 1
 MITIGATED_MAX_RETRIES: Final = 2
 """With a material mitigation: changed inputs, reduced scope, corrected constraints."""
 
-_LINE_FAULT: Final = re.compile(r"line[\s_-]*fault", re.IGNORECASE)
+_LINE_FAULT: Final = r"(?i)line[\s_-]*fault"
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
+
+_shared: Final = lru_cache(maxsize=256)(Retry)
+"""Nearly all tasks have one of very few: so many need not lie in memory."""
 
 
 def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: Collection[float] = ()) -> Retry:
     """How many retries the policy leaves a task.
 
     `restored` are the times (epoch seconds) at which fitters have restored it: from then on the blocked station is
-    retried exactly once more, however many retries it had not used. A retry is another attempt after one that failed:
-    what goes on after an answer is none.
+    retried exactly once more, however many retries it had not used. One that was decided counts as used, also before
+    the next attempt is seen.
     """
-    allowed = max_retries
-    if restored:
-        allowed = 1 + _used([attempt for attempt in task.attempts if _began_at(attempt) <= max(restored)])
+    allowed = 1 + _begun(task.attempts, max(restored)) if restored else max_retries
     result = task.result
-    return Retry(
-        max_retries=allowed,
-        remaining=max(allowed - _used(task.attempts), 0),
-        recommended=result.retry_recommended if result else None,
-        hint=result.retry_hint if result else None,
-        restored=bool(restored),
+    return _shared(
+        allowed,
+        max(allowed - _used(task), 0),
+        result.retry_recommended if result else None,
+        result.retry_hint if result else None,
+        bool(restored),
     )
+
+
+def is_retry(action: Action, state: State) -> bool:
+    """Whether an action makes a retry of what follows an attempt in this state: only what goes on after an answer to a
+    blocked child is none, whatever else it is called."""
+    return action is Action.RETRY or (action is Action.RESPOND and state is not State.BLOCKED)
 
 
 def is_restored(task: Task) -> bool:
@@ -50,13 +59,13 @@ def is_restored(task: Task) -> bool:
 def mitigated(task: Task) -> Retry:
     """How many retries the policy leaves a task whose next attempt comes with a material mitigation."""
     allowed = max(task.retry.max_retries, MITIGATED_MAX_RETRIES)
-    return task.retry._replace(max_retries=allowed, remaining=max(allowed - _used(task.attempts), 0))
+    return task.retry._replace(max_retries=allowed, remaining=max(allowed - _used(task), 0))
 
 
 def is_line_fault(task: Task) -> bool:
     """Whether the line is at fault and not the work: a fitter restores it, then the station gets one more retry."""
     code = task.result.error_code if task.result else None
-    return code is not None and _LINE_FAULT.search(code) is not None
+    return code is not None and re.search(_LINE_FAULT, code) is not None
 
 
 def failed_alike(task: Task) -> bool:
@@ -72,9 +81,23 @@ def failed_alike(task: Task) -> bool:
     return said is not None and said == (before.error_message or before.summary)
 
 
-def _used(attempts: Sequence[Attempt]) -> int:
-    """How many of them were retries."""
-    return max(attempts[-1].number - 1 - sum(map(_was_answered, attempts[:-1])), 0) if attempts else 0
+def _used(task: Task) -> int:
+    """How many retries were begun or decided."""
+    latest = task.latest
+    decided = latest is not None and latest.binding is not None and is_retry(latest.binding.action, latest.state)
+    return _begun(task.attempts) + decided
+
+
+def _begun(attempts: Sequence[Attempt], until: float = math.inf) -> int:
+    """How many retries were begun until then: as attempts of their own, or in the session of one."""
+    begun = [attempt for attempt in attempts if _began_at(attempt) <= until]
+    if not begun:
+        return 0
+    *before, last = begun
+    # What was decided last about an attempt that others followed is what they came of.
+    within = (*(decision for attempt in before for decision in attempt.decisions[:-1]), *last.decisions)
+    again = sum(decision.retried and decision.at <= until for decision in within)
+    return max(last.number - 1 - sum(map(_was_answered, before)), 0) + again
 
 
 def _began_at(attempt: Attempt) -> float:

@@ -27,6 +27,7 @@ class Message:
     """A text handed over or handed back. `digest` is the sha256 of its UTF-8 bytes, in hex.
 
     `at` is in seconds since the epoch. `reading` is what the contracts find in it, None where it follows none.
+    `packet` is the handoff packet that stands in it beside a return, as an example or an echo of the other may.
     `opening` is its first line that is not empty, of at most 200 characters, for where the whole text has no room.
     """
 
@@ -34,6 +35,7 @@ class Message:
     digest: str
     opening: str
     reading: Reading | None = None
+    packet: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,9 @@ class Run:
     `prompt` is what the parent gave; None where it is not to be had, `prompt_missing` says why ("encrypted by Codex").
     `said` is the last whole text of the child once it has ended, `earlier` those of the rounds before in the same
     session, oldest first. `reason` is why the run failed or was cancelled, in the program's words.
+
+    `asked_at` is when the parent asked for it, by a clock that never goes back in the parent's transcript, so that it
+    orders the runs of one parent; None where that is not known.
 
     Times are seconds since the epoch; `updated_at` is the last sign of life, `process_gone` whether the program that
     ran it is known to be gone (None: not known). Texts are foreign and unsanitised.
@@ -77,3 +82,9 @@ class Run:
     process_gone: bool | None = None
     waiting: str = ""
     """What a working run waits for from a human, in a few words: "an answer: Which one?". "" where it does not."""
+    asked_at: float | None = None
+
+    @property
+    def began_at(self) -> float:
+        """What orders it among others: a clock may have been set back, what a parent wrote stays in its order."""
+        return self.started_at if self.asked_at is None else self.asked_at

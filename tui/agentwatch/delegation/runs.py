@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from agentwatch.contracts.shapes import Handoff, Return
+from agentwatch.contracts.shapes import Handoff, Reading, Return
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import Version
@@ -91,13 +91,13 @@ class Runs:
 
 def task_of(run: Run) -> str:
     """The task id: that of the packet handed over, else the id of the session. A human's session is its own task."""
-    reading = run.prompt.reading if run.prompt is not None and run.parent_session is not None else None
+    reading = _given(run.prompt) if run.prompt is not None and run.parent_session is not None else None
     document = reading.document if reading is not None else None
     return (document.task_id if isinstance(document, Handoff) else None) or run.session_id
 
 
 def _began(ran: Ran) -> tuple[float, str]:
-    return (ran.run.started_at if ran.run is not None else 0.0, ran.path)
+    return (ran.run.began_at if ran.run is not None else 0.0, ran.path)
 
 
 def handed_over(ran: Ran) -> Version | None:
@@ -105,7 +105,7 @@ def handed_over(ran: Ran) -> Version | None:
     run = ran.run
     if run is None or run.parent_session is None or run.prompt is None:
         return None
-    return _version(ran, run.prompt, Handoff)
+    return _version(ran, run.prompt, _given(run.prompt), Handoff)
 
 
 def handed_back(ran: Ran) -> Version | None:
@@ -113,11 +113,23 @@ def handed_back(ran: Ran) -> Version | None:
     run = ran.run
     if run is None or run.parent_session is None or run.said is None or run.state is not RunState.ENDED:
         return None
-    return _version(ran, run.said, Return)
+    return _version(ran, run.said, run.said.reading, Return)
 
 
-def _version(ran: Ran, message: Message, kind: type[Handoff | Return]) -> Version | None:
-    reading = message.reading
+def handed_back_before(ran: Ran) -> list[Version]:
+    """The returns of the rounds before the last one in the same session, oldest first."""
+    run = ran.run
+    earlier = run.earlier if run is not None and run.parent_session is not None else ()
+    versions = (_version(ran, message, message.reading, Return) for message in earlier)
+    return [version for version in versions if version is not None]
+
+
+def _given(message: Message) -> Reading | None:
+    """What the contracts find in a message as what it hands over."""
+    return message.packet or message.reading
+
+
+def _version(ran: Ran, message: Message, reading: Reading | None, kind: type[Handoff | Return]) -> Version | None:
     if reading is None or not isinstance(reading.document, kind):
         return None
     return Version(ran.seq, message.at, ran.path, message.digest, reading.document, reading.findings, stored=True)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
 
-_Key = tuple[int, str]
-
 
 class Sums:
     """Children in the order first seen, and for each task what lies below it.
 
-    A task handed off that has tasks below it works; an inferred task has the most urgent state below it. Until
+    A task handed off that has tasks below it works, and so does an idle session while something below it does; an
+    inferred task has the most urgent state below it. Until
     somebody empties them, `touched` collects the ids that changed themselves, `summed` those above them.
     """
 
     def __init__(self, tasks: dict[str, Task]) -> None:
         self._tasks = tasks
-        self._keys: dict[str, _Key] = {}
+        self._placed: set[str] = set()
         self.roots: list[str] = []
         self.totals = Below()
         self.touched: set[str] = set()
@@ -30,26 +30,31 @@ class Sums:
     def insert(self, task: Task, parent_id: str | None) -> None:
         """Hang a task, with all that is below it, under a parent, or make it a root."""
         task.parent_id = parent_id
-        self._keys[task.task_id] = (task.first_seq, task.task_id)
-        insort(self._siblings(task), task.task_id, key=self._keys.__getitem__)
+        self._placed.add(task.task_id)
+        insort(self._siblings(task), task.task_id, key=self._key)
         task.state = self._state(task)
         self._carry(task, sign=1)
 
     def remove(self, task: Task) -> None:
         """Take a task, with all that is below it, from its place."""
         siblings = self._siblings(task)
-        del siblings[bisect_left(siblings, self._keys[task.task_id], key=self._keys.__getitem__)]
+        del siblings[self._position(task, siblings)]
         self._carry(task, sign=-1)
-        del self._keys[task.task_id]
+        self._placed.remove(task.task_id)
         task.parent_id = None
 
     def holds(self, task: Task) -> bool:
         """Whether the task stands anywhere in the tree."""
-        return task.task_id in self._keys
+        return task.task_id in self._placed
+
+    def before(self, task: Task) -> Iterator[str]:
+        """The siblings before a placed task, nearest first."""
+        siblings = self._siblings(task)
+        return (siblings[number] for number in range(self._position(task, siblings) - 1, -1, -1))
 
     def is_placed(self, task: Task, parent_id: str | None, first_seq: int) -> bool:
         """Whether the task already stands where it belongs."""
-        return self._keys.get(task.task_id) == (first_seq, task.task_id) and task.parent_id == parent_id
+        return self.holds(task) and task.first_seq == first_seq and task.parent_id == parent_id
 
     def change(self, task: Task, own_state: State, ask: str | None, verdict: Verdict | None) -> None:
         """Set what a placed task's own files say, what it asks of the operator, and what its claims come to."""
@@ -61,6 +66,13 @@ class Sums:
         self.touched.add(task.task_id)
         delta.active_at = task.updated_at
         self._add_upwards(task, delta)
+
+    def _key(self, task_id: str) -> tuple[int, str]:
+        """By what siblings are in order; it stays as it is while a task is in its place."""
+        return self._tasks[task_id].first_seq, task_id
+
+    def _position(self, task: Task, siblings: list[str]) -> int:
+        return bisect_left(siblings, self._key(task.task_id), key=self._key)
 
     def _siblings(self, task: Task) -> list[str]:
         return self.roots if task.parent_id is None else self._tasks[task.parent_id].children
@@ -89,7 +101,7 @@ class Sums:
                 delta.count(node, 1)
             self.summed.add(node.task_id)
         # A subtree that is on its way to another place counts again when its top arrives.
-        if node.task_id in self._keys:
+        if self.holds(node):
             delta.add_to(self.totals)
 
     @staticmethod
@@ -98,6 +110,8 @@ class Sums:
             states = task.below.states if task.below else {}
             return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
         if task.own_state is State.SUBMITTED and task.below is not None:
+            return State.WORKING
+        if task.waits_for_work:
             return State.WORKING
         return task.own_state
 
@@ -115,7 +129,7 @@ class _Delta:
         states, waiting, verdicts = self.counts
         states[task.state] += sign
         if task.ask is not None:
-            waiting[task.state] += sign
+            waiting[task.waits_as] += sign
         if task.verdict is Verdict.CONTRADICTED or (task.verdict and task.state is State.COMPLETED):
             verdicts[task.verdict] += sign
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Return, Todo, TodoStatus
+from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Verdict
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.run import Run, RunState
 
 
 class State(StrEnum):
@@ -44,6 +45,9 @@ class State(StrEnum):
 
 _URGENCY = {state: rank for rank, state in enumerate(State)}
 _OPEN = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED, State.BLOCKED})
+
+CONTRADICTED = "contradicted"
+"""What a result whose claims are false waits as, in the place of its state."""
 
 _NO_RESULT = frozenset({State.BLOCKED, State.FAILED, State.INVALID})
 
@@ -104,10 +108,12 @@ class Attempt:
     session_id: str | None = None
     handoff: Version | None = None
     returned: Version | None = None
+    rival: Version | None = None
+    """A return in another file that says otherwise, so that nobody can tell which is true."""
     started_at: float | None = None
     run: Run | None = None
     """The execution as a session store shows it, None where only files speak of it."""
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: tuple[Decision, ...] = ()
     """What the operator decided about this attempt, or about an answer that it gave before in the same session, in the
     order of the decisions."""
 
@@ -128,6 +134,15 @@ class Attempt:
         is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
         is_final = decision.action is Action.ABORT and self.state in _NO_RESULT
         return decision if is_now or is_final else None
+
+    @property
+    def ended_without_result(self) -> bool:
+        """Its session has ended, and the last word of its return is an early marker."""
+        run, result, returned = self.run, self.result, self.returned
+        if run is None or result is None or returned is None or run.parent_session is None:
+            return False
+        has_ended = run.state is RunState.ENDED and returned.at <= (run.ended_at or run.updated_at)
+        return has_ended and result.outcome is Outcome.WORKING
 
     @property
     def packet(self) -> Handoff | None:
@@ -153,14 +168,19 @@ class Retry(NamedTuple):
     restored: bool = False
 
 
+def _rank(word: str) -> float:
+    """How urgent it is: a lie is more so than the results that claim it, and less than what has no result."""
+    return State.PARTIAL.urgency + 0.5 if word == CONTRADICTED else State(word).urgency
+
+
 @dataclass(slots=True)
 class Below:
     """Sums over the tasks below one task, itself not included."""
 
     tasks: int = 0
     states: dict[State, int] = field(default_factory=dict)
-    waiting: dict[State, int] = field(default_factory=dict)
-    """By state, the tasks below that need the operator."""
+    waiting: dict[str, int] = field(default_factory=dict)
+    """By state, or `CONTRADICTED`, the tasks below that need the operator."""
     verdicts: dict[Verdict, int] = field(default_factory=dict)
     """How many completed tasks below are verified, and how many tasks below are contradicted."""
     active_at: float = 0.0
@@ -184,9 +204,9 @@ class Below:
         return sum(self.waiting.values())
 
     @property
-    def worst_waiting(self) -> State | None:
-        """The most urgent state below that waits for someone."""
-        return max(self.waiting, key=lambda state: state.urgency, default=None)
+    def worst_waiting(self) -> str | None:
+        """The most urgent state below that waits for someone, or `CONTRADICTED`."""
+        return max(self.waiting, key=_rank, default=None)
 
 
 @dataclass(slots=True)
@@ -222,9 +242,9 @@ class Task:
     ask: str | None = None
     why: str = ""
     """Why the task has this state, in words of our own."""
-    attempts: list[Attempt] = field(default_factory=list)
-    retry: Retry = field(default_factory=Retry)
-    findings: list[PlacedFinding] = field(default_factory=list)
+    attempts: Sequence[Attempt] = ()
+    retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
+    findings: Sequence[PlacedFinding] = ()
     todos: tuple[Todo, ...] | None = None
     first_seq: int = 0
     started_at: float | None = None
@@ -244,6 +264,16 @@ class Task:
     def contradicted(self) -> bool:
         """A claim of the return is false."""
         return self.verdict is Verdict.CONTRADICTED
+
+    @property
+    def waits_as(self) -> str:
+        """Its state, or `CONTRADICTED`, which says more."""
+        return CONTRADICTED if self.contradicted else self.state
+
+    @property
+    def glyph(self) -> str:
+        """One character for how it stands: contradicted and stale come before the state that they qualify."""
+        return "⚑" if self.contradicted else "◌" if self.stale else self.state.glyph
 
     @property
     def latest(self) -> Attempt | None:
@@ -269,6 +299,12 @@ class Task:
         """A session that a human began: nobody handed it over."""
         run = self.run
         return run is not None and run.parent_session is None
+
+    @property
+    def waits_for_work(self) -> bool:
+        """It is a session that is idle while something works below it, in the background."""
+        is_idle = self.own_state is State.COMPLETED and self.is_session and not self.inferred
+        return is_idle and self.below is not None and State.WORKING in self.below.states
 
     @property
     def attempt(self) -> int:

@@ -8,10 +8,12 @@ and their `seq`: any interleaving that keeps each file's own order gives the sam
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation import asks, facts, identity
 from agentwatch.delegation.aborts import Aborts
+from agentwatch.delegation.asking import Asking
 from agentwatch.delegation.attempts import fold
 from agentwatch.delegation.carriers import Carriers
 from agentwatch.delegation.changes import Changes, Unclaimed
@@ -19,10 +21,12 @@ from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.deadlines import Deadlines
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.files import Files
+from agentwatch.delegation.groups import Groups
 from agentwatch.delegation.inference import Inference
 from agentwatch.delegation.linking import Claims, Linking
 from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Seen, Tick, Unreadable
-from agentwatch.delegation.problems import found
+from agentwatch.delegation.problems import found, missing_artifacts
+from agentwatch.delegation.recency import Recency
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.runs import Runs
 from agentwatch.delegation.sums import Sums
@@ -33,7 +37,8 @@ STALE_AFTER = 600.0
 """Seconds of silence after which a working task counts as stale."""
 
 SESSION_ASKS_FOR = 24 * 3_600.0
-"""Seconds after its last sign of life for which a run of a session store may ask something of the operator."""
+"""Seconds between the last sign of life of a run of a session store and the latest one of all runs, up to which it may
+ask something of the operator."""
 
 
 class DelegationTree:
@@ -58,6 +63,8 @@ class DelegationTree:
         self.tasks: dict[str, Task] = {}
         self.structure = 0
         """Counts the additions, removals and moves of tasks."""
+        self.queue = Asking()
+        """The ids of the tasks that need the operator."""
         self._strict = strict
         self._stale_after = stale_after
         self._max_retries = max_retries
@@ -70,16 +77,17 @@ class DelegationTree:
         self._linking = Linking()
         self._sums = Sums(self.tasks)
         self._changes = Changes(self.tasks, stale_after, lambda path: bool(self._files.tasks_of(path)))
-        self._own_findings: dict[str, list[PlacedFinding]] = {}
+        self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
         self._unreadable: dict[str, PlacedFinding] = {}
+        self._unreadable_by_slot = Groups[identity.Slot]()
         self._checked: dict[str, Checked] = {}
         self._carriers = Carriers()
         self._aborts = Aborts(self.tasks)
-        self._asking: set[str] = set()
         self._removed: set[str] = set()
         self._now = float("-inf")
         self._silences = Deadlines()
         self._expiries = Deadlines()
+        self._recency = Recency(SESSION_ASKS_FOR)
 
     @property
     def roots(self) -> list[str]:
@@ -98,6 +106,11 @@ class DelegationTree:
         return [Decided(0, decision.at, decision.decision_id, decision) for decision in known]
 
     @property
+    def now(self) -> float:
+        """The time of the last tick, in epoch seconds; minus infinity before the first."""
+        return self._now
+
+    @property
     def totals(self) -> Below:
         """Sums over all tasks."""
         return self._sums.totals
@@ -109,7 +122,7 @@ class DelegationTree:
     @property
     def notices(self) -> list[PlacedFinding]:
         """What is wrong with files that belong to no task."""
-        return [placed for path, placed in self._unreadable.items() if not self._files.tasks_of(path)]
+        return [placed for path, placed in self._unreadable.items() if not self._files.tasks_beside(path)]
 
     def apply(self, observation: Observation) -> set[str]:
         """Take one observation in.
@@ -132,8 +145,7 @@ class DelegationTree:
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has waited longest."""
-        tasks = [self.tasks[task_id] for task_id in self._asking]
-        return sorted(tasks, key=lambda task: (-self.holds(task), task.ended_at or task.updated_at, task.task_id))
+        return [self.tasks[task_id] for task_id in self.queue]
 
     def holds(self, task: Task) -> int:
         """How many tasks below have not ended and wait for this one's answer."""
@@ -150,6 +162,10 @@ class DelegationTree:
         for which only this is different.
         """
         return self._changes.unclaimed(task)
+
+    def siblings_before(self, task: Task) -> Iterator[str]:
+        """Ids of the siblings before a task, nearest first."""
+        return self._sums.before(task)
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
@@ -174,21 +190,25 @@ class DelegationTree:
         if isinstance(observation, Tick):
             return set()
         if isinstance(observation, Ran):
-            return self._runs.see(observation)
+            left = self._recency.see(observation.path, observation.run.updated_at if observation.run else None)
+            return self._runs.see(observation) | left
         if isinstance(observation, Decided):
             return self._decide(observation.decision)
         path = observation.path
         if isinstance(observation, Unreadable):
             self._unreadable[path] = PlacedFinding(observation.finding, path)
-            return self._files.tasks_of(path)
+            self._unreadable_by_slot.add(identity.slot(path), path)
+            return self._files.tasks_beside(path)
         if isinstance(observation, Checked):
             concerned = self._files.tasks_of(path) | self._runs.tasks_of(path)
             if concerned:
                 self._checked[path] = observation
             return concerned
-        self._unreadable.pop(path, None)
         # The tasks from before count too: a file may speak of another task now.
         before = self._files.tasks_of(path)
+        if self._unreadable.pop(path, None) is not None:
+            self._unreadable_by_slot.discard(identity.slot(path), path)
+            before |= self._files.tasks_beside(path)
         return before | (self._files.see(observation) if isinstance(observation, Seen) else self._forget(path))
 
     def _decide(self, decision: Decision) -> set[str]:
@@ -230,17 +250,15 @@ class DelegationTree:
         return follow
 
     def _ask(self, task: Task, verdict: Verdict | None) -> str | None:
-        """What a task asks. A session of the past asks nothing, unless its program is known to wait for the answer."""
+        """What a task asks. A run that the sessions have left behind asks nothing, unless its program is known to wait
+        for the answer."""
         ask = asks.ask(task, verdict, self._low_confidence)
         if ask is None or task.run is None or (task.run.waiting and task.run.process_gone is False):
+            self._recency.forget(task.task_id)
             return ask
-        over = task.run.updated_at + SESSION_ASKS_FOR
-        if self._now >= over:
-            return None
-        self._expiries.put(task.task_id, over)
-        return ask
+        return None if self._recency.leaves_behind(task.task_id, task.run.updated_at) else ask
 
-    def _fill(self, task: Task, versions: list[Version], runs: list[Ran]) -> None:
+    def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""
         history = fold(
             versions,
@@ -252,7 +270,7 @@ class DelegationTree:
         )
         task.inferred = not versions and not runs
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(version.path) for version in versions)
-        task.attempts = history.attempts
+        task.attempts = tuple(history.attempts)
         task.todos = history.todos
         packet, result = task.packet, task.result
         document = result or packet
@@ -270,9 +288,12 @@ class DelegationTree:
         task.changed = checked.changed if checked else None
         self._changes.take(task)
         current = (latest.handoff, latest.returned, history.checklist) if latest else ()
-        self._own_findings[task.task_id] = history.problems + [
-            PlacedFinding(finding, version.path) for version in current if version for finding in version.findings
-        ]
+        placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
+        own = (*history.problems, *placed, *missing_artifacts(task))
+        if own:
+            self._own_findings[task.task_id] = own
+        else:
+            self._own_findings.pop(task.task_id, None)
         task.retry = budget(task, max_retries=self._max_retries, restored=self._carriers.restored(task.task_id))
 
     def _check_of(self, returned: Version) -> Checked | None:
@@ -305,7 +326,7 @@ class DelegationTree:
             return versions[0].seq
         if runs := self._runs.of(task.task_id):
             # By its time, and not by when it was observed: sources look at the newest session first.
-            began = int(runs[0].run.started_at * 1e6) if runs[0].run is not None else 0
+            began = int(runs[0].run.began_at * 1e6) if runs[0].run is not None else 0
             return -began if task.is_session else began
         # A task that nothing speaks of any more keeps its place until its turn to go comes.
         return self._inference.first_seen(task.task_id) if self._inference.is_named(task.task_id) else task.first_seq
@@ -320,8 +341,10 @@ class DelegationTree:
         follow |= self._carriers.take(task_id, None) & self.tasks.keys()
         self._aborts.drop(task_id)
         self._changes.drop(task_id)
-        del self.tasks[task_id], self._own_findings[task_id]
-        self._asking.discard(task_id)
+        self._own_findings.pop(task_id, None)
+        del self.tasks[task_id]
+        self.queue.discard(task_id)
+        self._recency.forget(task_id)
         self._removed.add(task_id)
         self.structure += 1
         return follow
@@ -340,31 +363,40 @@ class DelegationTree:
             task.findings = self._findings(task)
             task.why = asks.why(task)
             task.stale = self._is_stale(task)
-            if task.ask is None:
-                self._asking.discard(task_id)
-            else:
-                self._asking.add(task_id)
+            self._queue(task)
         # Above them only what follows from the sums can be different.
         for task_id in summed - touched:
             task = self.tasks.get(task_id)
-            if task is not None and task.own_state is State.SUBMITTED:
+            if task is None:
+                continue
+            if task.own_state is State.SUBMITTED or task.is_session:
                 task.why = asks.why(task)
-            if task is not None and (task.stale or task.state is State.WORKING):
+            if task.stale or task.state is State.WORKING:
                 task.stale = self._is_stale(task)
+            self._queue(task)
         changed = touched | summed | self._removed
         self._removed = set()
         return changed
 
-    def _findings(self, task: Task) -> list[PlacedFinding]:
-        findings = list(self._own_findings[task.task_id])
+    def _findings(self, task: Task) -> tuple[PlacedFinding, ...]:
+        findings = self._own_findings.get(task.task_id, ())
         versions = self._files.versions(task.task_id)
         if (problem := self._linking.link(task.task_id).problem) is not None:
             rule, other = problem
-            findings.append(PlacedFinding(found(rule, other), versions[0].path if versions else ""))
+            findings += (PlacedFinding(found(rule, other), versions[0].path if versions else ""),)
         if self._unreadable:
             paths = dict.fromkeys(version.path for version in versions)
-            findings.extend(self._unreadable[path] for path in paths if path in self._unreadable)
+            for version in versions:
+                if isinstance(version.document, Handoff) and not self._files.is_gone(version.path):
+                    paths |= dict.fromkeys(sorted(self._unreadable_by_slot.of(identity.slot(version.path))))
+            findings += tuple(self._unreadable[path] for path in paths if path in self._unreadable)
         return findings
+
+    def _queue(self, task: Task) -> None:
+        if task.ask is None:
+            self.queue.discard(task.task_id)
+        else:
+            self.queue.put(task.task_id, self.holds(task), task.ended_at or task.updated_at)
 
     def _is_stale(self, task: Task) -> bool:
         """Working and silent for too long, with all that works below it. Who waits for somebody is not silent."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.handoff import HandoffPacket
-from agentwatch.contracts.return_format import ReturnFormat
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.contracts.validation import Contracted
 from agentwatch.evidence.pointers import LONGEST
 from agentwatch.evidence.shapes import Assertion, Kind, Limit, Verdict
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.handoff import HandoffPacket
 
 CITED: Final = "required evidence, and the return cites it"
 NOT_CITED: Final = "required evidence is not cited in the return's Evidence; whether it was read cannot be seen"
@@ -39,43 +39,49 @@ _CHANGE: Final = r"(?:edits?|editing|changes?|changing|modif(?:y|ying|ications?)
 _LIMITS: Final = (
     (
         Limit.ONLY_MARKDOWN,
-        re.compile(
+        (
             r"(?:(?:only )?markdown(?: |-)only(?: outputs?| files?| deliverables?| edits?| changes?)?"
             r"|(?:outputs?|write|produce|create|edit)?:? ?only markdown(?: outputs?| files?)?)\Z"
         ),
     ),
     (
         Limit.NO_CODE,
-        re.compile(
+        (
             rf"(?:{_NO} (?:any )?(?:source )?code {_CHANGE}|{_NO} {_CHANGE} (?:any |the |of |to )*(?:source )?code"
             rf"|{_NO} {_CHANGE} (?:to )?(?:any |the )?source(?: code| files?))\Z"
         ),
     ),
     (
         Limit.NO_FILES,
-        re.compile(
-            rf"(?:read(?: |-)only|{_NO} (?:any )?(?:file )?{_CHANGE}|{_NO} {_CHANGE} (?:to )?(?:any |the )?files?)\Z"
-        ),
+        rf"(?:read(?: |-)only|{_NO} (?:any )?(?:file )?{_CHANGE}|{_NO} {_CHANGE} (?:to )?(?:any |the )?files?)\Z",
     ),
 )
-_BELOW: Final = re.compile(
+_BELOW: Final = (
+    r"(?i)"
     rf"(?:{_NO} (?:file |code )?{_CHANGE}(?: to)?(?: any| the)?(?: files?| anything| code)? outside(?: of)?(?: the)?"
     r"|(?:only edit|edit only|only change|change only|only modify|modify only)(?: files?)? (?:in|under|below|inside))"
-    r" (?P<path>[\w.@+-]+(?:/[\w.@+-]+)*)/?(?: directory| folder)?\Z",
-    re.IGNORECASE,
+    r" (?P<path>[\w.@+-]+(?:/[\w.@+-]+)*)/?(?: directory| folder)?\Z"
 )
 
 
 def assertions_of(
-    packet: HandoffPacket, document: Contracted, outcome: Outcome | None, returned_text: str, made: Sequence[str]
+    packet: HandoffPacket,
+    evidence: Sequence[str] | None,
+    outcome: Outcome | None,
+    returned_text: str,
+    made: Sequence[str],
 ) -> Iterator[Assertion]:
-    """What the packet demands of this return. `made` are the paths that the return claims to have made."""
+    """What the packet demands of this return.
+
+    `evidence` is what it cites, None where its contract has no section for that; `made` are the paths that it claims to
+    have made.
+    """
     unfinished = outcome is not Outcome.COMPLETED
     for deliverable in packet.deliverables or ():
         if deliverable.must_create and deliverable.path:
             yield Assertion(Kind.MUST_CREATE, deliverable.path, unfinished=unfinished)
     looked_at = returned_text[:_LOOKED_AT]
-    cited = "\n".join(document.evidence or ()) if isinstance(document, ReturnFormat) else None
+    cited = None if evidence is None else "\n".join(evidence)
     for pointer in packet.evidence or ():
         if pointer.required and pointer.path and pointer.path.strip():
             settled = _cited(pointer.path.strip(), cited, looked_at, outcome)
@@ -99,10 +105,10 @@ def limit_of(constraint: str) -> tuple[Limit | None, str | None]:
         return None, None
     words = _DECORATION.sub(" ", constraint.casefold()).strip()
     for limit, pattern in _LIMITS:
-        if pattern.match(words):
+        if re.match(pattern, words):
             return limit, None
     # A path keeps its dots and its case.
-    found = _BELOW.match(_QUOTES.sub(" ", constraint).strip(" .!"))
+    found = re.match(_BELOW, _QUOTES.sub(" ", constraint).strip(" .!"))
     return (Limit.ONLY_BELOW, found["path"]) if found is not None else (None, None)
 
 

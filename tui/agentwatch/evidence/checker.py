@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.evidence import verdicts
 from agentwatch.evidence.claims import claims_of
@@ -34,11 +34,11 @@ _COUNTED: Final = 20_000
 """Files whose number of lines is remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A return to check, with the handoff it answers. `digest` is the return's; times are in epoch seconds.
 
-    Names are paths relative to the workspace. Without `returned_at` the attempt has lasted until now.
+    Names are paths relative to the workspace; `stored` texts are no files but a session's. Without
+    `returned_at` the attempt has lasted until now.
     """
 
     task_id: str
@@ -49,10 +49,10 @@ class Request:
     handoff_name: str | None = None
     handed_off_at: float | None = None
     returned_at: float | None = None
+    stored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
 
     `changed` are the files changed since the handoff and last written before the return, whoever did it, at most
@@ -67,8 +67,7 @@ class Result:
     git: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(NamedTuple):
     request: Request
     assertions: tuple[Assertion, ...]
     places: tuple[Place | None, ...]
@@ -166,7 +165,13 @@ class Checker:
         return [self._result(one, state) for one in prepared]
 
     def _prepare(self, request: Request) -> _Prepared:
-        assertions = claims_of(request.returned_text, request.returned_name, request.handoff_text, request.handoff_name)
+        assertions = claims_of(
+            request.returned_text,
+            request.returned_name,
+            request.handoff_text,
+            request.handoff_name,
+            stored=request.stored,
+        )
         places = tuple(
             place_of(assertion.path, self._workspace)
             if (assertion.settled is None and assertion.kind is not Kind.CONSTRAINT)

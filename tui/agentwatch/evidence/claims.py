@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
-from agentwatch.contracts.handoff import HandoffPacket
-from agentwatch.contracts.reading import open_document, read_document
-from agentwatch.contracts.report import Report
-from agentwatch.contracts.return_format import ReturnFormat
-from agentwatch.contracts.return_meta import ReturnMeta
-from agentwatch.contracts.shapes import Outcome, Return
-from agentwatch.contracts.subagent_return import SubagentReturn
-from agentwatch.contracts.validation import Contracted
+from agentwatch.contracts.reading import read_and_open
+from agentwatch.contracts.shapes import Contract, Return
 from agentwatch.evidence import asked, returned
 from agentwatch.evidence.shapes import Assertion, Claim, Kind, Limit, Verdict
 
-__all__ = ["MAX_ASSERTIONS", "Assertion", "Claim", "Kind", "Limit", "Verdict", "claims_of"]
+if TYPE_CHECKING:
+    # Each takes a while to load, and few workspaces hold all of them.
+    from agentwatch.contracts.handoff import HandoffPacket
+    from agentwatch.contracts.return_format import ReturnFormat
+    from agentwatch.contracts.validation import Contracted
 
-_OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
+__all__ = ["MAX_ASSERTIONS", "Assertion", "Claim", "Kind", "Limit", "Verdict", "claims_of"]
 
 MAX_ASSERTIONS: Final = 1_000
 """Assertions of one return that are checked; one more says that there were more."""
@@ -27,17 +25,22 @@ _TOO_MANY: Final = "this return claims more than {limit} things: the rest was no
 
 
 def claims_of(
-    returned_text: str, returned_name: str, handoff_text: str | None = None, handoff_name: str | None = None
+    returned_text: str,
+    returned_name: str,
+    handoff_text: str | None = None,
+    handoff_name: str | None = None,
+    *,
+    stored: bool = False,
 ) -> tuple[Assertion, ...]:
     """What a return claims, and what its handoff demands of it; nothing where the text is no return.
 
-    Names are paths relative to the workspace. Never raises.
+    Names are paths relative to the workspace. `stored`: both are what a session handed over and back. Never raises.
     """
-    document, outcome = _opened(returned_text, returned_name)
-    if document is None:
+    opened = _opened(returned_text, returned_name, stored=stored)
+    if opened is None:
         return ()
     found: dict[tuple[object, ...], Assertion] = {}
-    for assertion in _all(document, outcome, returned_text, handoff_text, handoff_name):
+    for assertion in _all(*opened, returned_text, handoff_text, handoff_name):
         found.setdefault((assertion.kind, assertion.path, assertion.lines), assertion)
         if len(found) > MAX_ASSERTIONS:
             last = Assertion(assertion.kind, "", settled=(Verdict.UNVERIFIABLE, _TOO_MANY.format(limit=MAX_ASSERTIONS)))
@@ -46,29 +49,29 @@ def claims_of(
 
 
 def _all(
-    document: Contracted, outcome: Outcome | None, text: str, handoff_text: str | None, handoff_name: str | None
+    summary: Return, model: Contracted, text: str, handoff_text: str | None, handoff_name: str | None
 ) -> Iterator[Assertion]:
     made: list[str] = []
-    for assertion in returned.assertions_of(document, outcome):
+    for assertion in returned.assertions_of(summary, model):
         if assertion.kind.is_made and assertion.settled is None:
             made.append(assertion.path)
         yield assertion
     if handoff_text is None:
         return
-    packet = open_document(handoff_text, handoff_name or "handoff.json")
-    packet = packet or open_document(handoff_text, handoff_name or "handoff.json", embedded=True)
-    if isinstance(packet, HandoffPacket):
-        yield from asked.assertions_of(packet, document, outcome, text, made)
+    handoff = read_and_open(handoff_text, handoff_name or "handoff.json")
+    if handoff is None or handoff.reading.contract is not Contract.HANDOFF_PACKET:
+        handoff = read_and_open(handoff_text, handoff_name or "handoff.json", handed_over=True)
+    if handoff is not None:
+        evidence = None
+        if summary.contract is Contract.RETURN_FORMAT:
+            evidence = cast("ReturnFormat", model).evidence or ()
+        yield from asked.assertions_of(cast("HandoffPacket", handoff.model), evidence, summary.outcome, text, made)
 
 
-def _opened(text: str, name: str) -> tuple[Contracted | None, Outcome | None]:
-    """The full model of a return and its outcome; a transcript's text has prose or a fence around it."""
-    for embedded in (False, True):
-        document = open_document(text, name, embedded=embedded)
-        if isinstance(document, ReturnFormat):
-            return document, _OUTCOMES.get((document.status and document.status.state) or "")
-        if isinstance(document, (SubagentReturn, ReturnMeta, Report)):
-            reading = read_document(text, name, embedded=embedded)
-            summary = reading.document if reading is not None else None
-            return document, summary.outcome if isinstance(summary, Return) else None
-    return None, None
+def _opened(text: str, name: str, *, stored: bool) -> tuple[Return, Contracted] | None:
+    """A return and its full model; a transcript's text has prose or a fence around it."""
+    for embedded in (True,) if stored else (False, True):
+        found = read_and_open(text, name, embedded=embedded)
+        if found is not None and isinstance(found.reading.document, Return):
+            return found.reading.document, found.model
+    return None

@@ -7,10 +7,9 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 _OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAMES: Final = 20_000
@@ -39,8 +38,7 @@ class FileKind(StrEnum):
     """The system does not let us look."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiskFacts:
+class DiskFacts(NamedTuple):
     """One path as it was found. `mtime_ns` is in nanoseconds since the epoch, `size` in bytes.
 
     `words` name an OTHER's kind or why it was REFUSED. `variant` is the path in the spelling that the disk has, where
@@ -89,7 +87,7 @@ class Disk:
             if target in moving:
                 found[path] = DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
             else:
-                found[path] = replace(behind[target], linked=True)
+                found[path] = behind[target]._replace(linked=True)
         return found
 
     def _walk(self, paths: set[str]) -> tuple[dict[str, DiskFacts], list[str]]:
@@ -136,7 +134,7 @@ class Disk:
         except OSError as error:
             if error.errno in _GONE:
                 variant = self._variant(parts, names, descriptors[-1])
-                return replace(MISSING, variant=variant) if variant else MISSING
+                return MISSING._replace(variant=variant) if variant else MISSING
             return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
         if stat.S_ISLNK(status.st_mode):
             return None
@@ -144,7 +142,7 @@ class Disk:
         if self._folds_case(tuple(parts[:-1]), parts[-1], status, descriptors[-1]):
             spelled = self._spellings(tuple(parts[:-1]), descriptors[-1]).get(_folded(parts[-1]), parts[-1])
             if spelled != parts[-1]:
-                return replace(facts, variant="/".join([*parts[:-1], spelled]))
+                return facts._replace(variant="/".join([*parts[:-1], spelled]))
         return facts
 
     def _folds_case(self, path: tuple[str, ...], name: str, status: os.stat_result, directory: int) -> bool:

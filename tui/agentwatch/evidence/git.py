@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing
 from agentwatch.evidence.repository import Repository, find_repository
@@ -35,8 +35,7 @@ _LATEST: Final = 2**31 - 1
 """The last second that older versions of git understand."""
 
 
-@dataclass(frozen=True, slots=True)
-class GitFacts:
+class GitFacts(NamedTuple):
     """One path. None where git cannot say.
 
     `known`: in the index or the last commit. `tracked_before`: in the commit that was there at the handoff.
@@ -206,7 +205,8 @@ def _was_there(git: Plumbing, commit: str, stamp: float, time: float) -> bool:
 def _tracked(git: Plumbing, head: str) -> frozenset[str] | None:
     """The paths of a commit. Only trees are read: the files themselves may be missing in a partial clone."""
     output = git.ask("ls-tree", "-r", "-z", "--full-tree", "--name-only", head, "--", git.repository.prefix or ".")
-    return None if output.cut else frozenset(_paths(output.text.split(b"\0"), git.repository.prefix))
+    names = (os.fsdecode(name) for name in output.text.split(b"\0") if name)
+    return None if output.cut else frozenset(name.removeprefix(git.repository.prefix) for name in names)
 
 
 def _committed(git: Plumbing, head: str, bases: set[str | None]) -> dict[str, dict[str, str]]:
@@ -234,7 +234,3 @@ def _committed(git: Plumbing, head: str, bases: set[str | None]) -> dict[str, di
         answers.pop()
     found.update(zip(asked, answers, strict=False))
     return found
-
-
-def _paths(names: Iterable[bytes], prefix: str) -> Iterator[str]:
-    return (os.fsdecode(name).removeprefix(prefix) for name in names if name)

@@ -6,9 +6,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.task import Version
@@ -26,8 +25,7 @@ _SHARE: Final = 0.002
 _JOIN_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A return to check, the handoff it answers, and when that was given (epoch seconds)."""
 
     returned: Version
@@ -35,8 +33,7 @@ class Target:
     handed_off_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(NamedTuple):
     """What was found about the return with this digest in this file; `changed` as `evidence.checker.Result` has it."""
 
     path: str
@@ -50,8 +47,7 @@ TextOf = Callable[[Version], str | None]
 _Look = tuple[tuple[int, int, int] | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """A target that was checked: the files it names, how they looked before, and what was found."""
 
     target: Target
@@ -164,6 +160,7 @@ class Inspector:
             handoff.path if handoff else None,
             target.handed_off_at,
             target.returned.at,
+            target.returned.stored,
         )
 
     def _changed(self) -> list[Target]:

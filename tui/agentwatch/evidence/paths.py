@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}://")
 _DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
@@ -28,8 +27,7 @@ class Fault(StrEnum):
     WORKSPACE = "it is the workspace itself, not a file in it"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a claimed path leads. `relative` is it below the workspace, with `/`, None where it is not inside.
 
     An absolute path inside the workspace has both: a fault and where it leads. `is_directory`: it ends in `/`.

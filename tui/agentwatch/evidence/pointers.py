@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 LONGEST: Final = 4_096
 """Characters of a text that are looked at; no path is longer."""
@@ -37,8 +36,7 @@ class Likeness(Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(NamedTuple):
     """A path that a text points to, and the lines of it."""
 
     path: str
@@ -63,7 +61,9 @@ def likeness(word: str) -> Likeness:
             return Likeness.PATH
         return Likeness.DOUBTFUL if _PATH_CHARACTERS.match(word) else Likeness.NONE
     if spaced:
-        return Likeness.NONE
+        # As a command may end, too.
+        is_file = _BARE_SUFFIX.search(name) is not None and " -" not in word and "`" not in word
+        return Likeness.DOUBTFUL if is_file else Likeness.NONE
     if name in _BARE_NAMES:
         return Likeness.DOUBTFUL
     if _BARE_SUFFIX.search(name):

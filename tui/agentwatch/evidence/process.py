@@ -10,8 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 _CHUNK: Final = 256 * 1024
 _ERRORS: Final = 4_096
@@ -21,8 +20,7 @@ class TooSlowError(Exception):
     """The program did not end in time; it was killed with all its children."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """What a program wrote. `cut`: it wrote more than was wanted and was killed. `errors` are its first 4 KiB."""
 
     code: int

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
@@ -39,8 +38,7 @@ class NoRepositoryError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(NamedTuple):
     """A work tree and its repository: absolute paths, resolved.
 
     `prefix` is the workspace below the work tree, "" or ending in `/`. `head` is the commit checked out, None before

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
-from agentwatch.contracts.report import Report
-from agentwatch.contracts.return_format import ReturnFormat
-from agentwatch.contracts.return_meta import ReturnMeta
-from agentwatch.contracts.shapes import Outcome
-from agentwatch.contracts.subagent_return import SubagentReturn
-from agentwatch.contracts.validation import Contracted
+from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.evidence.pointers import Likeness, likeness, pointers
 from agentwatch.evidence.shapes import Assertion, Kind, Verdict
+
+if TYPE_CHECKING:
+    # Each takes a while to load, and few workspaces hold all of them.
+    from agentwatch.contracts.report import Report
+    from agentwatch.contracts.return_format import ReturnFormat
+    from agentwatch.contracts.return_meta import ReturnMeta
+    from agentwatch.contracts.subagent_return import SubagentReturn
+    from agentwatch.contracts.validation import Contracted
 
 NOT_A_PATH: Final = "a command, a result or a reference, not a path: nothing on disk tells whether it is true"
 NO_PATH: Final = "it names no file, so there is nothing to look for"
@@ -23,18 +26,21 @@ _NOTHING: Final = frozenset({"(none)", "none", "(none).", "none.", "n/a", "(n/a)
 _REPO: Final = re.compile(r"repo://(?P<path>.*?)(?::(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
 
 
-def assertions_of(document: Contracted, outcome: Outcome | None) -> Iterator[Assertion]:
-    """The claims of a return's full model, in the order of the document."""
-    if isinstance(document, ReturnFormat):
-        yield from _of_return_format(document)
-    elif isinstance(document, (SubagentReturn, ReturnMeta)):
-        unfinished = outcome is Outcome.WORKING
-        yield from _of_artifacts(document, unfinished=unfinished)
-        if isinstance(document, ReturnMeta):
-            yield from _files(Kind.CREATED, document.files_created, unfinished=unfinished)
-            yield from _files(Kind.MODIFIED, document.files_modified, unfinished=unfinished)
-    elif isinstance(document, Report):
-        yield from _of_report(document)
+def assertions_of(summary: Return, model: Contracted) -> Iterator[Assertion]:
+    """The claims of a return, by its full model, in the order of the document."""
+    unfinished = summary.outcome is Outcome.WORKING
+    match summary.contract:
+        case Contract.RETURN_FORMAT:
+            yield from _of_return_format(cast("ReturnFormat", model))
+        case Contract.SUBAGENT_RETURN:
+            yield from _of_artifacts(cast("SubagentReturn", model), unfinished=unfinished)
+        case Contract.RETURN_META:
+            meta = cast("ReturnMeta", model)
+            yield from _of_artifacts(meta, unfinished=unfinished)
+            yield from _files(Kind.CREATED, meta.files_created, unfinished=unfinished)
+            yield from _files(Kind.MODIFIED, meta.files_modified, unfinished=unfinished)
+        case Contract.REPORT_CONTRACT:
+            yield from _of_report(cast("Report", model))
 
 
 def says_nothing(text: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim, Verdict
 
@@ -42,8 +42,7 @@ class Limit(StrEnum):
     ONLY_BELOW = "only_below"
 
 
-@dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(NamedTuple):
     """What is claimed, before it is checked.
 
     `lines` is a range of 1-based lines, both included. `settled` is the verdict where the text alone decides it.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from agentwatch.delegation.claims import MISSING
 from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
 from agentwatch.evidence.paths import Fault, Place
@@ -29,8 +29,7 @@ _LONGEST: Final = 4_096
 """Characters of a claimed path or text that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What was found about the path of an assertion.
 
     `git` is None, and `without_git` says why, where git says nothing. `line_count` is that of the file, None where it
@@ -99,7 +98,7 @@ def _misplaced(assertion: Assertion, found: Found, fault: Fault) -> tuple[Verdic
 
 def _missing(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
     if found.slashed is not None and found.slashed.kind is not FileKind.MISSING:
-        return _NO, r"missing under this name: there is a file with `/` in place of `\`, and paths are written so"
+        return _NO, rf"{MISSING} under this name: there is a file with `/` in place of `\`, and paths are written so"
     if assertion.unfinished:
         return _OPEN, "missing so far; the return does not say that the work is done"
     if assertion.doubtful:
@@ -107,8 +106,8 @@ def _missing(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
     if any(letter in assertion.path for letter in "*?"):
         return _OPEN, "a pattern, not a path: name the files one by one"
     if found.git is not None and found.git.tracked_before:
-        return _NO, "missing: git had it before the handoff, and it is gone"
-    return _NO, "missing: no such file in the workspace"
+        return _NO, f"{MISSING}: git had it before the handoff, and it is gone"
+    return _NO, f"{MISSING}: no such file in the workspace"
 
 
 def _cited(assertion: Assertion, found: Found) -> tuple[Verdict, str]:

@@ -45,8 +45,7 @@ def print_log(
     runs = sessions.scan().observations if sessions is not None else ()
     decisions = _decisions(workspace)
     log = _Log(settings, as_json=as_json)
-    for observation in story([*recalled.observations, *runs, *next(decisions)], time.time()):
-        log.take(observation)
+    log.take(story([*recalled.observations, *runs, *next(decisions)], time.time()))
     if recalled.notice:
         complain(f"agentwatch: {clean(recalled.notice)}")
     if follow:
@@ -73,13 +72,14 @@ class _Log:
     """Prints what observations change, whether they are of the past or come from a source."""
 
     def __init__(self, settings: Settings, *, as_json: bool) -> None:
-        self._tree = tree_by(settings)
+        # As the screen does: a task outlives its files.
+        self._tree = tree_by(settings, remembers=True)
         self._changes = Changes(self._tree)
         self._as_json = as_json
 
-    def take(self, observation: Observation) -> None:
-        """Print what this observation changes."""
-        self._print(self._changes.after(self._tree.apply(observation), observation.at))
+    def take(self, observations: Iterable[Observation]) -> None:
+        """Print what each of these changes."""
+        self._print(self._changes.tell(observations))
 
     def take_together(self, observations: Iterable[Observation]) -> None:
         """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
@@ -125,8 +125,7 @@ def _follow(source: Source, decisions: Iterator[Sequence[Observation]], log: _Lo
         # The time that passes ends a decision that nobody reads.
         observations = [*batch.observations, *next(decisions), Tick(0, time.time())]
         if not looking:
-            for observation in observations:
-                log.take(observation)
+            log.take(observations)
             continue
         missed += observations
         looking = batch.health.mode == "starting"
@@ -159,6 +158,8 @@ def _batches(source: Source) -> Iterator[Batch]:
 
 def _is_read() -> bool:
     """Whether somebody still reads standard output: a closed pipe is noticed before there is something to write."""
+    if sys.stdout is None:
+        return False
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return not poll.poll(0)

@@ -1,30 +1,47 @@
-"""The session stores without a screen: what is read of them, and what is not."""
+"""The session stores without a screen: what is read of them, what is not, and where nothing was found."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
+from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.text import clean, complain, say
 
+_NOT_FOUND: Final = "not found"
 
-def print_sources(source: SessionsSource, *, as_json: bool) -> int:
-    """Look into the session stores once and say what is there."""
+
+def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]], *, as_json: bool) -> int:
+    """Look into the session stores once and say what is there.
+
+    `looked_in` are the places of every program that is supported, by the name of its reader.
+    """
     source.scan()
     found, trouble = source.found(), source.trouble
     source.close()
+    known = {one.source for one in found}
+    found += [
+        Found(name, ", ".join(map(str, places)), 0, _NOT_FOUND)
+        for name, places in looked_in.items()
+        if not any(other == name or other.startswith(f"{name}-") for other in known)
+    ]
     if as_json:
-        say(json.dumps({"sources": [asdict(one) for one in found], "trouble": trouble}, indent=2))
+        say(json.dumps({"sources": [one._asdict() for one in found], "trouble": trouble}, indent=2))
         return 0
     for one in found:
-        noun = "session" if one.sessions == 1 else "sessions"
-        children = "child" if one.children == 1 else "children"
-        skipped = f"  skipped: {clean(one.skipped)}" if one.skipped else ""
-        counted = f"{one.sessions:>5} {noun:<8}  {one.children:>5} {children:<8}"
-        say(f"{clean(one.source, 24):<14} {counted}  {clean(one.place)}{skipped}")
-    if not found:
-        say("no agent's sessions were found")
+        say(f"{clean(one.source, 24):<14} {_told(one)}")
     for sentence in trouble:
         complain(f"agentwatch: {clean(sentence)}")
     return 0
+
+
+def _told(one: Found) -> str:
+    if one.skipped == _NOT_FOUND:
+        return f"not found, looked in {clean(one.place)}"
+    noun = "session" if one.sessions == 1 else "sessions"
+    children = "child" if one.children == 1 else "children"
+    skipped = f"  skipped: {clean(one.skipped)}" if one.skipped else ""
+    return f"{one.sessions:>5} {noun:<8}  {one.children:>5} {children:<8}  {clean(one.place)}{skipped}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from agentwatch.delegation.asks import why_at
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
@@ -18,19 +19,20 @@ def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
         say(json.dumps(tree_document(tree, str(monitor.workspace)), indent=2))
     else:
         for task, depth in tree.preorder():
-            say(_line(task, depth))
+            say(_line(task, depth, tree.now))
         say(_summary(monitor))
     if monitor.health.mode == "degraded":
         complain(f"agentwatch: {clean(monitor.health.detail)}")
     return 1 if fail and tree.totals.needs_operator else 0
 
 
-def _line(task: Task, depth: int) -> str:
+def _line(task: Task, depth: int, now: float) -> str:
     agent = f"  [{clean(task.agent, 40)}]" if task.agent else ""
     number = f"  attempt {task.attempt}" if task.attempt > 1 else ""
-    stale = "  (stale)" if task.stale else ""
+    said = f"{task.state}, contradicted" if task.contradicted else str(task.state)
+    stale = f"  (stale: {clean(why_at(task, now), 200)})" if task.stale else ""
     ask = f"  NEEDS YOU: {clean(task.ask, 120)}" if task.ask else ""
-    return f"{'  ' * depth}{task.state.glyph} {clean(task.title, 80)}  {task.state}{stale}{number}{agent}{ask}"
+    return f"{'  ' * depth}{task.glyph} {clean(task.title, 80)}  {said}{stale}{number}{agent}{ask}"
 
 
 def _summary(monitor: Monitor) -> str:

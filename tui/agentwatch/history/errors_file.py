@@ -17,9 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agentwatch.contracts.shapes import Severity
+from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.problems import ARTIFACT_MISSING
+from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.disk import Directory, NotRegularError
 from agentwatch.dot_directory import NAME as DIRECTORY
 from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory
@@ -35,6 +36,7 @@ _LONGEST: Final = 300
 
 _MOST_RULES: Final = 50
 _LOCK_SECONDS: Final = 1.0
+_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +65,28 @@ def failures(task: Task) -> list[Failure]:
     found = []
     for attempt in task.attempts:
         returned = attempt.returned
-        if returned is None or attempt.state is not State.INVALID:
+        if returned is None or (rules := _broken(task, attempt, returned)) is None:
             continue
-        own = [finding for finding in returned.findings if finding.severity is Severity.ERROR]
-        others = [placed.finding for placed in task.findings if placed.path == returned.path]
-        rules = own or [finding for finding in others if finding.severity is Severity.ERROR]
         result = attempt.result
         agent = (agent_of(result) if result else None) or task.agent
         ids = tuple(dict.fromkeys(finding.rule for finding in rules))
         found.append(Failure(returned.at, agent, task.task_id, returned.path, returned.digest, ids))
     return found
+
+
+def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding] | None:
+    """The rules that a return breaks, None where there is nothing to report."""
+    places = returned.path, attempt.rival.path if attempt.rival is not None else None
+    others = [placed.finding for placed in task.findings if placed.path in places]
+    if attempt.state is not State.INVALID:
+        # A return whose artifacts are missing is contradicted, and keeps its state; only the latest was looked at.
+        missing = [one for one in others if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
+        return missing or None
+    if attempt.ended_without_result:
+        # Nothing is wrong with what it wrote.
+        return None
+    own = [finding for finding in returned.findings if finding.severity is Severity.ERROR]
+    return own or [finding for finding in others if finding.severity is Severity.ERROR]
 
 
 def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
@@ -136,8 +150,10 @@ def _time(at: float) -> str:
 
 
 def _text(entries: list[dict[str, Any]]) -> str:
-    """Raises ValueError where something in it is not JSON, such as NaN."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, "errors": entries}, indent=2, allow_nan=False) + "\n"
+    """One line an entry. Raises ValueError where something in it is not JSON, such as NaN."""
+    # Indented by the library it would take ten times as long, and the file is written whole for each new entry.
+    lines = ",\n".join(map(_ENCODER.encode, entries))
+    return f'{{"schema_version": {SCHEMA_VERSION}, "errors": [\n{lines}\n]}}\n'
 
 
 @contextmanager

@@ -95,10 +95,12 @@ def write(path: Path, lines: Iterable[str]) -> int:
             for line in lines:
                 file.write(line + "\n")
                 written += 1
-    except OSError as error:
+    except BaseException as error:
         with suppress(OSError):
             path.unlink()
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
+        if isinstance(error, OSError):
+            raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
+        raise
     return written - 1
 
 
@@ -183,8 +185,8 @@ def _run(fields: object) -> Run:
         run = _shape().validate_python(fields)
     except ValueError as error:
         raise ValueError("`run` is no run of a session") from error
-    times = (run.started_at, run.updated_at, run.ended_at or 0.0, *(message.at for message in _messages(run)))
-    if not all(map(_is_time, times)):
+    times = (run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0)
+    if not all(map(_is_time, (*times, *(message.at for message in _messages(run))))):
         raise ValueError("a time in `run` is none in seconds since 1970")
     return run
 

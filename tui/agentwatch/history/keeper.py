@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -44,7 +45,9 @@ class Keeper:
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
         self._workspace = workspace
         self._read_only = read_only
-        self._failed: set[Failure] = set()
+        self._failed: dict[str, list[Failure]] = {}
+        self._unwritten: deque[Failure] = deque()
+        """What errors.json is still to get. It is written whole: what comes meanwhile is written together."""
         self._trouble: str | None = None
         self._text_of = text_of
         self._history: History | None = None
@@ -76,10 +79,12 @@ class Keeper:
         """Append the returns of these tasks that break their contract to errors.json, each once."""
         if self._read_only:
             return
-        new = [failure for task in tasks for failure in failures(task) if failure not in self._failed]
-        if new:
-            self._failed.update(new)
-            self._worker.submit(self._append, new)
+        for task in tasks:
+            found = failures(task)
+            self._unwritten.extend(one for one in found if one not in self._failed.get(task.task_id, ()))
+            self._failed[task.task_id] = found
+        if self._unwritten:
+            self._worker.submit(self._append)
 
     def stop(self) -> None:
         """Record what was given, and give the file back. Blocks."""
@@ -98,8 +103,10 @@ class Keeper:
         if self._history is not None:
             self._history.record(observations, self._text_of)
 
-    def _append(self, new: Sequence[Failure]) -> None:
-        self._trouble = append(self._workspace, new)
+    def _append(self) -> None:
+        new = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
+        if new:
+            self._trouble = append(self._workspace, new)
 
     def _close(self) -> None:
         if self._history is not None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypedDict
 
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.observation import Gone, Observation, Seen
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.text import clean
+from agentwatch.text import clean, exact
 
 _ID: Final = 80
 _REASON: Final = 200
@@ -44,16 +44,26 @@ class ChangeDocument(TypedDict):
 
 
 class Changes:
-    """What has changed in a tree that somebody else applies observations to."""
+    """What changes in a tree, told in the order of what was observed."""
 
     def __init__(self, tree: DelegationTree) -> None:
         self._tree = tree
         self._known = {task.task_id: (task.state, task.attempt) for task in tree.tasks.values()}
+        self._at = float("-inf")
+        self._held: dict[str, str] = {}
+        """By file, the digest of what it holds."""
+
+    def tell(self, observations: Iterable[Observation]) -> Iterator[Change]:
+        """Apply observations to the tree, and give every state change in its order."""
+        for together in self._moves(observations):
+            changed = set[str]().union(*map(self._tree.apply, together))
+            yield from self.after(changed, max(one.at for one in together))
 
     def after(self, changed: Iterable[str], at: float) -> list[Change]:
-        """The changes of these tasks since the call before, those first seen first."""
+        """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
         tasks = self._tree.tasks
         found: list[Change] = []
+        self._at = at = max(self._at, at)
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
             known = self._known.get(task_id)
             task = tasks.get(task_id)
@@ -68,13 +78,30 @@ class Changes:
                 found.append(Change(at, task_id, known[0] if known else None, task.state, task.attempt, task.why))
         return found
 
+    def _moves(self, observations: Iterable[Observation]) -> Iterator[list[Observation]]:
+        """Each by itself, but files that are gone and those in which their contents are found again: a directory was
+        renamed, and nobody saw half of it."""
+        moving: list[Observation] = []
+        lost: set[str] = set()
+        for one in observations:
+            if not (isinstance(one, Gone) or (isinstance(one, Seen) and one.digest in lost)) and moving:
+                yield moving
+                moving, lost = [], set()
+            if isinstance(one, Seen):
+                self._held[one.path] = one.digest
+            elif isinstance(one, Gone):
+                lost.add(self._held.pop(one.path, ""))
+            if lost:
+                moving.append(one)
+            else:
+                yield [one]
+        if moving:
+            yield moving
+
 
 def changes(observations: Iterable[Observation], tree: DelegationTree | None = None) -> Iterator[Change]:
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
-    tree = DelegationTree() if tree is None else tree
-    seen = Changes(tree)
-    for observation in observations:
-        yield from seen.after(tree.apply(observation), observation.at)
+    return Changes(DelegationTree() if tree is None else tree).tell(observations)
 
 
 def line(change: Change) -> str:
@@ -83,7 +110,7 @@ def line(change: Change) -> str:
     after = change.after or "gone"
     number = f"  attempt {change.attempt}" if change.attempt > 1 else ""
     reason = f"  {clean(change.reason, _REASON)}" if change.reason else ""
-    return f"{_time(change.at) or '-':<20}  {clean(change.task_id, _ID)}  {before} → {after}{number}{reason}"
+    return f"{_time(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
 
 
 def document(change: Change) -> ChangeDocument:

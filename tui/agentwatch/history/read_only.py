@@ -70,7 +70,7 @@ def _open(path: Path) -> Snapshot:
     with path.open("rb") as file:
         header = file.read(20)
     has_log = header[18:20] == bytes((_WAL_FORMAT, _WAL_FORMAT))
-    log, memory, journal = (_exists(path, suffix) for suffix in ("-wal", "-shm", "-journal"))
+    log, memory, journal = (os.path.exists(f"{path}{suffix}") for suffix in ("-wal", "-shm", "-journal"))
     if not has_log:
         try:
             return _checked(Snapshot(path, _connect(path, "mode=ro"), None))
@@ -112,10 +112,6 @@ def _checked(snapshot: Snapshot) -> Snapshot:
 def _connect(path: Path, options: str) -> sqlite3.Connection:
     address = f"file:{quote(os.fsencode(path.absolute()))}?{options}"
     return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-
-
-def _exists(path: Path, suffix: str) -> bool:
-    return os.path.exists(f"{path}{suffix}")
 
 
 def _signature(path: Path) -> Signature:

@@ -6,30 +6,54 @@ that is kept of it. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
-from agentwatch.delegation.observation import Decided, Observation, Ran, Tick
+from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Seen, Tick
 from agentwatch.delegation.run import Run, RunState
+
+_FILES: Final = ""
+"""Stands for all files: what they are together depends on the order in which they were seen."""
 
 
 def story(observations: Iterable[Observation], now: float) -> list[Observation]:
-    """Observations in the order of their times; those of one file, run or decision keep theirs.
+    """Observations in the order of their times; files keep the order observed, as do those of one run or decision.
 
     A run is told as it was when it began, at the end of each of its rounds, and as it is; a decision that nobody read
     before it expired, again with a `Tick` at that time. `now` is in seconds since the epoch.
     """
     known: dict[str, float] = {}
     told: list[tuple[float, Observation]] = []
-    for observation in observations:
+    for observation in _with_times_of_loss(list(observations)):
         for one in _moments(observation, now):
             at = one.at
             if not isinstance(one, Tick):
-                # A file may be put back as it was long ago, and still it came after the one before.
-                known[one.path] = at = max(at, known.get(one.path, at))
+                # A file may be put back as it was long ago, or be renamed, and still it came after the one before.
+                key = one.path if isinstance(one, Ran | Decided) else _FILES
+                known[key] = at = max(at, known.get(key, at))
             told.append((at, one))
     told.sort(key=lambda pair: pair[0])
     return [one for _, one in told]
+
+
+def _with_times_of_loss(observations: Sequence[Observation]) -> list[Observation]:
+    """What was found to be gone at a start was gone before what was written meanwhile was found."""
+    first: dict[str, int] = {}
+    for index, one in enumerate(observations):
+        if isinstance(one, Seen):
+            first.setdefault(one.digest, index)
+    timed: list[Observation] = []
+    following = float("inf")
+    for index in range(len(observations) - 1, -1, -1):
+        one = observations[index]
+        if isinstance(one, Gone):
+            one = one._replace(at=min(one.at, following))
+        elif isinstance(one, Seen) and first[one.digest] == index:
+            # The time of a content that was there before says nothing: a renamed file keeps its own.
+            following = one.at
+        timed.append(one)
+    return timed[::-1]
 
 
 def _moments(observation: Observation, now: float) -> Iterator[Observation]:
@@ -57,9 +81,9 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
         waiting="",
     )
     # None of its times is later than its last sign of life, which no store can put into the future.
-    yield replace(ran, at=min(run.started_at, ran.at), run=begun)
+    yield ran._replace(at=min(run.started_at, ran.at), run=begun)
     for number, said in enumerate(run.earlier if run.parent_session is not None else ()):
         rounds = run.earlier[:number]
         ended = replace(begun, state=RunState.ENDED, ended_at=said.at, reason="", said=said, earlier=rounds)
-        yield replace(ran, at=min(said.at, ran.at), run=ended)
-    yield replace(ran, at=ran.at if run.ended_at is None else min(run.ended_at, ran.at))
+        yield ran._replace(at=min(said.at, ran.at), run=ended)
+    yield ran._replace(at=ran.at if run.ended_at is None else min(run.ended_at, ran.at))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from agentwatch.delegation import facts
+from agentwatch.delegation import asks, facts
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
@@ -93,7 +93,7 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskLine:
         contract=task.contract,
         inferred=task.inferred,
         deleted=task.deleted,
-        why=task.why,
+        why=asks.why_at(task, tree.now),
         needs_operator=task.needs_operator,
         ask=task.ask,
         stale=task.stale,

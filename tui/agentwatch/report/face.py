@@ -70,4 +70,4 @@ def _changes(monitor: Monitor, now: float) -> Sequence[Change]:
         history.close()
     told += monitor.tree.runs
     told += monitor.tree.decisions
-    return tuple(changes(story(told, now), tree_by(monitor.settings)))
+    return tuple(changes(story(told, now), tree_by(monitor.settings, remembers=True)))

@@ -6,6 +6,7 @@ GitHub takes 65,536 characters. What does not fit is left out where it matters l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import PurePath
 from typing import Final
 
@@ -26,15 +27,19 @@ from agentwatch.report.wording import (
     took,
     unclaimed,
 )
+from agentwatch.text import exact
 
 LIMIT: Final = 65_000
 """Characters of the whole report; some are left for a sentence above it."""
 
 _ATTENTION: Final = 40
+_ATTENTION_ROOM: Final = 16_000
 _TREE: Final = 20_000
 _TREE_LINES: Final = 200
 _TIMELINE_ROWS: Final = 120
 _CHANGES: Final = 60
+_CHANGES_ROOM: Final = 10_000
+_NOTICES_ROOM: Final = 4_000
 _ITEMS: Final = 20
 _DEEPEST: Final = 9
 """Levels of nested lists; renderers stop at some depth, and nobody reads deeper."""
@@ -63,14 +68,15 @@ def _attention(account: Account) -> Iterator[str]:
         return
     tasks = {task.task_id: task for task in account.tasks}
     yield "### Needs attention"
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in account.attention[:_ATTENTION]:
         task = tasks[one.task_id]
         held = f"<br>holds up {plural(one.holds, 'task')}" if one.holds else ""
         rows.append((_state(task), code(task.task_id), inline(one.ask, _PROSE) + held, _since(account, one.since)))
+    rows = _fitting(rows, _ATTENTION_ROOM)
     yield _table(("state", "task", "what it asks", "waiting"), rows)
-    if len(account.attention) > _ATTENTION:
-        yield f"… and {len(account.attention) - _ATTENTION:,} more."
+    if len(account.attention) > len(rows):
+        yield f"… and {len(account.attention) - len(rows):,} more."
 
 
 def _since(account: Account, at: float | None) -> str:
@@ -151,7 +157,7 @@ def _details(account: Account, room: int) -> Iterator[str]:
 
 def _detail(task: TaskLine, decisions: Sequence[DecisionLine], now: float) -> Iterator[str]:
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
-    yield f"<details><summary>{_state(task)} · <code>{inline(task.task_id, 200)}</code>{agent}</summary>"
+    yield f"<details><summary>{_state(task)} · <code>{inline(exact(task.task_id), 200)}</code>{agent}</summary>"
     yield "\n".join(_facts(task))
     for attempt in reversed(task.attempts):
         yield f"**Attempt {attempt.number}**, {_attempt_line(attempt, now)}"
@@ -274,7 +280,6 @@ def _timeline(account: Account) -> Iterator[str]:
 def _changes(account: Account) -> Iterator[str]:
     if not account.changes:
         return
-    shown = account.changes[-_CHANGES:]
     yield f"<details><summary>What happened: {plural(len(account.changes), 'state change')}</summary>"
     rows = [
         (
@@ -283,11 +288,12 @@ def _changes(account: Account) -> Iterator[str]:
             f"{change.before or 'new'} → {change.after or 'gone'}",
             inline(change.reason, 160),
         )
-        for change in shown
+        for change in account.changes[-_CHANGES:]
     ]
+    shown = _fitting(rows[::-1], _CHANGES_ROOM)[::-1]
     if len(shown) < len(account.changes):
         yield f"The last {len(shown)}:"
-    yield _table(("when (UTC)", "task", "state", "because"), rows)
+    yield _table(("when (UTC)", "task", "state", "because"), shown)
     yield "</details>"
 
 
@@ -296,13 +302,21 @@ def _notices(account: Account) -> Iterator[str]:
         return
     yield f"<details><summary>{plural(len(account.notices), 'file')} of no task</summary>"
     rows = [(inline(one.rule, 40), code(one.path), inline(one.message, 300)) for one in account.notices[:_ITEMS]]
-    yield _table(("rule", "file", "what to do"), rows)
-    yield from _more(len(account.notices), "file")
+    shown = _fitting(rows, _NOTICES_ROOM)
+    yield _table(("rule", "file", "what to do"), shown)
+    if left := len(account.notices) - len(shown):
+        yield f"… and {plural(left, 'file')} more."
     yield "</details>"
 
 
 def _footer(account: Account) -> str:
     return f"<sub>agentwatch report, {clock(account.generated_at)} UTC</sub>"
+
+
+def _fitting(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]]:
+    """The first rows, as many as fit into so many characters: each character of a text may have become an element."""
+    ends = accumulate(sum(len(cell) + 3 for cell in row) for row in rows)
+    return [row for row, end in zip(rows, ends, strict=True) if end <= room]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentwatch.delegation.observation import Observation
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(NamedTuple):
     """How well a source sees. `detail` is one sentence for the operator: why, and what to do where it is not live.
 
     `starting`: the first look is not over. `live`: changes are reported as they happen. `polling`: they are found by
@@ -26,8 +24,7 @@ class Health:
     files: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Observations in the order of their `seq`, and the health at the time of the last of them."""
 
     observations: tuple[Observation, ...]

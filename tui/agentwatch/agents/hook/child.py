@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff
@@ -23,7 +21,7 @@ from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.sessions.fields import number, text
-from agentwatch.sources.sessions.reader import message
+from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.tail import Line, Tail
 
 if TYPE_CHECKING:
@@ -40,8 +38,7 @@ _BAD: Final = frozenset({State.INVALID, State.FAILED, State.BLOCKED})
 _LAUNCHED: Final = "async_launched"
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(NamedTuple):
     """`task_id` is that of the packet in its prompt, else the agent's id. Texts are foreign and unsanitised.
 
     `ran` is the execution that has just ended, as the tree will know it. `returned` is what it gave back, None where
@@ -81,7 +78,7 @@ class Child:
         if latest is None or latest.stored:
             return self
         is_its_own = self.returned is None if self.began is None else latest.at >= self.began
-        return replace(self, returned=latest, digests=(latest.digest,)) if is_its_own else self
+        return self._replace(returned=latest, digests=(latest.digest,)) if is_its_own else self
 
 
 def is_bad(state: State) -> bool:
@@ -94,7 +91,7 @@ def child_that_stops(call: HookCall) -> Child:
     prompt, began = _beginning(call.agent_transcript)
     said = call.last_message or ""
     child = _child(call, call.agent_id or call.session_id, prompt, (said, f"{said}\n"))
-    return replace(child, began=began)
+    return child._replace(began=began)
 
 
 def child_that_returned(call: HookCall) -> Child | None:
@@ -108,14 +105,14 @@ def child_that_returned(call: HookCall) -> Child | None:
     state = RunState.FAILED if cut_short([], call.answered) else RunState.ENDED
     child = _child(call, agent_id, given, (said, said.removesuffix("\n")), state)
     took = number(call.answered, "totalDurationMs")
-    return replace(child, began=time.time() - took / 1000) if took is not None else child
+    return child._replace(began=time.time() - took / 1000) if took is not None else child
 
 
 def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load) -> Child:
     """The child with what it wrote into a file of the workspace; session stores, which may be large, are not read."""
     if child.packet is None:
         return child
-    monitor = load(workspace, replace(settings, sessions=False), inspects=False)
+    monitor = load(workspace, settings._replace(sessions=False), inspects=False)
     return child.with_file(monitor.tree.tasks.get(child.task_id))
 
 
@@ -129,10 +126,10 @@ def _child(
     """`spellings` are those that the last message may have in the transcript; the first is the one at hand."""
     said = message(spellings[0], 0.0, key=NAME) if spellings[0].strip() not in NOTHING else None
     place = call.agent_transcript or ""
-    run = Run(NAME, agent_id, call.session_id, state, place, 0.0, 0.0, prompt=prompt, said=said)
+    run = Run(NAME, agent_id, call.session_id, state, place, 0.0, time.time(), prompt=prompt, said=said)
     ran = Ran(0, 0.0, agent_id, run)
     returned = handed_back(ran)
-    digests: tuple[str | None, ...] = tuple(map(_digest, spellings)) if returned is not None else (None,)
+    digests: tuple[str | None, ...] = tuple(map(digest_of, spellings)) if returned is not None else (None,)
     return Child(task_of(run), call.session_id, agent_id, ran, returned, digests)
 
 
@@ -156,7 +153,3 @@ def _lines(path: str) -> Iterator[Line]:
         yield from Tail(Path(path)).read(_HEAD).lines
     except (OSError, ValueError):
         return
-
-
-def _digest(said: str) -> str:
-    return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()

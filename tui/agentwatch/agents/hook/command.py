@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.agents.hook.stop import stopped
 from agentwatch.agents.hook.told import told
-from agentwatch.agents.hook.words import Answer
 from agentwatch.arguments import workspace_at
 from agentwatch.config import load as load_settings
 from agentwatch.errors import AgentwatchError
@@ -19,6 +18,7 @@ from agentwatch.sources.claude_code.hooks import HookCall, read_hook_call
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
+    from agentwatch.agents.hook.words import Answer
     from agentwatch.deciding.loading import Load
 
 FAILED: Final = 1

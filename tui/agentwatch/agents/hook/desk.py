@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.agents.hook.child import Child
 from agentwatch.config import Settings
-from agentwatch.deciding.waiting import hand_out
+from agentwatch.deciding.waiting import hand_out, note_read
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Question, Reader, Verified
 from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
@@ -22,8 +21,7 @@ READER: Final = "hook-claude"
 _PAUSE_SECONDS: Final = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(NamedTuple):
     """The reading side of one workspace."""
 
     workspace: Path
@@ -56,10 +54,15 @@ class Desk:
             return self._book.claim(record.decision_id, by)
         return None
 
-    def mark(self, decision_id: str, stage: Stage, by: str) -> None:
-        """Tell how far a decision has got. Where nothing can be written it has got there all the same."""
+    def note_read(self, found: Verified, by: str) -> None:
+        """Tell that a decision was read. Where nothing can be written it was read all the same."""
         with suppress(ReceiptError):
-            self._book.mark(decision_id, stage, by, reader=READER)
+            note_read(self.workspace, found, by, READER)
+
+    def note_acted(self, decision_id: str, by: str) -> None:
+        """Tell that a decision was carried out. Where nothing can be written it was all the same."""
+        with suppress(ReceiptError):
+            self._book.mark(decision_id, Stage.ACTED, by, reader=READER)
 
     def hand_out(self, record: Record) -> str | None:
         """The file with the amended handoff, None where there is none."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.decisions.record import written
 from agentwatch.disk import Directory
@@ -25,9 +24,11 @@ LET_GO: Final = "let go"
 TOLD: Final = "told the parent"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One call. `did` is SENT_BACK, LET_GO or TOLD; `why` is for people, and `kind` says what it was sent back for."""
+class Entry(NamedTuple):
+    """One call. `did` is SENT_BACK, LET_GO or TOLD; `why` is for people, and `kind` says what it was sent back for.
+
+    `digests` are those of the return that the child had ended with.
+    """
 
     event: str
     session_id: str
@@ -37,6 +38,7 @@ class Entry:
     kind: str
     why: str
     decision_id: str | None = None
+    digests: tuple[str | None, ...] = ()
 
 
 class Journal:
@@ -47,7 +49,7 @@ class Journal:
 
     def add(self, entry: Entry) -> bool:
         """Write it down. False where nothing can be written."""
-        texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in asdict(entry).items()}
+        texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in entry._asdict().items()}
         line = json.dumps({"at": written(datetime.now(UTC))} | texts) + "\n"
         try:
             with Directory.make(self._state) as directory:

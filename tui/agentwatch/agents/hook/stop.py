@@ -1,132 +1,29 @@
-"""SubagentStop: a child that failed, or breaks its contract, is held until the operator has decided, within limits."""
+"""SubagentStop: a child may stop that did its work; one that failed, or breaks its contract, is held."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from agentwatch.agents.hook import words
-from agentwatch.agents.hook.child import Child, child_that_stops, is_bad, with_its_file
-from agentwatch.agents.hook.desk import READER, Desk
-from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, Entry, Journal
+from agentwatch.agents.hook.child import child_that_stops, is_bad, with_its_file
+from agentwatch.agents.hook.journal import LET_GO, Entry, Journal
 from agentwatch.config import Settings
-from agentwatch.decisions.reader import Expired, Forged, Found, Verified
-from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.task import State
+from agentwatch.place import state_directory
 from agentwatch.sources.claude_code.hooks import HookCall
-from agentwatch.text import quoted
 
 if TYPE_CHECKING:
+    from agentwatch.agents.hook.words import Answer
     from agentwatch.deciding.loading import Load
 
-MOST: Final = 8
-"""The program lets a child go that was sent back so often in a row, whatever a hook says."""
 
-_MEND: Final = "its return format"
-_HELD: Final = "no decision yet"
-_LIMIT: Final = "too often"
-_CARRIED_OUT: Final = (Action.RETRY, Action.RESPOND)
-"""What the child itself can carry out; the rest is for its parent."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """One stop: the child, what was done to it before in this row, and what there is to answer with."""
-
-    call: HookCall
-    child: Child
-    row: list[Entry]
-    desk: Desk
-    journal: Journal
-
-    def send_back(self, kind: str, reason: str, why: str, decision_id: str | None = None) -> words.Answer:
-        """Block, unless nobody could count how often."""
-        task = quoted(self.child.task_id)
-        noted = self.journal.add(self._entry(SENT_BACK, kind, why, decision_id))
-        # A decision is carried out once, whoever counts.
-        if not noted and self.call.stop_hook_active and decision_id is None:
-            return words.let_go(words.shown(f"{task} was let go although {why}: {self.desk.state} cannot be written"))
-        return words.block(reason, words.shown(f"{task} was sent back: {why}"))
-
-    def let_go(self, kind: str, why: str | None, decision_id: str | None = None) -> words.Answer:
-        self.journal.add(self._entry(LET_GO, kind, why or "", decision_id))
-        return words.let_go(None if why is None else words.shown(why))
-
-    def _entry(self, did: str, kind: str, why: str, decision_id: str | None) -> Entry:
-        child = self.child
-        return Entry(self.call.event, child.session_id, child.agent_id, child.task_id, did, kind, why, decision_id)
-
-
-def stopped(call: HookCall, workspace: Path, settings: Settings, load: Load) -> words.Answer:
+def stopped(call: HookCall, workspace: Path, settings: Settings, load: Load) -> Answer:
     """The answer to a child that is about to stop. Blocks for at most `hook_wait` seconds and a few more."""
-    desk, journal = Desk(workspace, settings), Journal(Desk(workspace, settings).state)
+    journal = Journal(state_directory(workspace))
     child = with_its_file(child_that_stops(call), workspace, settings, load)
     row = journal.row(child.session_id, child.agent_id) if call.stop_hook_active else []
-    _note_acted(desk, row)
-    case = _Case(call, child, row, desk, journal)
-    state = child.state(settings)
-    if not is_bad(state):
-        return case.let_go("", None)
-    return _answer(case, settings, broken=state is State.INVALID)
+    if row or is_bad(child.state(settings)):
+        from agentwatch.agents.hook.held import held  # noqa: PLC0415 - half of what a hook would load
 
-
-def _answer(case: _Case, settings: Settings, *, broken: bool) -> words.Answer:
-    desk, child, task = case.desk, case.child, quoted(case.child.task_id)
-    if len(case.row) >= MOST:
-        return case.let_go(_LIMIT, f"{task} was let go: it was sent back {MOST} times in a row, and is no better")
-    waits = desk.somebody_is_asked
-    found = desk.find(child, settings.hook_wait if waits else 0.0)
-    if isinstance(found, Verified):
-        answer = _carried_out(case, found.record)
-        if answer is not None:
-            return answer
-    if broken and settings.hook_corrects and not any(one.kind == _MEND for one in case.row):
-        return case.send_back(_MEND, words.mend(child), "its return breaks its contract")
-    state = "its return breaks its contract" if broken else "it says that it failed or is blocked"
-    why = _why_undecided(found, settings, waits=waits)
-    if settings.hook_undecided == "hold" and waits:
-        return case.send_back(_HELD, words.hold(child), f"{state}, and {why}")
-    return case.let_go(_HELD, f"{task} was let go although {state}: {why}; nothing is approved by that")
-
-
-def _carried_out(case: _Case, record: Record) -> words.Answer | None:
-    """Do what was decided. None where this very decision was carried out before and the child ended the same way."""
-    desk, child, task = case.desk, case.child, quoted(case.child.task_id)
-    if record.action not in _CARRIED_OUT:
-        why = f"the operator decided to {record.action.value} {task}: that is for its parent to do"
-        return case.let_go(record.action.value, why, record.decision_id)
-    by = f"{READER}, agent {child.agent_id} of session {child.session_id}"[:200]
-    claim = desk.claim(record, by)
-    if claim is None:
-        why = f"{task} was let go: the operator decided to {record.action.value}, and that it is done cannot be written"
-        return case.let_go(record.action.value, why, record.decision_id)
-    if not claim.won:
-        if claim.by == by:
-            return None
-        why = f"{task} was let go: the decision to {record.action.value} is carried out by {claim.by}"
-        return case.let_go(record.action.value, why, record.decision_id)
-    desk.mark(record.decision_id, Stage.READ, by)
-    reason = words.carry_out(record, desk.hand_out(record))
-    return case.send_back(
-        record.action.value, reason, f"{record.operator} decided to {record.action.value}", record.decision_id
-    )
-
-
-def _note_acted(desk: Desk, row: list[Entry]) -> None:
-    """A child that stops again has done what it was sent back with."""
-    if row and row[-1].decision_id is not None:
-        desk.mark(row[-1].decision_id, Stage.ACTED, "the child answered again")
-
-
-def _why_undecided(found: Found, settings: Settings, *, waits: bool) -> str:
-    if isinstance(found, Verified):
-        return "the operator's decision was carried out, and it ended in the same words again"
-    if isinstance(found, Expired):
-        return "the decision about it has expired, so the operator must decide again"
-    if isinstance(found, Forged):
-        return f"nobody has decided, and {len(found.refused)} files that pretend to be decisions were refused"
-    if waits:
-        return f"nobody has decided within {settings.hook_wait:g} s"
-    return "nobody has decided, and no screen of agentwatch shows the workspace"
+        return held(call, child, row, workspace, settings)
+    journal.add(Entry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO, "", ""))
+    return {}

@@ -5,34 +5,39 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentwatch.agents.hook import words
-from agentwatch.agents.hook.child import child_that_returned, is_bad, with_its_file
-from agentwatch.agents.hook.desk import READER, Desk
-from agentwatch.agents.hook.journal import TOLD, Entry, Journal
+from agentwatch.agents.hook.child import Child, child_that_returned, is_bad, with_its_file
 from agentwatch.config import Settings
-from agentwatch.decisions.reader import Verified
-from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.task import State
 from agentwatch.sources.claude_code.hooks import HookCall
 
 if TYPE_CHECKING:
+    from agentwatch.agents.hook.words import Answer
     from agentwatch.deciding.loading import Load
 
 
-def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> words.Answer:
+def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> Answer:
     """The answer to a parent whose child has just come back. Does not wait."""
     child = child_that_returned(call)
     if child is None:
         return {}
     child = with_its_file(child, workspace, settings, load)
     state = child.state(settings)
-    if not is_bad(state):
-        return {}
+    return _told(call, child, state, workspace, settings) if is_bad(state) else {}
+
+
+def _told(call: HookCall, child: Child, state: State, workspace: Path, settings: Settings) -> Answer:
+    # Half of what a hook would load, and most children return well.
+    from agentwatch.agents.hook import words  # noqa: PLC0415
+    from agentwatch.agents.hook.desk import READER, Desk  # noqa: PLC0415
+    from agentwatch.agents.hook.journal import TOLD, Entry, Journal  # noqa: PLC0415
+    from agentwatch.decisions.reader import Verified  # noqa: PLC0415
+
     desk = Desk(workspace, settings)
     found = desk.find(child)
     decision_id = None
     if isinstance(found, Verified):
         decision_id = found.record.decision_id
-        desk.mark(decision_id, Stage.READ, f"{READER}, session {child.session_id}"[:200])
+        desk.note_read(found, f"{READER}, session {child.session_id}"[:200])
         said = words.decided(found.record, desk.hand_out(found.record))
         why = f"the operator decided to {found.record.action.value}"
     else:

@@ -17,6 +17,9 @@ from agentwatch.text import clean, clean_lines, quoted
 
 Answer = dict[str, Any]
 
+HOLD: Final = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
+"""To the child: it may be told so several times, and each word of it and of its answer costs."""
+
 _MOST_FINDINGS: Final = 20
 _END: Final = "Then end with a return that keeps the return-format contract, and nothing else around it."
 
@@ -69,6 +72,8 @@ def mend(child: Child) -> str:
         broken = f"it breaks the {returned.document.contract} contract"
         lines = [f"Fix your return format: {broken}, so your task counts as failed."]
         errors = [one for one in returned.findings if one.severity is Severity.ERROR]
+        if not errors:
+            lines.append("- It still says that the work goes on, and you are about to end: say how it ended.")
         for one in errors[:_MOST_FINDINGS]:
             lines.append(f"- {f'line {one.line}: ' if one.line else ''}{one.message} ({one.rule})")
         if len(errors) > _MOST_FINDINGS:
@@ -76,14 +81,6 @@ def mend(child: Child) -> str:
         lines.append("Answer again with the whole return, mended, and nothing else around it.")
     lines.append("Do not do the work again, and do not change what you report.")
     return _kept("\n".join(lines))
-
-
-def hold(child: Child) -> str:
-    """To the child: nobody has decided yet."""
-    return (
-        f"The operator has not decided yet what happens to {quoted(child.task_id)}. This is neither an approval nor a"
-        " refusal. Do nothing for it now: answer with the same return once more, word for word."
-    )
 
 
 def decided(record: Record, handoff_path: str | None) -> str:

@@ -13,6 +13,7 @@ from agentwatch.agents.server.names import stem_of
 from agentwatch.agents.server.shapes import Submitted
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff, Reading, Return
+from agentwatch.deciding.waiting import ending_of
 from agentwatch.decisions.amend import is_final_report
 from agentwatch.delegation.identity import fallback_id, own_id
 from agentwatch.disk import Directory
@@ -44,7 +45,7 @@ class _Place:
 
 def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
     """Write a handoff packet to `handoffs/<task id>.handoff.json`, or `.md`, if it keeps its contract."""
-    ending = _ending(text)
+    ending = ending_of(text)
     reading = read_document(text, f"{HANDOFFS}/packet.handoff.{ending}")
     document = reading.document if reading is not None else None
     if reading is None or not isinstance(document, Handoff):
@@ -69,7 +70,7 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     if not task_id:
         return _refused(None, "task_id is empty: give that of the handoff")
     place = _Place(RETURNS, f"{stem_of(task_id)}.return")
-    path = place.path(_ending(text))
+    path = place.path(ending_of(text))
     reading = read_document(text, path)
     document = reading.document if reading is not None else None
     if reading is None or not isinstance(document, Return):
@@ -124,7 +125,7 @@ def _belongs_elsewhere(document: Return, task_id: str) -> str:
 def _written(workspace: Path, place: _Place, text: str, reading: Reading, do_now: str, *, read_only: bool) -> Submitted:
     if read_only:
         return _refused(reading, _READ_ONLY)
-    data, ending = text.encode("utf-8", "replace"), _ending(text)
+    data, ending = text.encode("utf-8", "replace"), ending_of(text)
     if len(data) > _LARGEST:
         return _refused(reading, f"it has {len(data):,} bytes, and {_LARGEST:,} are read: write it shorter")
     try:
@@ -159,7 +160,3 @@ def _refused(reading: Reading | None, do_now: str) -> Submitted:
         path=None,
         sha256=None,
     )
-
-
-def _ending(text: str) -> str:
-    return "json" if text.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"

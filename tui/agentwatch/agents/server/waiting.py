@@ -15,13 +15,11 @@ from anyio import CapacityLimiter, to_thread
 from agentwatch.agents.server.shapes import Waited
 from agentwatch.config import Settings
 from agentwatch.deciding.loading import Load
-from agentwatch.deciding.waiting import hand_out, question_about
+from agentwatch.deciding.waiting import hand_out, note_read, question_about
 from agentwatch.decisions.answer import answer
 from agentwatch.decisions.reader import Expired, Found, Question, Reader, Verified
-from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
-from agentwatch.delegation.decision import Stage
+from agentwatch.decisions.receipts import ReceiptError
 from agentwatch.delegation.task import State, Task
-from agentwatch.place import state_directory
 from agentwatch.text import quoted
 
 READER: Final = "mcp"
@@ -103,8 +101,7 @@ class Waiter:
                 path = hand_out(self._workspace, found.record)
             # Where nothing can be written it was read all the same.
             with suppress(ReceiptError):
-                book = ReceiptBook(self._workspace, state_directory(self._workspace))
-                book.mark(found.record.decision_id, Stage.READ, "agentwatch mcp", reader=READER)
+                note_read(self._workspace, found, "agentwatch mcp", READER)
         values = answer(found, handoff_path=path)
         if not isinstance(found, Verified | Expired):
             values["do_now"] = _pending_words(asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,7 @@ class Edit:
 
 
 Step = Edit | ByHand
+Edited = Callable[[str], str]
 
 
 def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
@@ -83,7 +84,7 @@ def _json(workspace: Path, file: Json, *, remove: bool) -> Step:
         return ByHand(path, _shown(file.wishes), _why(error))
 
 
-def _undone(text: str | None, backup: str | None, do: Any, undo: Any) -> str | None:
+def _undone(text: str | None, backup: str | None, do: Edited, undo: Edited) -> str | None:
     """The text of before: the very bytes where nobody else has changed it since, else without what is ours."""
     if text is None:
         return None
@@ -92,8 +93,7 @@ def _undone(text: str | None, backup: str | None, do: Any, undo: Any) -> str | N
     if backup is None and do("") == text:
         # We made it.
         return None
-    undone: str = undo(text)
-    return undone
+    return undo(text)
 
 
 def _read(workspace: Path, path: str) -> str | None:

@@ -127,7 +127,7 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
 
 
 def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
-    call = {"type": "command", "command": shlex.join([*command, "hook"]), "timeout": 0}
+    call = {"type": "command", "command": shlex.join([*command, "hook"])}
     stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
     back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
     wishes = (

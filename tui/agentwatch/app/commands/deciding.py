@@ -120,6 +120,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
         priority=True,
     ),
     Command(
+        "dialog.break",
+        "ctrl+c",
+        "copy_or_leave",
+        _DECIDE,
+        Group.DIALOG,
+        words="leave",
+        tooltip="The same; where text is selected, copy it and stay.",
+    ),
+    Command(
         "dialog.skip",
         "ctrl+n",
         "skip",

@@ -10,7 +10,6 @@ from textual.screen import Screen, ScreenResultType
 
 from agentwatch.app.messages import KeysChanged
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.needs_you import next_asking
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
@@ -60,7 +59,7 @@ class DetailedScreen(Screen[ScreenResultType]):
 
     def action_go_asking(self, step: int) -> None:
         """Go to the next task that needs the operator (`step` 1), or to the one before (-1)."""
-        task_id = next_asking(self._monitor.tree, self.task_id, step)
+        task_id = self._monitor.tree.queue.beside(self.task_id, step)
         if task_id is None:
             self.notify("Nobody needs you now.", markup=False, timeout=2)
         else:

@@ -73,8 +73,8 @@ class MainScreen(DetailedScreen[None]):
 
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
-        self.set_class(self.app.size.width >= _WIDE, "-wide")
-        self.set_class(not self._monitor.tree.tasks, "-empty")
+        self.set_class(self.app.size.width >= _WIDE, "-wide", update=False)
+        self.set_class(not self._monitor.tree.tasks, "-empty", update=False)
         yield self.header
         with Horizontal(id="body"), Vertical(id="left"):
             yield self.task_tree
@@ -219,6 +219,12 @@ class MainScreen(DetailedScreen[None]):
             self._show_details()
             self.details.focus()
 
+    def _has_tasks(self) -> bool:
+        """Whether there is something to show; where there is not, that is said."""
+        if not self._monitor.tree.tasks:
+            self.notify("There is no task yet.", markup=False, timeout=3)
+        return bool(self._monitor.tree.tasks)
+
     def _open_page(self, tab: int) -> None:
         from agentwatch.app.screens.task import TaskScreen  # noqa: PLC0415 - it needs what the details need
 
@@ -230,7 +236,7 @@ class MainScreen(DetailedScreen[None]):
         """The same tasks over time."""
         from agentwatch.app.screens.timeline import TimelineScreen  # noqa: PLC0415 - not for the first frame
 
-        if self._monitor.tree.tasks:
+        if self._has_tasks():
             self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_page)
 
     def _return_from_page(self, task_id: str | None) -> None:
@@ -281,7 +287,7 @@ class MainScreen(DetailedScreen[None]):
         self.footer.redraw()
 
     def action_filter(self) -> None:
-        if self._monitor.tree.tasks and self.filter_bar.is_attached:
+        if self._has_tasks() and self.filter_bar.is_attached:
             self.filter_bar.write()
 
     def on_paste(self, event: events.Paste) -> None:
@@ -292,7 +298,7 @@ class MainScreen(DetailedScreen[None]):
 
     def action_filter_state(self, step: int) -> None:
         """Show what is in the next state that there is."""
-        if self.filter_bar.is_attached:
+        if self._has_tasks() and self.filter_bar.is_attached:
             totals = self._monitor.tree.totals
             self.filter_bar.step(totals.states, step, asks=totals.needs_operator > 0)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from textual import events
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -23,6 +24,7 @@ class PageScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark", "dismiss", show=False),
+        Binding("ctrl+c", "copy_or_dismiss", show=False),
         Binding("j", "scroll('down')", show=False),
         Binding("k", "scroll('up')", show=False),
     ]
@@ -53,6 +55,13 @@ class PageScreen(ModalScreen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.query_one("#page-text", Static).update(self._write(min(event.size.width, _WIDTH) - _EDGES))
+
+    async def action_copy_or_dismiss(self) -> None:
+        """Copy what is selected with the mouse, else close."""
+        try:
+            self.action_copy_text()
+        except SkipAction:
+            await self.action_dismiss()
 
     def action_scroll(self, direction: str) -> None:
         """Scroll a line, as in the tree."""

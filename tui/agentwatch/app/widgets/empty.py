@@ -55,6 +55,11 @@ class Empty(Static):
             Content(""),
             Content.assemble(("Watched  ", "$text-muted"), workspace, (" and everything below", "$text-muted")),
             Content.assemble(("Demo     ", "$text-muted"), ("agentwatch demo", "bold $accent")),
+            Content.assemble(
+                ("Set up   ", "$text-muted"),
+                ("agentwatch init", "bold $accent"),
+                ("  has your agent hand off, return and wait for you", "$text-muted"),
+            ),
             Content(""),
             Content(
                 "A task appears as soon as Claude Code, OpenCode, Kilo Code, Codex or Roo Code hands work on here"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -18,8 +17,7 @@ from agentwatch.app.theming import Palette
 _PLAIN: Final = Style.null()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Safe text in one style. A click on it runs `action`; `tooltip` says so."""
 
     text: str
@@ -48,6 +46,8 @@ class LineWidget(Widget):
         super().__init__(id=id)
         self._parts: list[Parts] = []
         self._strips: list[Strip] = []
+        self._made_for = 0
+        """Columns for which they were made."""
         self._palette: Palette | None = None
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
@@ -56,20 +56,28 @@ class LineWidget(Widget):
 
     def redraw(self) -> None:
         """Repaint the lines that read differently now."""
-        if self._palette is None or not self.size.width:
-            return
-        self._parts = self.make_lines(self.size.width, self._palette)
-        base = self._palette.base
-        strips = [
-            Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(self.size.width, base)
-            for parts in self._parts
-        ]
-        if strips != self._strips:
-            self._strips = strips
+        before = self._strips
+        self._make()
+        if self._strips != before:
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
+        if self._made_for != self.size.width:
+            # The first paint comes before the event that tells the size: it would show nothing.
+            self._make()
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+
+    def _make(self) -> None:
+        width = self.size.width
+        if self._palette is None or not width:
+            return
+        self._made_for = width
+        self._parts = self.make_lines(width, self._palette)
+        base = self._palette.base
+        self._strips = [
+            Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(width, base)
+            for parts in self._parts
+        ]
 
     def part_at(self, x: int, y: int) -> Part | None:
         """The part under a cell of this widget."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len
 from textual import events
 from textual.message import Message
 
 from agentwatch.app.present import duration, look
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown
+from agentwatch.app.widgets.cells import clip_name, clip_sentence, left, right, summary
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.task import Task
 
@@ -23,16 +24,19 @@ _LINES: Final = 6
 """Lines that it takes at most, and no more than one of ten of the screen's."""
 _LEAD: Final = 12
 """Cells in front of the tasks where each has a line."""
+_LONGEST_NAME: Final = 36
+"""Cells of a name at most, and no more than a quarter of the screen's."""
+_LEAST_OF_TASK: Final = 24
+"""Cells without which a task is not begun with in the one line."""
+_LEAST_OF_NAME: Final = 6
+"""Cells of a name that still say something."""
+_HERE: Final = "▌"
+"""Beside the task on which the cursor stands, as in the tree: colour alone would not say it everywhere."""
 
 
-def next_asking(tree: DelegationTree, task_id: str | None, step: int) -> str | None:
-    """The task that needs the operator after (`step` 1) or before (-1) this one; None where none does."""
-    ids = [task.task_id for task in tree.asking()]
-    if not ids:
-        return None
-    if task_id in ids:
-        return ids[(ids.index(task_id) + step) % len(ids)]
-    return ids[0 if step > 0 else -1]
+def _asks(task: Task, room: int) -> str:
+    """What a task asks, in exactly so many cells."""
+    return left(clip_sentence(summary(task.ask or ""), max(room, 0)), max(room, 0))
 
 
 class NeedsYou(LineWidget):
@@ -54,25 +58,23 @@ class NeedsYou(LineWidget):
         super().__init__()
         self._tree = tree
         self._clock = clock
-        self._tasks: list[Task] = []
+        self._shown: frozenset[str] = frozenset()
+        self._count = 0
         self._spans: list[list[tuple[int, str]]] = []
         self.cursor_id: str | None = None
 
     def refresh_tasks(self, changed: Collection[str]) -> None:
-        """Show who asks now, where one of the changed tasks asks or has asked."""
-        asked = {task.task_id for task in self._tasks}
-        for task_id in changed:
-            task = self._tree.tasks.get(task_id)
-            if task_id in asked or (task is not None and task.needs_operator):
-                self._tasks = self._tree.asking()
-                self.fit()
-                return
+        """Show who asks now, where that may be another picture since these tasks have changed."""
+        queue = self._tree.queue
+        if len(queue) != self._count or any(task_id in self._shown or task_id in queue for task_id in changed):
+            self._count = len(queue)
+            self.fit()
 
     def fit(self) -> None:
         """Take as many lines as the screen has room for."""
         height = self.screen.size.height
         tall = height >= TALL
-        lines = min(len(self._tasks), _LINES, height // 10 if tall else 1)
+        lines = min(self._count, _LINES, height // 10 if tall else 1)
         self.display = lines > 0
         self.set_class(tall, "-tall")
         self.styles.height = lines + 1 if tall else lines
@@ -80,64 +82,98 @@ class NeedsYou(LineWidget):
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         self._spans = []
-        if not self._tasks:
+        if not self._tree.queue:
             return []
-        now = self._clock()
         if self.has_class("-tall"):
-            return self._list(width, min(len(self._tasks), _LINES, self.screen.size.height // 10), now, palette)
-        return [self._line(width, now, palette)]
+            tasks = self._in_sight(min(_LINES, self.screen.size.height // 10))
+            lines = self._list(tasks, width, self._clock(), palette)
+        else:
+            tasks = self._in_turn(width // _LEAST_OF_TASK + 1)
+            lines = [self._line(tasks, width, self._clock(), palette)]
+        self._shown = frozenset(task.task_id for task in tasks)
+        return lines
 
-    def _list(self, width: int, height: int, now: float, palette: Palette) -> list[Parts]:
+    def _list(self, tasks: Sequence[Task], width: int, now: float, palette: Palette) -> list[Parts]:
         """One task a line, in columns."""
-        holding = max(len(self._holds(task)) for task in self._tasks[:height])
-        names = min(max(len(shown(task.title)) for task in self._tasks[:height]), 24)
+        holding = max(len(self._holds(task)) for task in tasks)
+        called = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
+        names = max(map(cell_len, called))
         lines: list[Parts] = []
-        for number, task in enumerate(self._tasks[:height]):
+        for number, task in enumerate(tasks):
             face = look(task)
-            more = len(self._tasks) - height
-            words = f" +{more:,} more" if number == height - 1 and more > 0 else ""
-            lead = [Part(left(f" {words}", _LEAD), palette.muted)]
+            more = len(self._tree.queue) - len(tasks)
+            words = f" +{more:,}{' more' if more < 1_000 else ''}" if number == len(tasks) - 1 and more > 0 else ""
+            lead = [Part(left(words, _LEAD - 1), palette.muted)]
             if not number:
-                lead = [Part(" "), Part("Needs you", palette.needs), Part("  ")]
+                lead = [Part(" "), Part("Needs you", palette.needs), Part(" ")]
             here = task.task_id == self.cursor_id
             tail = f"  {self._holds(task):>{holding}} {right(self._waiting(task, now), 4)} "
             room = width - _LEAD - 2 - names - 2 - len(tail)
             lines.append(
                 [
                     *lead,
+                    Part(_HERE if here else " ", palette.accent),
                     Part(face.glyph + " ", palette.states[face.color]),
-                    Part(left(clip_name(shown(task.title), names), names), palette.strong),
-                    Part("  " + left(shown(task.ask or ""), max(room, 0)), palette.accent if here else Part("").style),
+                    Part(left(called[number], names), palette.strong),
+                    Part("  " + _asks(task, room), palette.accent if here else Part("").style),
                     Part(tail, palette.muted),
                 ]
             )
             self._spans.append([(width, task.task_id)])
         return lines
 
-    def _line(self, width: int, now: float, palette: Palette) -> Parts:
+    def _line(self, tasks: Sequence[Task], width: int, now: float, palette: Palette) -> Parts:
         """All in one line, as many as fit."""
         parts = [Part(" "), Part("Needs you" if width >= 60 else "‼", palette.needs)]
         spans: list[tuple[int, str]] = []
-        for number, task in enumerate(self._tasks):
+        for number, task in enumerate(tasks):
             face = look(task)
-            holds = self._holds(task)
-            tail = "  ".join(part for part in (holds if width >= 60 else "", self._waiting(task, now)) if part)
-            title = clip_name(shown(task.title), 24 if width >= 60 else 12)
-            more = len(self._tasks) - number - 1
+            here = task.task_id == self.cursor_id
+            asked, tail = summary(task.ask or ""), self._waiting(task, now)
+            title = clip_name(summary(task.title), 12 if width < 60 else 16 if width < 100 else 24)
+            more = len(self._tree.queue) - number - 1
             reserve = len(f"  +{more:,} more") if more else 0
             fixed = [
-                Part("  " + face.glyph + " ", palette.states[face.color]),
+                Part(" " + (_HERE if here else " "), palette.accent),
+                Part(face.glyph + " ", palette.states[face.color]),
                 Part(title + " ", palette.strong),
             ]
             room = width - 1 - width_of(parts) - width_of(fixed) - len(tail) - 1 - reserve
-            if number and room < 24:
+            if number and room < _LEAST_OF_TASK:
                 parts.append(Part(f"  +{more + 1:,} more", palette.muted))
                 break
-            ask = clip(shown(task.ask or ""), min(max(room, 0), 60 if more else room))
+            holds = self._holds(task) + "  "
+            if cell_len(asked) + len(holds) <= room:
+                # What it asks goes before what waits for it.
+                tail = holds.lstrip() + tail
+            ask = clip_sentence(asked, min(max(room, 0), 60 if more else room))
             parts += [*fixed, Part(ask), Part(" " + tail, palette.muted)]
             spans.append((width_of(parts), task.task_id))
         self._spans.append(spans)
         return parts
+
+    def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
+        """What these tasks are called in so many cells: several of one title each with the task that it is part of."""
+        titles = [summary(task.title) for task in tasks]
+        names: list[str] = []
+        for task, title in zip(tasks, titles, strict=True):
+            room = width - cell_len(title) - 3
+            alike = titles.count(title) > 1 and room >= _LEAST_OF_NAME
+            above = self._tree.ancestors(task.task_id) if alike else []
+            whole = clip_name(summary(self._tree.tasks[above[-1]].title), room) if above else ""
+            names.append(f"{whole} › {title}" if whole else clip_name(title, width))
+        return names
+
+    def _in_sight(self, height: int) -> list[Task]:
+        """The most important ones; the last of them gives way to the selected one, where that is not among them."""
+        ids = self._tree.queue.some(height)
+        if self.cursor_id is not None and self.cursor_id not in ids and self.cursor_id in self._tree.queue:
+            ids[-1] = self.cursor_id
+        return [self._tree.tasks[task_id] for task_id in ids]
+
+    def _in_turn(self, count: int) -> list[Task]:
+        """The selected one, where it asks, and those after it; else the most important ones."""
+        return [self._tree.tasks[task_id] for task_id in self._tree.queue.some(count, self.cursor_id)]
 
     def _holds(self, task: Task) -> str:
         count = self._tree.holds(task)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.app.widgets.rows import Row, Rows
 from agentwatch.delegation.task import Task
@@ -16,8 +15,7 @@ _MANY: Final = 256
 """Structural changes at once from which building all rows again is cheaper than placing each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Splice:
+class Splice(NamedTuple):
     """At `position`, `removed` rows made way for `added` others."""
 
     position: int
@@ -270,12 +268,10 @@ class Outline:
 
     def _place(self, task: Task) -> int:
         """Behind the nearest sibling before it that has a row, else right below its parent."""
-        siblings = self._tree.roots if task.parent_id is None else self._tree.tasks[task.parent_id].children
-        at = len(siblings) - 1 if siblings[-1] == task.task_id else siblings.index(task.task_id)
-        for number in range(at - 1, -1, -1):
-            sibling = self.rows.get(siblings[number])
+        for sibling_id in self._tree.siblings_before(task):
+            sibling = self.rows.get(sibling_id)
             if sibling is not None and sibling.parent_id == task.parent_id:
-                return self._below_last(siblings[number])
+                return self._below_last(sibling_id)
         return 0 if task.parent_id is None else self.rows.index(task.parent_id) + 1
 
     def _below_last(self, task_id: str) -> int:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
+from agentwatch.app.widgets.cells import summary
 from agentwatch.delegation.task import State, Task
+from agentwatch.text import LINE_LIMIT
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -34,7 +36,7 @@ class Filter:
         if self.needs_operator and not task.needs_operator:
             return False
         sought = self.text.casefold()
-        if not sought or sought in task.task_id.casefold() or sought in task.title.casefold():
+        if not sought or sought in task.task_id.casefold() or sought in summary(task.title, LINE_LIMIT).casefold():
             return True
         if task.agent is not None and sought in task.agent.casefold():
             return True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -11,9 +10,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 from agentwatch.app.decided import is_on_its_way, short
-from agentwatch.app.present import LOOKS, duration, elapsed, look
+from agentwatch.app.present import LOOKS, duration, elapsed, look, worst_look
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown
+from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown, summary
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
 
@@ -26,8 +25,7 @@ _BAR: Final = 6
 """Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Cells of each column; 0 where the width has no room for it. The title takes what is left."""
 
     width: int
@@ -68,8 +66,7 @@ class Columns:
         return 1 + _STEP * min(depth, self.levels)
 
 
-@dataclass(frozen=True, slots=True)
-class Pose:
+class Pose(NamedTuple):
     """How a row stands in the tree, and what of it changes with the clock: all that decides its line besides the task.
 
     `folded` is None for a row without rows below. `guide` is the level whose guide is lit, -1 for none.
@@ -181,9 +178,10 @@ def _title(task: Task, room: int, style: Style, palette: Palette, below: Below |
     attempts = ""
     if task.attempt > 1:
         attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}"
-    if room < min(cell_len(shown(task.title)), 12) + len(attempts):
+    name = summary(task.title)
+    if room < min(cell_len(name), 12) + len(attempts):
         attempts = ""
-    title = clip_name(shown(task.title), max(room - len(attempts), 1))
+    title = clip_name(name, max(room - len(attempts), 1))
     rest = room - cell_len(title)
     # A blank before it and one behind it: the urgent words beside it stand out.
     tally = _tally(below, rest - len(attempts) - 2, palette.muted, palette) if below else []
@@ -217,8 +215,8 @@ def _urgent(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple
         false = sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED)
         return [(left(f"⚑ {false} false", width), palette.states.get("state-contradicted", palette.strong))]
     below = task.below
-    if stand.folded and below is not None and (worst := below.worst_waiting) is not None:
-        words = f"{LOOKS[worst].glyph} {below.needs_operator:,}"
+    if stand.folded and below is not None and (worst := worst_look(below)) is not None:
+        words = f"{worst.glyph} {below.needs_operator:,}"
         if width >= 12:
             words += " need you" if below.needs_operator > 1 else " needs you"
         return _filled([(clip(words, width), palette.needs)], width)

@@ -103,4 +103,14 @@ RULES: Final[tuple[Rule, ...]] = (
         wrong="",
         severity=WARNING,
     ),
+    _rule(
+        "DOC011",
+        "Enforcement and Prompting",
+        "several returns in one text",
+        "{count} returns stand in this text and say different things; this one, the last, is read: give one only.",
+        why="A parent reads one return. A template, a draft or a correction beside it may be taken for the answer.",
+        right="## Status\nstate: ERROR\n\u2026",
+        wrong="Draft:\n## Status\nstate: SUCCESS\n\u2026\n\nCorrection:\n## Status\nstate: ERROR\n\u2026",
+        severity=WARNING,
+    ),
 )

@@ -156,7 +156,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "HOF022",
         _REQUIRED,
         "success_criteria",
-        _STRING,
+        "a non-empty string",
         right='["Tests pass."]',
         wrong='[{"criterion": "Tests pass."}]',
     ),

@@ -9,6 +9,7 @@ from agentwatch.contracts.shapes import Contract
 
 _rule = RuleMaker(Contract.REPORT_CONTRACT)
 _METADATA = "4.1. report_metadata (Required)"
+_STRUCTURE = "2. Standard Report Structure"
 _VERBOSITY = "3. Verbosity Levels"
 _FINDINGS = "4.2. findings (Required)"
 _RECOMMENDATIONS = "4.3. recommendations (Optional, Recommended)"
@@ -21,7 +22,7 @@ _ROW = '["Signs the tokens.", "repo://src/auth.py:45-120"]'
 RULES: Final[tuple[Rule, ...]] = (
     _rule.missing(
         "REP001",
-        "2. Standard Report Structure",
+        _STRUCTURE,
         "report_metadata",
         "an object",
         why="The metadata is what the orchestrator tracks and manages the task by.",
@@ -202,7 +203,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     _rule.missing(
         "REP030",
-        "2. Standard Report Structure",
+        _STRUCTURE,
         "findings",
         "an object",
         why="The findings are the result of the work.",
@@ -297,6 +298,35 @@ RULES: Final[tuple[Rule, ...]] = (
         why="The field should only be populated if the status is blocked; else nobody knows whether the task waits.",
         right='"status": "completed", "blockers": []',
         wrong='"status": "completed", "blockers": ["No key."]',
+        severity=WARNING,
+    ),
+    _rule.missing(
+        "REP048",
+        _STRUCTURE,
+        "recommendations",
+        _STRINGS,
+        why="They are strongly recommended: by them the orchestrator knows the next step. An empty array says none.",
+        right='"recommendations": []',
+        severity=WARNING,
+    ),
+    _rule.missing(
+        "REP049",
+        _STRUCTURE,
+        "blockers",
+        _STRINGS,
+        why="They are strongly recommended: an empty array says that nothing blocks, a missing one says nothing.",
+        right='"blockers": []',
+        severity=WARNING,
+    ),
+    _rule(
+        "REP050",
+        _GAPS,
+        "gaps of an unsuccessful task",
+        "`identified_gaps` is filled though the status is `{status}`; name what went wrong in `blockers` or"
+        " `error_message`, and the rest in `recommendations`.",
+        why="Gaps are for issues found while a task succeeds; a reader of a failed one looks for the cause elsewhere.",
+        right='"status": "completed", "identified_gaps": ["No tests."]',
+        wrong='"status": "failed", "identified_gaps": ["No tests."]',
         severity=WARNING,
     ),
 )

@@ -381,6 +381,16 @@ RULES: Final[tuple[Rule, ...]] = (
         severity=WARNING,
     ),
     _rule(
+        "RET064",
+        "Guidance by state",
+        "partial without a next step",
+        "The state is `PARTIAL`, but nothing says what comes next; add a `retry_hint`, or say it in `limitations`.",
+        why="A partial return includes the completed subset plus explicit limitations and next-step guidance.",
+        right="limitations:\n- The docs are not written: write them once the API is reviewed.",
+        wrong="limitations:\n- No docs.",
+        severity=WARNING,
+    ),
+    _rule(
         "ERR001",
         _PROPAGATION,
         "`retry_recommended` missing",

@@ -40,7 +40,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _DIALECT,
         "status is a new stage word",
         "`status` is {value}, a stage word that is not known; it is read as completed.",
-        why="Workspaces invent stage words; a past participle means that the stage succeeded.",
+        why="Workspaces invent stage words; a verb of making in the past tense means that the stage succeeded.",
         right='"status": "implemented"',
         wrong='"status": "translated"',
         severity=WARNING,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Contract, Severity
 
@@ -11,8 +11,7 @@ ERROR: Final = Severity.ERROR
 WARNING: Final = Severity.WARNING
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A rule as `agentwatch rules` lists it and `--explain` tells it.
 
     `contract` is None for the rules that hold for any document. `section` is the heading of the contract's document
@@ -64,7 +63,8 @@ class RuleMaker:
         severity: Severity = ERROR,
     ) -> Rule:
         """A key that must be there. `kind` is what it holds, with its article: "a string"."""
-        message = f"`{key}` is missing; add it as {kind}."
+        missing = "missing or empty" if kind.startswith("a string") else "missing"
+        message = f"`{key}` is {missing}; add it as {kind}."
         wrong = f"(no `{key}`)"
         return Rule(rule_id, self.contract, severity, section, f"`{key}` missing", message, why, right, wrong)
 

@@ -222,7 +222,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "SUB041",
         _METADATA,
         "metadata.delegation_path",
-        _STRING,
+        "a non-empty string",
         right='["orchestrator", "plan", "planner"]',
         wrong='["orchestrator", 2]',
     ),

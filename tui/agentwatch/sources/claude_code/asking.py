@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.claude_code.frames import asked
 from agentwatch.sources.claude_code.processes import Wait
@@ -22,8 +21,7 @@ _SLACK: Final = 2.0
 for the later ones of several in one message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """A use of a tool that has no result yet. `words` is what a question asks, else the use in a few words.
 
     `at` is in seconds since the epoch. Texts are foreign and unsanitised.

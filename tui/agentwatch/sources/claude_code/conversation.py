@@ -8,7 +8,7 @@ from typing import Final
 from agentwatch.delegation.run import Message, RunState
 from agentwatch.sources.claude_code.asking import Use
 from agentwatch.sources.claude_code.todos import Checklist
-from agentwatch.sources.claude_code.wording import first_line, texts
+from agentwatch.sources.claude_code.wording import first_line, is_understood, texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text, whole
 
 Keep = Callable[[str, float, int], Message]
@@ -16,6 +16,7 @@ Keep = Callable[[str, float, int], Message]
 
 INTERRUPTED: Final = "[Request interrupted by user"
 WORDLESS: Final = "ended without a word"
+UNREAD: Final = "ended, but what it said cannot be read"
 
 NOTHING: Final = frozenset({"", "(no content)"})
 """What a message without a word holds."""
@@ -40,6 +41,8 @@ class Conversation:
         self.prompt: Message | None = None
         self.said: Message | None = None
         self.earlier: list[Message] = []
+        self.is_unread = False
+        """Its last message has no text that is understood, and something that is not."""
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.rounds = 0
@@ -56,6 +59,7 @@ class Conversation:
         self._message_id: str | None = None
         self._text: tuple[str, float, int] | None = None
         self._uses_tools = False
+        self._is_strange = False
         self._last: Message | None = None
         self._before_prompt: tuple[RunState, Message | None, str, float | None, Message | None] | None = None
 
@@ -134,6 +138,7 @@ class Conversation:
         if said.strip() not in NOTHING:
             self._text = said, at, offset
             self._last = None
+        self._is_strange = self._is_strange or not is_understood(message.get("content"))
         if record.get("isApiErrorMessage") is True:
             self._stop(RunState.FAILED, _api_error(record, said), at)
             return
@@ -150,6 +155,7 @@ class Conversation:
             self._message_id = message_id
             self._text = None
             self._uses_tools = False
+            self._is_strange = False
             self.uses.clear()
             self._tokens += self._usage
             self._usage = 0
@@ -165,9 +171,11 @@ class Conversation:
         if self.state is RunState.WORKING and self._message_id is not None and not self._uses_tools:
             self._stop(RunState.ENDED, "", at)
             self.said = self.last_text()
-            self.reason = "" if self.said is not None else WORDLESS
+            self.is_unread = self.said is None and self._is_strange
+            self.reason = "" if self.said is not None else UNREAD if self.is_unread else WORDLESS
         elif self.state is RunState.ENDED and self._text is not None and not self._uses_tools:
             self.said = self.last_text()
+            self.is_unread = False
             self.reason = ""
 
     def last_text(self) -> Message | None:
@@ -193,6 +201,7 @@ class Conversation:
             self._work_on()
 
     def _work_on(self) -> None:
+        self.is_unread = False
         self.state, self.said, self.reason, self.ended_at = RunState.WORKING, None, "", None
 
     def _begin(self, at: float) -> None:
@@ -208,6 +217,8 @@ class Conversation:
         self._message_id = None
         self._text = None
         self._uses_tools = False
+        self._is_strange = False
+        self.is_unread = False
 
     def _count_round(self, at: float) -> None:
         self.rounds += 1

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.claude_code.calls import DELEGATING, Call
 from agentwatch.sources.claude_code.conversation import Conversation
 from agentwatch.sources.claude_code.meta import Meta
 from agentwatch.sources.claude_code.transcript import Transcript
+from agentwatch.sources.sessions.order import Rising
 
 SESSION: Final = ""
 """Stands for the session itself where agents are named by id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bond:
+class Bond(NamedTuple):
     """What ties an agent to its parent: an agent's id or SESSION, the calls in their order, and by what it is known.
 
     `claim` is the id of the call that began the agent, which may not have been read yet; None where none is known.
+    `asked_at` is that of a run.
     """
 
     parent: str
     calls: tuple[Call, ...]
     link: str
     claim: str | None
+    asked_at: float | None
 
 
 class Family:
@@ -51,6 +53,8 @@ class Family:
                 if call.tool_use_id not in self._calls:
                     self._calls[call.tool_use_id] = call
                     self._owners[call.tool_use_id] = agent_id if call.by is None else call.by
+        self.asked_at = self._in_order()
+        """By call."""
         for agent_id in sorted(metas):
             self._link(agent_id, metas[agent_id].tool_use_id, "meta.json")
         for told_by in sorted(transcripts):
@@ -71,7 +75,8 @@ class Family:
             if agent_id == SESSION:
                 continue
             claims = self._claims.get(agent_id, [])
-            calls = sorted((self._calls[claim] for claim in claims if claim in self._calls), key=lambda call: call.at)
+            known = [claim for claim in claims if claim in self._calls]
+            calls = [self._calls[claim] for claim in sorted(known, key=self.asked_at.__getitem__)]
             meta = self._metas.get(agent_id)
             parent = SESSION
             if meta is not None and meta.parent_agent is not None:
@@ -79,13 +84,19 @@ class Family:
             elif calls:
                 parent = self._owners[calls[0].tool_use_id]
             claim = claims[0] if claims and self._claimed[claims[0]] == agent_id else None
-            yield agent_id, Bond(parent, tuple(calls), link, claim)
+            asked_at = self.asked_at[calls[0].tool_use_id] if calls else None
+            yield agent_id, Bond(parent, tuple(calls), link, claim, asked_at)
 
     def unclaimed(self) -> Iterator[tuple[str, Call]]:
         """(who used it, the use) of the delegating tool where no agent is known that came of it."""
         for tool_use_id, call in self._calls.items():
             if tool_use_id not in self._claimed and call.tool in DELEGATING:
                 yield self._owners[tool_use_id], call
+
+    def _in_order(self) -> dict[str, float]:
+        """When each call was made, by a clock that never goes back in what one agent wrote."""
+        clocks: defaultdict[str, Rising] = defaultdict(Rising)
+        return {name: clocks[self._owners[name]](call.at) for name, call in self._calls.items()}
 
     def _link_by_prompt(self) -> None:
         waiting: dict[str, list[str]] = {}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.claude_code.wording import first_line, texts
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text, whole
@@ -21,8 +20,7 @@ _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"}
 NOTIFICATION: Final = "<task-notification>"
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """The end of a background agent as its parent was told. `said` is the agent's text, None where there is none."""
 
     task_id: str

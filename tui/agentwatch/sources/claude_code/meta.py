@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.sessions.fields import text
 
 MAX_BYTES: Final = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(NamedTuple):
     """`agent-<id>.meta.json`. It may be there before the transcript, after it, or never; `finished` is no success."""
 
     agent_type: str | None = None

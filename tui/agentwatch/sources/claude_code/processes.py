@@ -7,10 +7,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.claude_code.wording import first_line
 from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
@@ -35,16 +34,14 @@ _OPENED: Final = "dialog open"
 """Somebody who sits there has opened a dialog; no work waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """A program waits for something from the person at its terminal, since a time in seconds since the epoch."""
 
     what: str
     since: float
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """What is known of the programs that have run a session.
 
     `gone` is True if they have ended or were killed, False if one of them runs, None where it is not known. The one
@@ -60,8 +57,7 @@ UNKNOWN: Final = Program()
 _ENDED: Final = Program(True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Registered:
+class _Registered(NamedTuple):
     session: str
     pid: int
     start: str | None

@@ -98,7 +98,7 @@ class ClaudeCodeReader:
 
     def found(self) -> Sequence[Found]:
         projects = self._store.candidates()
-        if not projects:
+        if not projects and os.path.isdir(self._store.projects):
             return [Found(NAME, os.fspath(self._store.projects), 0, "no session of this workspace is there")]
         found = []
         for project in projects:

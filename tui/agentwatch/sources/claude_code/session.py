@@ -65,7 +65,7 @@ class Session:
                 if conversation is not None:
                     talks[key] = conversation
         for parent, call in family.unclaimed():
-            found[call.tool_use_id] = self._call(parent, call)
+            found[call.tool_use_id] = self._call(parent, call, family.asked_at[call.tool_use_id])
         for key, run in found.items():
             if run.parent_session in inline:
                 found[key] = replace(run, parent_session=inline[run.parent_session])
@@ -160,9 +160,10 @@ class Session:
             conversation.tokens if conversation is not None else None,
             meta.background or any(call.background for call in bond.calls),
             waiting=_waiting(conversation) if conversation is not None and stands.state is RunState.WORKING else "",
+            asked_at=bond.asked_at,
         )
 
-    def _call(self, parent: str, call: Call) -> Run:
+    def _call(self, parent: str, call: Call, asked_at: float) -> Run:
         stands = standing(None, [call.answer] if call.answer is not None else [])
         return Run(
             NAME,
@@ -182,6 +183,7 @@ class Session:
             prompt_missing="" if call.prompt is not None else "not in the transcript",
             said=stands.said,
             background=call.background,
+            asked_at=asked_at,
         )
 
     def _place(self, agent_id: str) -> str:

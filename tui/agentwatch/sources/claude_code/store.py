@@ -8,10 +8,9 @@ import stat
 import time
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.sessions.fields import text
 from agentwatch.sources.sessions.tail import line_at, record
@@ -42,8 +41,7 @@ def holds(workspace: str, directory: str) -> bool:
     return below == above or below.startswith(above.rstrip(os.sep) + os.sep)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One file of the store. `agent` is None for a session's own file, `session` where only the records say it."""
 
     path: str
@@ -62,8 +60,7 @@ class Interest(Enum):
     ALL = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
+class _Listing(NamedTuple):
     """A directory as it was listed: its time then, the time of listing, its files, and (path, name) of those below."""
 
     changed: int
@@ -116,7 +113,7 @@ class Store:
                 continue
             owner = entry.session or self._owner(entry.path, status.st_ino)
             if owner is not None:
-                yield entry if entry.session else replace(entry, session=owner), status
+                yield entry if entry.session else entry._replace(session=owner), status
         for path, name in listing.below:
             if depth or interest(project, name) is Interest.ALL:
                 yield from self._below(path, project, session or name, depth + 1, interest)

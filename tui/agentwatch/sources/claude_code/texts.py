@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from agentwatch.sources.claude_code.frames import handed_back, read_notification
 from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.claude_code.wording import texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping
+from agentwatch.sources.sessions.reader import digest_of
 from agentwatch.sources.sessions.reader import message as make_message
 from agentwatch.sources.sessions.tail import line_at, record
 
@@ -31,7 +31,7 @@ class Texts:
 
     def message(self, path: str, text: str, at: float, offset: int) -> Message:
         """A text of the line at an offset as a message. The same text, in the parent's copy, is judged once only."""
-        digest = _digest(text)
+        digest = digest_of(text)
         made = self._made.pop(digest, None)
         made = make_message(text, at, key=NAME) if made is None else replace(made, at=at)
         self._made[digest] = made
@@ -49,7 +49,8 @@ class Texts:
             place = self._places.get(digest)
         line = line_at(Path(place[0]), place[1]) if place is not None else None
         found = record(line) if line is not None else None
-        return next((text for text in _texts_of(found) if _digest(text) == digest), None) if found is not None else None
+        there = _texts_of(found) if found is not None else ()
+        return next((text for text in there if digest_of(text) == digest), None)
 
 
 def _texts_of(line: Mapping[str, object]) -> Iterator[str]:
@@ -68,7 +69,3 @@ def _texts_of(line: Mapping[str, object]) -> Iterator[str]:
         notification = read_notification(text) if isinstance(text, str) else None
         if notification is not None and notification.said is not None:
             yield notification.said
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -21,7 +21,7 @@ from agentwatch.sources.claude_code.frames import (
 )
 from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.todos import TOOLS
-from agentwatch.sources.claude_code.wording import first_line, texts
+from agentwatch.sources.claude_code.wording import first_line, is_understood, texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text
 from agentwatch.sources.sessions.tail import Line
 
@@ -129,6 +129,9 @@ class Transcript:
             self.main.touch(at)
             if record.get("subtype") in ("turn_duration", "stop_hook_summary"):
                 self.main.turn_ended(at if at is not None else self.main.updated_at)
+        elif text(record, "uuid") is not None and inner(record, "message").get("role") in ("user", "assistant"):
+            # Something was said, in a record of a kind that is not known.
+            self.not_understood += 1
 
     def _conversation(self, record: Mapping[str, object]) -> tuple[str | None, Conversation]:
         if self.is_agent or record.get("isSidechain") is not True:
@@ -176,6 +179,7 @@ class Transcript:
         self, record: Mapping[str, object], by: str | None, conversation: Conversation, at: float, offset: int
     ) -> None:
         conversation.answered(record, at, offset)
+        self.not_understood += not is_understood(inner(record, "message").get("content"))
         if self.version is not None and self.version.startswith("1."):
             conversation.turn_ended(at)
         if record.get("forkedFrom") is not None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Message, RunState
 from agentwatch.sources.claude_code.calls import Answer
-from agentwatch.sources.claude_code.conversation import WORDLESS, Conversation
+from agentwatch.sources.claude_code.conversation import UNREAD, WORDLESS, Conversation
 
 LEFT_BEHIND: Final = "left behind when the session was killed"
 
@@ -30,8 +29,7 @@ _STATES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """State, the words of the program for it, the return, and when it ended."""
 
     state: RunState
@@ -42,6 +40,11 @@ class Standing:
 
 def standing(conversation: Conversation | None, heard: Sequence[Answer]) -> Standing:
     """`conversation` is None where the agent has no transcript; `heard` is what its parents were told, oldest first."""
+    if conversation is not None and conversation.is_unread:
+        # What cannot be read may say that it failed, so it is not said to be over.
+        copies = [answer.said for answer in heard if answer.said is not None and answer.at >= conversation.round_at]
+        ended_at = conversation.ended_at
+        return Standing(RunState.ENDED, "", copies[-1], ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
     if conversation is not None and conversation.state not in (RunState.SUBMITTED, RunState.WORKING):
         return Standing(conversation.state, conversation.reason, conversation.said, conversation.ended_at)
     begun = conversation is not None and conversation.started_at is not None

@@ -10,6 +10,7 @@ from typing import Final
 from agentwatch.delegation.run import Message
 from agentwatch.sources.codex.texts import arguments_of, spawn_prompt_in
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
+from agentwatch.sources.sessions.order import Rising
 
 _OPEN_CALLS: Final = 1000
 _RUNNING: Final = frozenset({"running", "pending_init"})
@@ -17,10 +18,14 @@ _RUNNING: Final = frozenset({"running", "pending_init"})
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call of `spawn_agent`, made at `at`. `encrypted`: its task is there, but not to be read."""
+    """A call of `spawn_agent`, made at `at`. `encrypted`: its task is there, but not to be read.
+
+    `asked_at` is that of a run.
+    """
 
     call: str
     at: float
+    asked_at: float
     prompt: Message | None = None
     encrypted: bool = False
     role: str | None = None
@@ -45,6 +50,7 @@ class Spawns:
         self.closed: set[str] = set()
         """Agents that this session closed or interrupted while they worked."""
         self._told = told
+        self._rising = Rising()
         self._calls: dict[str, Asked] = {}
         self._answered: set[str] = set()
 
@@ -65,6 +71,7 @@ class Spawns:
         self._calls[call] = Asked(
             call,
             at,
+            self._rising(at),
             self._told(prompt, at, offset) if prompt is not None else None,
             prompt is None and text(arguments, "message") is not None,
             text(arguments, "agent_type"),
@@ -97,7 +104,7 @@ class Spawns:
         started = text(item, "new_thread_id") or (activity if item.get("kind") == "started" else None)
         threads = [thread for thread in listed(item, "receiver_thread_ids") if isinstance(thread, str)]
         if item.get("tool") == "spawn_agent" or started is not None:
-            asked = self._calls.get(call) or Asked(call, at, task_name=text(item, "agent_path"))
+            asked = self._calls.get(call) or Asked(call, at, self._rising(at), task_name=text(item, "agent_path"))
             for thread in [started] if started is not None else threads:
                 self.spawned.setdefault(thread, asked)
                 self._answered.add(call)

@@ -42,6 +42,8 @@ class Catalogue:
         self.trouble: str | None = None
         self.closed: set[str] = set()
         """Threads that are there only compressed, and cannot be read so."""
+        self.strange: set[str] = set()
+        """Rollouts that do not say whose they are, or in which directory they work."""
         self.waiting = 0
         """Rollouts whose header has not been looked for yet."""
         self._home = home
@@ -80,6 +82,7 @@ class Catalogue:
         for known in (self._headers, self._headerless):
             for name in known.keys() - present.keys():
                 del known[name]
+        self.strange &= present.keys()
         self._present = present
         self._ours = None
 
@@ -95,6 +98,11 @@ class Catalogue:
         self.waiting = len(waiting)
         damaged = (name for name in self._headerless if self._present[name].suffix == COMPRESSED)
         self.closed = self._locked.union(_threads_in(damaged))
+
+    @property
+    def is_drifting(self) -> bool:
+        """The youngest rollout does not say whose it is: that of a newer Codex, as it seems."""
+        return bool(self.strange) and max(self.strange) == max(self._present)
 
     def ours(self) -> Sequence[tuple[Place, Header]]:
         """The rollouts of the workspace, the youngest first: those begun in it, and all their agents, wherever."""
@@ -112,10 +120,16 @@ class Catalogue:
         if self._headerless.get(name) == size:
             return
         line = line_at(path, 0)
-        header = header_of(record(line) or {}) if line is not None else None
+        # What is still being written is no record yet.
+        first = record(line) if line is not None else None
+        header = header_of(first) if first is not None else None
+        if first is not None and (header is None or not (header.directory or header.parent)):
+            self.strange.add(name)
         if header is None:
             self._headerless[name] = size
             return
+        if header.directory or header.parent:
+            self.strange.discard(name)
         self._headerless.pop(name, None)
         self._headers[name] = header
         self._ours = None

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.place import user_home
 from agentwatch.sources.codex.catalogue import Catalogue, Place
 from agentwatch.sources.codex.database import Database
 from agentwatch.sources.codex.files import TO_DECOMPRESS, can_decompress, line_at, tail_of
@@ -20,7 +20,7 @@ from agentwatch.sources.codex.rollout import Rollout
 from agentwatch.sources.codex.runs import NAME, Beside, only_asked_for, run_of
 from agentwatch.sources.codex.texts import every_text_in
 from agentwatch.sources.codex.writers import Writers
-from agentwatch.sources.sessions.reader import Change, Found, Progress, message
+from agentwatch.sources.sessions.reader import Change, Found, Progress, digest_of, message
 from agentwatch.sources.sessions.tail import Tail, record
 
 _CHUNK: Final = 1024 * 1024
@@ -41,7 +41,7 @@ class CodexReader:
     """Implements SessionReader. `home` is `$CODEX_HOME` or `~/.codex` where it is not given."""
 
     def __init__(self, workspace: Path, home: Path | None = None) -> None:
-        self._home = home if home is not None else Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+        self._home = home if home is not None else Path(os.environ.get("CODEX_HOME") or user_home() / ".codex")
         self._catalogue = Catalogue(self._home, workspace)
         self._database = Database(self._home)
         self._writers = Writers(self._home)
@@ -67,7 +67,8 @@ class CodexReader:
             return self._catalogue.trouble
         if self._refusals:
             return f"{len(self._refusals)} sessions cannot be read: {next(iter(self._refusals.values()))}."
-        return None
+        # Of those of the past it is no news; of the youngest it is.
+        return _strange(len(self._catalogue.strange)) if self._catalogue.is_drifting else None
 
     @property
     def progress(self) -> Progress:
@@ -101,10 +102,8 @@ class CodexReader:
         """Read again from its rollout, if it is still the same."""
         place = self._texts.get(digest)
         line = line_at(*place) if place is not None else None
-        for text in every_text_in(record(line) or {}) if line is not None else ():
-            if sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == digest:
-                return text
-        return None
+        texts = every_text_in(record(line) or {}) if line is not None else ()
+        return next((text for text in texts if digest_of(text) == digest), None)
 
     def found(self) -> Sequence[Found]:
         """The home, and the databases in it that are left alone."""
@@ -112,7 +111,8 @@ class CodexReader:
             return ()
         skipped = _compressed(len(self._catalogue.closed))
         children = sum(self._parent(thread) is not None for thread in self._threads)
-        said = " ".join(filter(None, (self.trouble, skipped)))
+        strange = _strange(len(self._catalogue.strange))
+        said = " ".join(dict.fromkeys(filter(None, (self.trouble, strange, skipped))))
         rows = [Found(NAME, str(self._home), len(self._threads) - children, said, children)]
         rows += [Found(NAME, str(path), 0, reason) for path, reason in self._database.skipped.items()]
         return rows
@@ -232,6 +232,13 @@ class CodexReader:
 
     def _rollouts(self, thread: str) -> Sequence[Rollout]:
         return [self._parts[name].rollout for name in self._threads.get(thread, ())]
+
+
+def _strange(count: int) -> str:
+    if not count:
+        return ""
+    rollouts = "1 rollout does" if count == 1 else f"{count} rollouts do"
+    return f"{rollouts} not say whose session it is, and in which directory: not read."
 
 
 def _compressed(count: int) -> str:

@@ -66,6 +66,7 @@ def run_of(parts: Sequence[Rollout], beside: Beside) -> Run:
         todos=next((part.todos for part in reversed(parts) if part.todos is not None), None),
         tokens=next((part.tokens for part in reversed(parts) if part.tokens is not None), None),
         waiting=last.waiting if state is RunState.WORKING else "",
+        asked_at=asked.asked_at if asked is not None else None,
     )
 
 
@@ -93,6 +94,7 @@ def _asked_run(parent: Rollout, asked: Asked, thread: str) -> Run:
         agent=asked.role,
         prompt=asked.prompt,
         prompt_missing=ENCRYPTED if asked.encrypted else "",
+        asked_at=asked.asked_at,
     )
 
 

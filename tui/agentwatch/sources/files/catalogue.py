@@ -161,7 +161,8 @@ class Catalogue:
         for file in sorted(old_files):
             self._drop_file(file)
         for _, file in sorted(found):
-            self._documents.files.setdefault(file, KnownFile())
+            if file not in self._documents.files:
+                self._documents.files[file] = KnownFile()
             self.mark(file)
 
     def _to_look_at(self, files: list[str]) -> Iterator[tuple[int, str]]:
@@ -182,6 +183,9 @@ class Catalogue:
             self._look(path)
             if time.monotonic() >= deadline:
                 break
+        else:
+            # Emptied one by one, a set keeps the room that a first scan took: twenty bytes for every file.
+            self._queued.clear()
         return self._documents.made()
 
     def forget_all(self) -> list[Observation]:
@@ -206,9 +210,10 @@ class Catalogue:
             return
         if path in self._directories:
             self._drop_tree(path)
-        parent = self._directories.get(dirname(path))
-        if parent is not None and is_candidate(path):
-            parent.add_file(basename(path))
+        directory, _, name = path.rpartition("/")
+        parent = self._directories.get(directory)
+        if parent is not None and is_candidate(name):
+            parent.add_file(name)
             self._look_at_file(path, status)
 
     def _look_at_file(self, path: str, status: os.stat_result) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-import zlib
 from collections import OrderedDict
 from typing import Final
 
@@ -13,15 +13,12 @@ LIMIT_BYTES: Final = 4 * 1024 * 1024
 """What a file does not hold any more is in the history, too: this is for what is looked at now."""
 PLACES: Final = 200_000
 
-# A window and tables for documents of a few KiB: a tenth of the time of zlib's defaults, and the same size.
-_WINDOW: Final = 12
-_MEMORY: Final = 5
-# What an entry costs beside its bytes: key, bytes object, links of the dictionary.
-_OVERHEAD: Final = 320
+# What an entry costs beside its text: key and links of the dictionary.
+_OVERHEAD: Final = 280
 
 
 class ContentStore:
-    """Compressed texts of the files below `root`. Any thread may call it.
+    """Texts of the files below `root`. Any thread may call it.
 
     Above `limit` bytes the least recently used are dropped. What a file still holds is then read from it again: most
     files never change.
@@ -32,7 +29,7 @@ class ContentStore:
         self._limit = limit
         self._limit_of_places = places
         self._bytes = 0
-        self._packed: OrderedDict[str, bytes] = OrderedDict()
+        self._texts: OrderedDict[str, str] = OrderedDict()
         self._held: dict[str, str] = {}
         """By path, the digest of what the file holds."""
         self._places: dict[str, str] = {}
@@ -41,14 +38,12 @@ class ContentStore:
 
     def put(self, digest: str, text: str, path: str) -> None:
         """Keep a text; `digest` is that of the bytes it was read from, `path` the file's name relative to the root."""
-        compressor = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, _MEMORY)
-        packed = compressor.compress(text.encode()) + compressor.flush()
         with self._lock:
             self._drop(digest)
-            self._packed[digest] = packed
-            self._bytes += len(packed) + _OVERHEAD
-            while self._bytes > self._limit and len(self._packed) > 1:
-                self._drop(next(iter(self._packed)))
+            self._texts[digest] = text
+            self._bytes += sys.getsizeof(text) + _OVERHEAD
+            while self._bytes > self._limit and len(self._texts) > 1:
+                self._drop(next(iter(self._texts)))
             self._place(digest, path)
 
     def place(self, digest: str, path: str) -> None:
@@ -59,14 +54,12 @@ class ContentStore:
     def get(self, digest: str) -> str | None:
         """The text of a digest, None where it is neither kept nor in its file any more. It may read that file."""
         with self._lock:
-            kept = self._packed.get(digest)
+            kept = self._texts.get(digest)
             if kept is not None:
-                self._packed.move_to_end(digest)
+                self._texts.move_to_end(digest)
             place = self._places.get(digest)
-        if kept is not None:
-            return zlib.decompress(kept).decode()
-        if place is None:
-            return None
+        if kept is not None or place is None:
+            return kept
         try:
             read = read_file(self._root, place)
         except (FileRefusedError, FileNotFoundError):
@@ -86,6 +79,6 @@ class ContentStore:
             del self._places[before]
 
     def _drop(self, digest: str) -> None:
-        dropped = self._packed.pop(digest, None)
+        dropped = self._texts.pop(digest, None)
         if dropped is not None:
-            self._bytes -= len(dropped) + _OVERHEAD
+            self._bytes -= sys.getsizeof(dropped) + _OVERHEAD

@@ -91,7 +91,9 @@ class Documents:
 
         Raises FileNotFoundError where it is gone by now, BehindLinkError where it is not where its path says.
         """
-        file = self.files.setdefault(path, KnownFile())
+        file = self.files.get(path)
+        if file is None:
+            file = self.files[path] = KnownFile()
         now = time.monotonic()
         expired = file.due is not None and file.due <= now
         if file.fingerprint == fingerprint(status) and not file.racy and not expired:

@@ -13,7 +13,7 @@ _SUFFIXES: Final = (".json", ".md", ".markdown")
 _LONGEST_SUFFIX: Final = max(len(suffix) for suffix in _SUFFIXES)
 
 _HANDOFF_LIKE: Final = re.compile(
-    r"handoff.*\.(?:json|md|markdown)$|return.*\.(?:json|md|markdown)$|todos\.md$", re.IGNORECASE | re.DOTALL
+    r"(?:handoff|return).*\.(?:json|md|markdown)$|\.report\.json$|todos\.md$", re.IGNORECASE | re.DOTALL
 )
 _FOLDERS: Final = frozenset({"handoffs", "returns"})
 
@@ -27,7 +27,7 @@ def is_candidate(name: str) -> bool:
 
 
 def looks_like_ours(path: str) -> bool:
-    """The name says handoff, return or todos: the operator must hear of it when it cannot be read."""
+    """The name says handoff, return, report or todos: the operator must hear of it when it cannot be read."""
     return _HANDOFF_LIKE.search(basename(path)) is not None or (
         is_candidate(path) and basename(dirname(path)) in _FOLDERS
     )

@@ -18,9 +18,8 @@ import errno
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Finding
@@ -37,6 +36,7 @@ _CHUNK: Final = 64 * 1024
 _MORE_READS: Final = 64
 """Reads after the first, for a file that holds more than it says; whoever writes faster than that is not done."""
 
+_NO_NAMES: Final = frozenset({"", ".", ".."})
 _BOM: Final = b"\xef\xbb\xbf"
 
 _KINDS: Final = (
@@ -112,8 +112,7 @@ class NotUnderstoodError(FileRefusedError):
     rule = rules.NOT_UNDERSTOOD
 
 
-@dataclass(frozen=True, slots=True)
-class FileText:
+class FileText(NamedTuple):
     """A file as it was read. `digest` is the sha256, in hex, of its bytes; `text` is those bytes as UTF-8 without BOM.
 
     `mtime_ns`, `size` and `inode` are those of the file as it was read, `changed_ns` is its ctime. `replaced_line` is
@@ -149,7 +148,7 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> Fi
     of `relative` may be a symbolic link, nor may `root`: resolve it first.
     """
     components = relative.split("/")
-    if "\0" in relative or any(component in ("", ".", "..") for component in components):
+    if "\0" in relative or not _NO_NAMES.isdisjoint(components):
         raise OutsideError
     try:
         directory = _enter(root, components[:-1])
@@ -212,7 +211,8 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    if data is None or fingerprint(before) != fingerprint(after):
+    read_as = fingerprint(after)
+    if data is None or fingerprint(before) != read_as:
         return None
     if len(data) > max_bytes:
         raise TooLargeError(size=len(data), limit=max_bytes)
@@ -230,7 +230,7 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         after.st_mtime_ns,
         after.st_ctime_ns,
         after.st_ino,
-        fingerprint(after),
+        read_as,
         replaced_line,
     )
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 MAX_BYTES: Final = 1024 * 1024
 """Handoffs and returns are a few KiB; whatever is larger was not written to be read by an orchestrator."""
@@ -44,8 +43,7 @@ DEFAULT_PRUNED: Final = frozenset(
 `dist`, `out`, `vendor`, `env`) are not in it, nor other dot directories, nor what git ignores: agents write there."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilesSettings:
+class FilesSettings(NamedTuple):
     """`pruned`: directories that are not entered, by name or by a pattern such as `build-*`. `max_bytes`: larger
     files are refused. `settle_seconds`: how long a half-written file must rest before it is shown as broken.
     `force_polling`: never rely on events of the file system.

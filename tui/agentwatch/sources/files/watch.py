@@ -8,14 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from agentwatch.sources.files.settings import FilesSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """What a backend noticed. `paths` are names relative to the root; `lost`: there was more than they tell."""
 
     paths: frozenset[str] = frozenset()

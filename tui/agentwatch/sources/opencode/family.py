@@ -33,6 +33,10 @@ class Family:
         self.is_abandoned: bool | None = None
         """Whether no process has the database open any more."""
         self._children: dict[str, list[str]] = {}
+        self._asked: dict[str, frozenset[str]] = {}
+        """By session: those that its task calls name."""
+        self._askers: dict[str, set[str]] = {}
+        """By session: those whose task calls name it."""
         self._given: dict[str, dict[str, Run]] = {}
         """By session: its run, and those of its calls that have no session, by key."""
         self._changes: dict[str, Change] = {}
@@ -56,6 +60,12 @@ class Family:
         """Whether time alone changes a run by now."""
         return any(now >= at for at in self._due.values())
 
+    def parent_id(self, row: SessionRow) -> str | None:
+        """Who asked for a session: what it names itself, else the first whose task call names it."""
+        if row.parent_id is not None:
+            return row.parent_id
+        return min((name for name in self._askers.get(row.id, ()) if name != row.id), default=None)
+
     def take(self) -> list[Change]:
         """The last changes of runs since they were last taken."""
         changes = list(self._changes.values())
@@ -64,7 +74,7 @@ class Family:
 
     def forget(self) -> None:
         """The database is another one: read everything again. What was given stays known."""
-        for known in (self.sessions, self.rows, self.elsewhere, self._touched, self._behind):
+        for known in (self.sessions, self.rows, self.elsewhere, self._touched, self._behind, self._asked, self._askers):
             known.clear()
 
     def compare(self, rows: Sequence[SessionRow]) -> None:
@@ -74,7 +84,9 @@ class Family:
         for name in self._given.keys() - there:
             self._drop(name)
         for name in self.sessions.keys() - there:
-            self._touched.add(self.sessions.pop(name).row.parent_id or "")
+            self._touched.add(self.parent_id(self.sessions[name].row) or "")
+            self._take_in_calls(name, frozenset())
+            del self.sessions[name]
             self._behind.discard(name)
             self.elsewhere.discard(name)
         for row in rows:
@@ -86,10 +98,7 @@ class Family:
                 self.sessions[row.id] = Session(row)
             self._behind.add(row.id)
         if self.rows.keys() != before.keys():
-            self._children = {}
-            for row in rows:
-                if row.parent_id is not None:
-                    self._children.setdefault(row.parent_id, []).append(row.id)
+            self._link()
 
     def load(self, tables: Tables) -> Iterator[None]:
         """Read what is not known yet, the youngest families first and parents before their children."""
@@ -104,6 +113,7 @@ class Family:
                 session.put(kind, record, tables.record(kind, record))
                 session.waiting.pop()
                 yield
+            self._take_in_calls(name, session.asked)
             self._behind.discard(name)
 
     def judge(self, maker: Maker, now: float) -> None:
@@ -116,7 +126,7 @@ class Family:
         while heap:
             depth, name = heapq.heappop(heap)
             session = self.sessions[name]
-            parent = self.sessions.get(session.row.parent_id or "")
+            parent = self.sessions.get(self.parent_id(session.row) or "")
             if not session.is_loaded or (parent is not None and not parent.is_loaded):
                 continue
             self._give(name, self._runs(maker, session, parent, now))
@@ -133,6 +143,27 @@ class Family:
         for name in list(self._unfinished):
             self._due[name] = 0.0  # what it waits for has to be asked for again
             self._give(name, {key: self._with_process(run) for key, run in self._given[name].items()})
+
+    def _link(self) -> None:
+        self._children = {}
+        for row in self.rows.values():
+            parent = self.parent_id(row)
+            if parent is not None:
+                self._children.setdefault(parent, []).append(row.id)
+
+    def _take_in_calls(self, name: str, asked: frozenset[str]) -> None:
+        """The task calls of a session name these now: those that name no parent themselves may have another one."""
+        before = self._asked.pop(name, frozenset())
+        if asked:
+            self._asked[name] = asked
+        for child in asked - before:
+            self._askers.setdefault(child, set()).add(name)
+        for child in before - asked:
+            self._askers[child].discard(name)
+        nameless = {one for one in asked ^ before if one in self.sessions and self.sessions[one].row.parent_id is None}
+        if nameless:
+            self._touched |= nameless
+            self._link()
 
     def _compare(self, tables: Tables, session: Session) -> Session:
         """Find out which records of a session are to be read: all of them where the changes do not tell."""
@@ -159,7 +190,8 @@ class Family:
 
     def _runs(self, maker: Maker, session: Session, parent: Session | None, now: float) -> dict[str, Run]:
         name = session.row.id
-        parent_state = self._state(session.row.parent_id) if parent is not None else None
+        parent_id = self.parent_id(session.row)
+        parent_state = self._state(parent_id) if parent is not None else None
         verdict = judge(session, parent, parent_state, maker.tables.calls_a_tool)
         self.elsewhere.discard(name)
         if verdict == _NOTHING_YET and not session.entries and maker.tables.has_later_messages(name):
@@ -169,7 +201,7 @@ class Family:
         self._due.pop(name, None)
         if due is not None and not self.is_abandoned:
             self._due[name] = due
-        runs = {name: self._with_process(maker.of_session(session, parent, verdict, waiting))}
+        runs = {name: self._with_process(maker.of_session(session, parent_id, parent, verdict, waiting))}
         for call in session.last_calls():
             if call.child in self.sessions:
                 continue
@@ -218,9 +250,9 @@ class Family:
         """Parents, grandparents and so on; a circle ends where it closes."""
         found: list[str] = []
         session = self.sessions.get(name)
-        while session is not None and session.row.parent_id is not None and session.row.parent_id not in found:
-            found.append(session.row.parent_id)
-            session = self.sessions.get(session.row.parent_id)
+        while session is not None and (parent := self.parent_id(session.row)) is not None and parent not in found:
+            found.append(parent)
+            session = self.sessions.get(parent)
         return found
 
     def _in_order(self, sessions: Sequence[Session]) -> list[str]:

@@ -27,14 +27,23 @@ def find_stores(environment: Mapping[str, str], home: Path) -> list[Store]:
     `$XDG_DATA_HOME/opencode/opencode.db` and `…/kilo/kilo.db`, their channels beside them (`opencode-dev.db`), and
     the one that `$OPENCODE_DB` or `$KILO_DB` names. Both programs use `~/.local/share` on every system.
     """
-    data = environment.get("XDG_DATA_HOME", "")
-    share = Path(data) if data.startswith("/") else home / ".local" / "share"
     stores: list[Store] = []
     for program, (variable, stems) in _PROGRAMS.items():
-        for path in _databases(share / program, stems, environment.get(variable, "")):
+        for path in _databases(_share(environment, home) / program, stems, environment.get(variable, "")):
             if all(store.database != path for store in stores):
                 stores.append(Store(_name(program, path, stores), path))
     return stores
+
+
+def usual_places(environment: Mapping[str, str], home: Path) -> dict[str, Path]:
+    """The usual database of each program, there or not."""
+    share = _share(environment, home)
+    return {program: share / program / f"{stems[0]}.db" for program, (_, stems) in _PROGRAMS.items()}
+
+
+def _share(environment: Mapping[str, str], home: Path) -> Path:
+    data = environment.get("XDG_DATA_HOME", "")
+    return Path(data) if data.startswith("/") else home / ".local" / "share"
 
 
 def _databases(directory: Path, stems: tuple[str, ...], chosen: str) -> Iterator[Path]:

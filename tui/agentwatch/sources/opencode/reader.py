@@ -69,7 +69,7 @@ class OpenCodeReader:
                 f"{self._path.name} has {_sessions(self._later_sessions)} of OpenCode 2 that agentwatch does not read."
             )
         if self._columns.tables and self._columns.lacking:
-            return f"{self._path.name} is of a version that is not known, {self._columns.lacking}."
+            return f"{self._path.name} is of a version that is not known, without {self._columns.lacking}."
         if self._family.elsewhere:
             count = _sessions(len(self._family.elsewhere))
             return f"{self._path.name} has {count} with messages as OpenCode 2 keeps them: not read."
@@ -114,7 +114,7 @@ class OpenCodeReader:
         if self._database.signature()[0] is None:
             return ()
         sessions = self._family.sessions.values()
-        children = sum(session.row.parent_id is not None for session in sessions)
+        children = sum(self._family.parent_id(session.row) is not None for session in sessions)
         return [Found(self._name, str(self._path), len(sessions) - children, self.trouble or "", children)]
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ _AT_ONCE: Final = frozenset(
 """Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
 
 _OPEN: Final = frozenset({"pending", "running"})
+_STATUSES: Final = _OPEN | {"completed", "error"}
 _CONTINUED: Final = frozenset({"tool-calls", "unknown"})
 _ABORTED: Final = "MessageAbortedError"
 
@@ -79,6 +80,9 @@ class Call:
     ended: int = 0
     waits: str = ""
     waits_surely: bool = False
+    row: int = 0
+    """That of its record, whose time is `created`."""
+    created: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +135,10 @@ def entry_of(record: Record) -> Entry:
 
 
 def words_of(record: Record) -> Words | None:
-    """A text that is not empty; None where the part is something else."""
+    """A text with a word in it; None where the part is something else."""
     data = record.data or {}
-    if data.get("type") != "text" or record.message_id is None or data.get("ignored") is True or not text(data, "text"):
+    said = text(data, "text") or ""
+    if data.get("type") != "text" or record.message_id is None or data.get("ignored") is True or not said.strip():
         return None
     return Words(record.id, record.message_id, record.updated, data.get("synthetic") is True)
 
@@ -160,6 +165,8 @@ def call_of(record: Record) -> Call | None:
     is_task = tool in _TASK or is_refused
     if data.get("type") != "tool" or record.message_id is None or not (is_task or status in _OPEN):
         return None
+    if status not in _STATUSES:
+        return None
     output = text(state, "output") or ""
     frame = _FRAME.match(output) or _OLDER_FRAME.match(output)
     is_answered_later = frame is not None and frame.groupdict().get("state") == "running"
@@ -182,13 +189,27 @@ def call_of(record: Record) -> Call | None:
         _when(state, "end"),
         _waits(tool, given, told) if status == "running" else "",
         tool in _QUESTION,
+        record.row,
+        record.created,
     )
+
+
+def is_strange(record: Record) -> bool:
+    """Whether a record is not written as is known, so that what it says is lost: no JSON object, too large, or in an
+    unknown shape where it matters."""
+    data = record.data
+    if data is None:
+        return True
+    is_text, is_task = data.get("type") == "text", text(data, "tool") in _TASK
+    if record.is_cut or not (is_text or is_task):
+        return record.is_cut and (is_text or is_task)
+    return not isinstance(data.get("text"), str) if is_text else text(inner(data, "state"), "status") not in _STATUSES
 
 
 def todos_of(record: Record) -> list[tuple[str, str]] | None:
     """(text, status) of the checklist that a call wrote; None where the part is something else."""
     data = record.data or {}
-    if data.get("type") != "tool" or data.get("tool") not in _TODOS:
+    if data.get("type") != "tool" or text(data, "tool") not in _TODOS:
         return None
     rows = (mapping(row) for row in listed(inner(data, "state", "input"), "todos"))
     return [(content, text(row, "status") or "") for row in rows if (content := text(row, "content"))]
@@ -211,7 +232,8 @@ def output_in(record: Record) -> str | None:
 
 
 def unframed(output: str) -> str | None:
-    """The text inside of `<task id=… state=…><task_result>…`, or of the older frame; bare outputs are given back."""
+    """The text inside of `<task id=… state=…><task_result>…`, or of the older frame; bare outputs are given back. None
+    where there is no word in it."""
     frame = _FRAME.match(output)
     if frame is not None:
         summary = _SUMMARY.match(output, frame.end())
@@ -219,10 +241,10 @@ def unframed(output: str) -> str | None:
     else:
         older = _OLDER_FRAME.match(output)
         if older is None:
-            return output or None
+            return output if output.strip() else None
         start = older.end() - len("<task_result>\n")
     body = _BODY.match(output, start)
-    return body["body"] or None if body else None
+    return body["body"] if body and body["body"].strip() else None
 
 
 def _waits(tool: str, given: Fields, told: Fields) -> str:

@@ -12,7 +12,7 @@ from agentwatch.sources.opencode.records import Call, Entry
 from agentwatch.sources.opencode.session import Session
 from agentwatch.sources.opencode.tables import Tables
 from agentwatch.sources.opencode.texts import Texts
-from agentwatch.sources.opencode.verdict import WORDLESS, Verdict
+from agentwatch.sources.opencode.verdict import UNREAD, WORDLESS, Verdict
 
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
 """What the program puts behind the title of a child."""
@@ -35,28 +35,35 @@ class Maker:
     tables: Tables
     texts: Texts
 
-    def of_session(self, session: Session, parent: Session | None, verdict: Verdict, waiting: str) -> Run:
-        """The run of a session."""
+    def of_session(
+        self, session: Session, parent_id: str | None, parent: Session | None, verdict: Verdict, waiting: str
+    ) -> Run:
+        """The run of a session; the parent may be known by its name alone."""
         row, entries = session.row, list(session.entries.values())
         call = parent.call_for(row.id) if parent is not None else None
         last = max((entry for entry in entries if not entry.is_user), key=_when, default=None)
         first = min((entry for entry in entries if entry.is_user), key=_when, default=None)
         said, earlier = self._said(session, verdict)
-        title = _SUFFIX.sub("", row.title) if row.title is not None and row.parent_id is not None else row.title
+        if said is None and call is not None and _answers(call, session):
+            said = self._answered(call, verdict)
+        title = _SUFFIX.sub("", row.title) if row.title is not None and parent_id is not None else row.title
         asked = first.agent if first is not None else None
         tokens = [entry.tokens for entry in entries if entry.tokens is not None]
-        reason = verdict.reason
-        if verdict.state is RunState.ENDED and said is None:
-            reason = WORDLESS
+        state, reason = verdict.state, verdict.reason
+        if state is RunState.ENDED and said is None:
+            is_read = self.tables.has_words and not _has_unread(session)
+            reason = WORDLESS if is_read else UNREAD
+            # What cannot be read may say that it failed, so it is not said to be over.
+            state = state if is_read or parent_id is None else RunState.SUBMITTED
         return Run(
             self.source,
             row.id,
-            row.parent_id,
-            verdict.state,
+            parent_id,
+            state,
             self.place,
             row.created / 1000,
             self._last_sign(session) / 1000,
-            verdict.ended / 1000 if verdict.ended else None,
+            verdict.ended / 1000 if verdict.ended and state is verdict.state else None,
             _link(row.parent_id, call),
             reason,
             title,
@@ -71,14 +78,13 @@ class Maker:
             sum(tokens) if tokens else None,
             call is not None and call.is_background,
             waiting=waiting,
+            asked_at=parent.asked_at(row.id) if parent is not None else None,
         )
 
     def of_call(self, session: Session, call: Call, verdict: Verdict) -> Run:
         """The run of a task call without a session: refused, or its session was deleted."""
         ended = verdict.ended or call.updated
-        said = None
-        if verdict.state is RunState.ENDED and not call.is_answered_later:
-            said = self.texts.answered(self.tables, call.id, call.updated, ended)
+        said = self._answered(call, verdict)
         reason = verdict.reason
         if verdict.state is RunState.ENDED and said is None:
             reason = WORDLESS
@@ -100,6 +106,7 @@ class Maker:
             prompt_missing="" if prompt is not None else "the program did not keep it",
             said=said,
             background=call.is_background,
+            asked_at=session.asked_at(call.child or call.id),
         )
 
     def _said(self, session: Session, verdict: Verdict) -> tuple[Message | None, tuple[Message, ...]]:
@@ -118,6 +125,12 @@ class Maker:
                 text = self._text_of(session, answer)
                 earlier += [text] if text is not None else []
         return said, tuple(earlier)
+
+    def _answered(self, call: Call, verdict: Verdict) -> Message | None:
+        """What the parent was answered, if the task ended."""
+        if verdict.state is not RunState.ENDED or call.is_answered_later:
+            return None
+        return self.texts.answered(self.tables, call.id, call.updated, verdict.ended or call.updated)
 
     def _text_of(self, session: Session, answer: Entry) -> Message | None:
         """The last text of a message: that is what the program hands to the parent."""
@@ -142,9 +155,22 @@ def _when(entry: Entry) -> tuple[int, str]:
     return entry.created, entry.id
 
 
+def _answers(call: Call, session: Session) -> bool:
+    """Whether the answer to a call is that to the last round of the session."""
+    rounds = session.rounds()
+    return not rounds or rounds[-1].asked is None or call.ended >= rounds[-1].asked.created
+
+
+def _has_unread(session: Session) -> bool:
+    """Whether something of the last answer cannot be read."""
+    rounds = session.rounds()
+    last = rounds[-1].last if rounds else None
+    return last is not None and last.id in session.unread.values()
+
+
 def _link(parent: str | None, call: Call | None) -> str:
     if parent is None:
-        return ""
+        return "the parent's task call names the session" if call is not None else ""
     return "the session names its parent" + (", whose task call names the session" if call is not None else "")
 
 

@@ -12,11 +12,13 @@ from agentwatch.sources.opencode.records import (
     Words,
     call_of,
     entry_of,
+    is_strange,
     notice_of,
     todos_of,
     words_of,
 )
 from agentwatch.sources.opencode.tables import Kind, Record, SessionRow
+from agentwatch.sources.sessions.order import Rising
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,8 @@ class Session:
     words: dict[str, dict[str, Words]] = field(default_factory=dict)
     """Texts, by message and part."""
     checklist: Sequence[tuple[str, str]] | None = None
-    unread: set[str] = field(default_factory=set)
-    """Records that are no JSON object, or too large."""
+    unread: dict[str, str | None] = field(default_factory=dict)
+    """Records that cannot be read, each with its message."""
     last_part: int = 0
     """The last change of a part, in milliseconds."""
     was_shortened: bool = False
@@ -57,6 +59,7 @@ class Session:
     """Children of which something was read since they were last judged."""
     _checklists: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     _rounds: list[Round] | None = None
+    _asked_at: dict[str, float] | None = None
 
     @property
     def is_loaded(self) -> bool:
@@ -64,9 +67,9 @@ class Session:
 
     def put(self, kind: Kind, name: str, record: Record | None) -> None:
         """A record as it is now, None where it was removed."""
-        self.unread.discard(name)
-        if record is not None and (record.data is None or (record.is_cut and _matters(record))):
-            self.unread.add(name)
+        self.unread.pop(name, None)
+        if record is not None and is_strange(record):
+            self.unread[name] = record.message_id
         if kind == "message":
             self._put_message(name, record)
         else:
@@ -95,6 +98,24 @@ class Session:
         """The texts of a message in their order, by default those that a person or a model wrote."""
         words = self.words.get(message.id, {}).values()
         return sorted((one for one in words if synthetic or not one.is_synthetic), key=lambda one: one.id)
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The sessions that its task calls name."""
+        return frozenset(call.child for call in self.calls.values() if call.child is not None)
+
+    def asked_at(self, child_or_call: str) -> float | None:
+        """That of a run: of a session that was asked for, or of a call that has none; None where nobody asked."""
+        if self._asked_at is None:
+            # The ids are made of times. Rows are in order, unless another program wrote them: that numbers no changes.
+            is_in_order = self.row.seq is not None
+            calls = [call for call in self.calls.values() if call.is_task]
+            calls.sort(key=lambda call: (call.row if is_in_order else call.created or call.started, call.id))
+            rising = Rising()
+            self._asked_at = {}
+            for call in calls:
+                self._asked_at.setdefault(call.child or call.id, rising((call.created or call.started) / 1000))
+        return self._asked_at.get(child_or_call)
 
     def call_for(self, child: str) -> Call | None:
         """The last task call that is about a child."""
@@ -153,12 +174,15 @@ class Session:
 
     def _put_part(self, name: str, record: Record | None) -> None:
         before = self.calls.pop(name, None), self.notices.pop(name, None)
+        self._asked_at = None
         self._checklists.pop(name, None)
         places = self.words.values() if record is None else [self.words.get(record.message_id or "", {})]
         for words in places:
             words.pop(name, None)
         if record is None:
             self.was_shortened = True
+            # The others may have been asked for at another place.
+            self.moved |= self.asked
             after: tuple[Call | None, Notice | None] = None, None
         else:
             self.last_part = max(self.last_part, record.updated)
@@ -178,8 +202,3 @@ class Session:
         checklist = todos_of(record)
         if checklist is not None:
             self._checklists[record.id] = checklist
-
-
-def _matters(record: Record) -> bool:
-    data = record.data or {}
-    return data.get("type") == "text" or data.get("tool") == "task"

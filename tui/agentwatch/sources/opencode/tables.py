@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -33,10 +34,11 @@ _USED: Final = {
     "session_v2": ("directory",),
     "session_message": ("session_id",),
 }
+_ROW: Final = "rowid"
 _KEYS: Final = {
     "session": frozenset({"id", "directory"}),
     "message": frozenset({"id", "session_id", "data"}),
-    "part": frozenset({"id", "session_id", "data"}),
+    "part": frozenset({"id", "session_id", "message_id", "data"}),
 }
 """Without these columns nothing can be made of a table."""
 _KINDS: Final[tuple[Kind, ...]] = ("message", "part")
@@ -55,15 +57,23 @@ class Columns:
         return _KEYS[table] <= self.tables[table]
 
     @property
+    def has_words(self) -> bool:
+        """Whether what sessions say can be read."""
+        return all(map(self.has, _KINDS))
+
+    @property
     def lacking(self) -> str:
-        """What keeps something from being read, in a few words; "" where nothing does."""
-        tables = [table for table in _KEYS if not self.has(table)]
-        return "" if not tables else f"without the columns that are known in: {', '.join(tables)}"
+        """What is not where it is known to be, "session.agent, part" for a column and a table; "" where all is."""
+        lacking: list[str] = []
+        for table in _KEYS:
+            columns = [f"{table}.{column}" for column in _USED[table] if column not in self.tables[table]]
+            lacking += columns if self.has(table) else [table]
+        return ", ".join(lacking)
 
     @property
     def has_events(self) -> bool:
         """Whether changes can be told by their numbers."""
-        return all(len(self.tables.get(table, ())) == len(_USED[table]) for table in ("event", "event_sequence"))
+        return all(self.tables.get(table, frozenset()) >= {*_USED[table]} for table in ("event", "event_sequence"))
 
     def of(self, table: str) -> list[str]:
         """The columns of a row that is selected, in one order, with NULL for those that are not there."""
@@ -87,7 +97,10 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message or a part. `data` is None where it is no JSON object. `is_cut`: it was too large to be read whole."""
+    """A message or a part. `data` is None where it is no JSON object. `is_cut`: it was too large to be read whole.
+
+    `row` rises in the order in which they were first written.
+    """
 
     id: str
     message_id: str | None
@@ -95,6 +108,7 @@ class Record:
     created: int
     data: Fields | None
     is_cut: bool = False
+    row: int = 0
 
 
 def columns_of(connection: sqlite3.Connection) -> Columns:
@@ -103,6 +117,9 @@ def columns_of(connection: sqlite3.Connection) -> Columns:
     for table, used in _USED.items():
         there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
         tables[table] = frozenset(column for column in used if column in there)
+        with suppress(sqlite3.OperationalError):  # a table may have none
+            connection.execute(f"SELECT rowid FROM {table} LIMIT 0")  # noqa: S608
+            tables[table] |= {_ROW}
     return Columns(tables)
 
 
@@ -112,6 +129,11 @@ class Tables:
     def __init__(self, connection: sqlite3.Connection, columns: Columns) -> None:
         self._connection = connection
         self._columns = columns
+
+    @property
+    def has_words(self) -> bool:
+        """Whether what sessions say can be read."""
+        return self._columns.has_words
 
     def sessions(
         self, directories: Sequence[str], known: Mapping[tuple[object, ...], SessionRow]
@@ -143,7 +165,7 @@ class Tables:
 
     def later_sessions(self, directories: Sequence[str]) -> int:
         """How many sessions of some directories, and below, are those of OpenCode 2."""
-        if not self._columns.tables["session_v2"]:
+        if "directory" not in self._columns.tables["session_v2"]:
             return 0
         places, bounds = _within(directories)
         found: int = self._connection.execute(f"SELECT count(*) FROM session_v2 WHERE {places}", bounds).fetchone()[0]  # noqa: S608
@@ -151,7 +173,7 @@ class Tables:
 
     def has_later_messages(self, session: str) -> bool:
         """Whether the messages of a session are kept as OpenCode 2 keeps them."""
-        if not self._columns.tables["session_message"]:
+        if "session_id" not in self._columns.tables["session_message"]:
             return False
         found = self._connection.execute("SELECT 1 FROM session_message WHERE session_id = ? LIMIT 1", (session,))
         return found.fetchone() is not None
@@ -198,8 +220,8 @@ class Tables:
         *columns, data = self._columns.of(kind)
         try:
             row = self._connection.execute(
-                f"SELECT {', '.join(columns)}, {_CUT.format(data=data)}, length({data}) > {LARGEST_RECORD} "  # noqa: S608
-                f"FROM {kind} WHERE id = ?",
+                f"SELECT {', '.join(columns)}, {_CUT.format(data=data)}, length({data}) > {LARGEST_RECORD}, "  # noqa: S608
+                f"{_ROW if _ROW in self._columns.tables[kind] else '0'} FROM {kind} WHERE id = ?",
                 (name,),
             ).fetchone()
         except sqlite3.DataError:  # larger than SQLite was allowed to hold
@@ -207,9 +229,9 @@ class Tables:
         if row is None:
             return None
         message = row[2] if kind == "part" else name
-        text, is_cut = row[-2:]
+        text, is_cut, place = row[-3:]
         message_id = message if isinstance(message, str) else None
-        return Record(name, message_id, _time(row[-3]), _time(row[-4]), _object(text), bool(is_cut))
+        return Record(name, message_id, _time(row[-4]), _time(row[-5]), _object(text), bool(is_cut), place)
 
     def last_change(self, kind: Kind, session: str) -> int:
         """When a message or a part of a session was changed last, in milliseconds."""
@@ -220,7 +242,7 @@ class Tables:
 
     def calls_a_tool(self, message: str) -> bool:
         """Whether one of the parts of a message is a tool call."""
-        if "message_id" not in self._columns.tables["part"]:
+        if not self._columns.has("part"):
             return False
         found = self._connection.execute(
             "SELECT 1 FROM part WHERE message_id = ? AND json_valid(data) AND json_extract(data, '$.type') = 'tool'",

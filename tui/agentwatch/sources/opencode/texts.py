@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Final
 
 from agentwatch.delegation.run import Message
 from agentwatch.sources.opencode.records import Words, output_in, prompt_in, text_in
 from agentwatch.sources.opencode.tables import Record, Tables
-from agentwatch.sources.sessions.reader import message
+from agentwatch.sources.sessions.reader import digest_of, message
 
 _WAYS: Final[dict[str, Callable[[Record], str | None]]] = {"text": text_in, "prompt": prompt_in, "output": output_in}
 
@@ -47,7 +46,7 @@ class Texts:
         """A text by its digest; None where the database has another one there by now. Raises sqlite3.Error."""
         place = self._places.get(digest)
         text = _read(tables, place) if place is not None else None
-        return text if text is not None and _digest(text) == digest else None
+        return text if text is not None and digest_of(text) == digest else None
 
     def has(self, digest: str) -> bool:
         """Whether there was such a text."""
@@ -80,7 +79,3 @@ def _read(tables: Tables, place: _Place) -> str | None:
             return None
         texts.append(text)
     return "\n".join(texts) if texts else None
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

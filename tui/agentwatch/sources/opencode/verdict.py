@@ -18,6 +18,7 @@ _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution 
 
 LEFT_BEHIND: Final = "left behind unfinished: its parent went on without it"
 WORDLESS: Final = "ended without a word"
+UNREAD: Final = "ended, but what it said cannot be read"
 PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
 

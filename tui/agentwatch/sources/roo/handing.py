@@ -21,31 +21,32 @@ _SLACK: Final = 1.0
 class Handing:
     """Who handed a task on, and by which call: `at` is when that was made, None where it is not found.
 
-    `is_said`: the history item names the parent.
+    `is_said`: the history item names the parent. `asked_at` is that of a run.
     """
 
     parent: str
     at: float | None
     is_said: bool
+    asked_at: float | None
 
 
 def handings(tasks: Iterable[tuple[Item, Talk]]) -> Mapping[str, Handing]:
     """How each task that another one handed on came to be, by its id."""
     tasks = list(tasks)
-    calls: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    calls: dict[str, list[tuple[float, str, float]]] = defaultdict(list)
     for item, talk in tasks:
         for call in talk.calls:
-            calls[call.words].append((call.at, item.id))
+            calls[call.words].append((call.at, item.id, call.asked_at))
     found: dict[str, Handing] = {}
     for item, talk in tasks:
         begun = (talk.began_at or 0.0) + _SLACK
         above = [
-            (at, caller)
-            for at, caller in calls.get(talk.words, ())
+            (at, caller, asked_at)
+            for at, caller, asked_at in calls.get(talk.words, ())
             if at <= begun and caller != item.id and item.parent in (None, caller)
         ]
         # The same words may be handed over again, for a retry: the last call before is the one.
-        at, caller = max(above, default=(None, item.parent))
+        at, caller, asked_at = max(above, default=(None, item.parent, None))
         if caller is not None:
-            found[item.id] = Handing(caller, at, item.parent is not None)
+            found[item.id] = Handing(caller, at, item.parent is not None, asked_at)
     return found

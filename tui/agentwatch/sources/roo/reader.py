@@ -8,18 +8,18 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.place import user_home
 from agentwatch.sources.roo.handing import handings
 from agentwatch.sources.roo.item import Item, item_of
 from agentwatch.sources.roo.older import CONVERSATION, older_item
 from agentwatch.sources.roo.run import NAME, run_of
 from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.roo.talk import Talk, talk_of, texts_in
-from agentwatch.sources.sessions.reader import Change, Found, Progress, message
+from agentwatch.sources.sessions.reader import Change, Found, Progress, digest_of, message
 from agentwatch.sources.sessions.tail import open_regular
 
 _ITEM: Final = "history_item.json"
@@ -103,12 +103,8 @@ class RooReader:
     def text(self, digest: str) -> str | None:
         """Found again among the messages of its task."""
         path = self._texts.get(digest)
-        if path is None:
-            return None
-        for text in texts_in(_document(path)):
-            if sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == digest:
-                return text
-        return None
+        texts = texts_in(_document(path)) if path is not None else ()
+        return next((text for text in texts if digest_of(text) == digest), None)
 
     def found(self) -> Sequence[Found]:
         """Each storage that is there, and how many of its tasks tell no workspace."""
@@ -130,7 +126,7 @@ class RooReader:
         self._trouble.clear()
         if time.monotonic() >= self._search_at:
             self._search_at = time.monotonic() + _SEARCH_SECONDS
-            self._storages = [self._storage] if self._storage is not None else list(storages(Path.home()))
+            self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
         present: dict[Path, _Task] = {}
         for storage in self._storages:
             try:

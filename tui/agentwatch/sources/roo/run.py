@@ -50,6 +50,7 @@ def run_of(item: Item, talk: Talk, place: str, handing: Handing | None, is_waite
         todos=talk.todos,
         tokens=item.tokens or talk.tokens,
         waiting=talk.waiting if state is RunState.WORKING and not is_delegating else "",
+        asked_at=handing.asked_at if handing is not None else None,
     )
 
 

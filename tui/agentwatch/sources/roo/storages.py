@@ -21,17 +21,30 @@ _LONGEST_SETTINGS: Final = 4 * 1024 * 1024
 def storages(home: Path) -> Iterator[Path]:
     """The directories that hold `tasks/`, whichever editor and extension made them; each once."""
     found = (place for user in _users(home) for place in (*_of_extensions(user / "globalStorage"), *_custom(user)))
-    # The command lines of Kilo Code, before its version 1, and of Roo Code.
-    lines = home / ".kilocode" / "cli" / "global", home / ".vscode-mock" / "global-storage"
-    yield from (place for place in dict.fromkeys((*found, *lines)) if os.path.isdir(place / "tasks"))
+    yield from (place for place in dict.fromkeys((*found, *_of_command_lines(home))) if os.path.isdir(place / "tasks"))
+
+
+def searched(home: Path) -> list[Path]:
+    """Where the usual ones lie; a `*` stands for an editor, and for an extension."""
+    return [
+        path / "tasks" for path in (_settings(home) / "*" / "User" / "globalStorage" / "*", *_of_command_lines(home))
+    ]
+
+
+def _of_command_lines(home: Path) -> tuple[Path, Path]:
+    """Kilo Code's, before its version 1, and Roo Code's."""
+    return home / ".kilocode" / "cli" / "global", home / ".vscode-mock" / "global-storage"
+
+
+def _settings(home: Path) -> Path:
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
 
 
 def _users(home: Path) -> Iterator[Path]:
     """The directories in which editors keep what is their user's."""
-    mac = sys.platform == "darwin"
-    above = (
-        home / "Library" / "Application Support" if mac else Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    )
+    above = _settings(home)
     yield from (above / name / "User" for name in _names(above))
     yield from (home / name / "data" / "User" for name in _names(home) if _SERVER.fullmatch(name))
     yield home / ".local" / "share" / "code-server" / "User"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
 from agentwatch.delegation.run import Message
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, whole
+from agentwatch.sources.sessions.order import Rising
+from agentwatch.sources.sessions.reader import digest_of
 
 CANCELED: Final = "user_cancelled"
 """Why a request to the model was broken off, in the extension's word."""
@@ -35,10 +36,11 @@ _KEPT_ROUNDS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of `new_task`: the words that were handed over, by digest, and when."""
+    """A call of `new_task`: the words that were handed over, by digest, and when. `asked_at` is that of a run."""
 
     words: str
     at: float
+    asked_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
     first = text(messages[0], "text")
     results: list[Message] = []
     calls: list[Call] = []
+    rising = Rising()
     todos: tuple[Todo, ...] | None = None
     tokens = 0
     canceled = False
@@ -90,7 +93,7 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
             tool = _inside(message)
             todos = _todos(tool) or todos
             if text(tool, "tool") == "newTask" and message.get("partial") is not True:
-                calls.append(Call(_digest(text(tool, "content") or ""), at))
+                calls.append(Call(_digest(text(tool, "content") or ""), at, rising(at)))
     last = next((message for message in reversed(messages) if message.get("ask") not in _RESUMED), messages[-1])
     return Talk(
         began_at,
@@ -139,7 +142,7 @@ def _is_finished(messages: Sequence[Fields]) -> bool:
 
 def _digest(words: str) -> str:
     """Of words that were handed over; the caller's are escaped once more where they name a file with @."""
-    return sha256(words.replace("\\\\@", "\\@").strip().encode("utf-8", "surrogatepass")).hexdigest()
+    return digest_of(words.replace("\\\\@", "\\@").strip())
 
 
 def _todos(tool: Fields) -> tuple[Todo, ...] | None:

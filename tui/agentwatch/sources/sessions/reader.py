@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.run import Message, Run
 
 _OPENING: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A run as it is now, None where the store no longer has it. `key` names the run in the store, for ever."""
 
     key: str
     run: Run | None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A store, or a part of one, that was looked at: for `agentwatch sources`.
 
     `sessions` are those that a human began, `children` those that another session asked for. `skipped` says in one
@@ -36,8 +34,7 @@ class Found:
     children: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How far the first look has come, in bytes; equal once all has been read."""
 
     done: int
@@ -83,14 +80,22 @@ class SessionReader(Protocol):
         """Give back what is open."""
 
 
+def digest_of(text: str) -> str:
+    """The sha256, in hex, that a text handed over or back is known by; half a character is one, too."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def message(text: str, at: float, *, key: str) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
     opening = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_OPENING]
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = digest_of(text)
     if "{" not in text and "#" not in text:
         # No object and no heading, so no contract: most sessions need not wait until those are loaded.
         return Message(at, digest, opening, None)
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document  # noqa: PLC0415
 
-    return Message(at, digest, opening, read_document(text, key, embedded=True))
+    reading = read_document(text, key, embedded=True)
+    # Who is asked and who answers is the caller's to know.
+    both = reading is not None and isinstance(reading.document, Return) and "{" in text
+    return Message(at, digest, opening, reading, read_document(text, key, handed_over=True) if both else None)

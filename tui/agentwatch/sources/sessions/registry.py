@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
+from agentwatch.place import user_home
 from agentwatch.sources.sessions.reader import SessionReader
 
 GROUP: Final = "agentwatch.sources"
@@ -47,6 +48,20 @@ class Registry:
             yield from _shipped_by_others(self._workspace, broken)
 
 
+def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
+    """Where the sessions of each program that is supported lie, there or not, by the name of its reader."""
+    from agentwatch.sources.opencode.places import usual_places  # noqa: PLC0415
+    from agentwatch.sources.roo.storages import searched  # noqa: PLC0415
+
+    return {
+        CLAUDE_CODE: [_home("CLAUDE_CONFIG_DIR", ".claude") / "projects"],
+        **{name: [path] for name, path in usual_places(os.environ, user_home()).items()},
+        "codex": [_home("CODEX_HOME", ".codex") / "sessions"],
+        "roo": searched(user_home()),
+        "teamwork": [workspace / ".agents"],
+    }
+
+
 def _claude_code(workspace: Path, since: float | None) -> SessionReader:
     from agentwatch.sources.claude_code.reader import ClaudeCodeReader  # noqa: PLC0415
 
@@ -65,7 +80,7 @@ def _codex(workspace: Path) -> SessionReader | None:
 def _roo(workspace: Path) -> SessionReader | None:
     from agentwatch.sources.roo.storages import storages  # noqa: PLC0415
 
-    if next(storages(Path.home()), None) is None:
+    if next(storages(user_home()), None) is None:
         return None
     from agentwatch.sources.roo.reader import RooReader  # noqa: PLC0415
 
@@ -89,21 +104,21 @@ _PROGRAMS: Final[dict[str, Callable[[Path], SessionReader | None]]] = {
 
 
 def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReader]:
-    shares = Path.home() / ".local" / "share", Path(os.environ.get("XDG_DATA_HOME") or "/")
+    shares = user_home() / ".local" / "share", Path(os.environ.get("XDG_DATA_HOME") or "/")
     named = os.environ.get("OPENCODE_DB") or os.environ.get("KILO_DB")
     if not named and not any(os.path.isdir(share / name) for share in shares for name in ("opencode", "kilo")):
         return
     from agentwatch.sources.opencode.places import find_stores  # noqa: PLC0415
     from agentwatch.sources.opencode.reader import OpenCodeReader  # noqa: PLC0415
 
-    for store in find_stores(os.environ, Path.home()):
+    for store in find_stores(os.environ, user_home()):
         if store.name not in known:
             yield OpenCodeReader(workspace, store.database, store.name)
 
 
 def _home(variable: str, name: str) -> Path:
     """The directory of a program: where its variable says, else in the user's home."""
-    return Path(os.environ.get(variable) or Path.home() / name)
+    return Path(os.environ.get(variable) or user_home() / name)
 
 
 def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:

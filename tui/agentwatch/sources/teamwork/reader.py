@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from posixpath import basename
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.sessions.reader import Change, Found, Progress, message
+from agentwatch.sources.sessions.reader import Change, Found, Progress, digest_of, message
 from agentwatch.sources.teamwork.links import Link, links_of
 from agentwatch.sources.teamwork.places import NEWER, TOP, places_of_roles
 from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, Role, read_role
@@ -72,8 +71,7 @@ class TeamworkReader:
             text = read_file(self._workspace, path).text if path is not None else None
         except (FileRefusedError, FileNotFoundError):
             return None
-        same = text is not None and sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == digest
-        return text if same else None
+        return text if text is not None and digest_of(text) == digest else None
 
     def found(self) -> Sequence[Found]:
         """The directory of the roles, if there are any."""

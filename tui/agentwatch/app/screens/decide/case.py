@@ -16,9 +16,9 @@ from agentwatch.app.widgets.cells import shown
 from agentwatch.decisions.proposal import goes_to_fitter
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.retry import FITTER, mitigated
+from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
-from agentwatch.text import clean, quoted
+from agentwatch.text import clean, exact, quoted
 
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Decided, Desk
@@ -64,7 +64,7 @@ class Case:
     def of(cls, monitor: Monitor, desk: Desk, task: Task, action: Action) -> Case:
         latest = task.latest
         returned = latest.returned if latest else None
-        look = present.LOOKS[task.own_state]
+        look = present.CONTRADICTED if task.contradicted else present.LOOKS[task.own_state]
         return cls(monitor, desk, desk.subject(task), action, look, returned.at if returned else None)
 
     @property
@@ -124,7 +124,7 @@ def recorded(action: Action, decided: Decided) -> str:
 
 def _named(task_id: str, width: int) -> str:
     """The id in its quotation marks, both ends of it where it is too long."""
-    name = quoted(shown(task_id, 1_000), 1_000)
+    name = quoted(shown(exact(task_id), 1_000), 1_000)
     if cell_len(name) <= width:
         return name
     half = max((width - 1) // 2, 2)
@@ -165,7 +165,7 @@ def _budget(case: Case, task: Task, params: Params, width: int) -> Content:
     if goes_to_fitter(task, params.mode):
         more = f", exactly one once the {FITTER} has restored the line" if width >= _ROOMY else ", one then"
         return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{more}")
-    if case.action not in (Action.RETRY, Action.ESCALATE):
+    if case.action is not Action.ESCALATE and not is_retry(case.action, task.own_state):
         both = ", before and after" if width >= _ROOMY else ""
         return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{both}")
     retry = mitigated(task) if params.mitigation is not None else task.retry

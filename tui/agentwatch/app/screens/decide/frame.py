@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from textual import events, on, work
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -43,6 +44,8 @@ _WIDE: Final = 110
 """Cells from which the child's words stand beside the document."""
 _TALL: Final = 24
 """Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls."""
+_LEAST: Final = 30, 10
+"""Cells and lines of screen below which nothing is recorded: what it is about could not be read."""
 _OF_DOCUMENTS: Final = frozenset({"dialog.edit", "dialog.changes"})
 
 
@@ -87,8 +90,9 @@ class DecisionScreen(ModalScreen["End | Action"]):
     DecisionScreen #facts { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     DecisionScreen #standing { height: auto; }
     DecisionScreen #standing-low { display: none; height: auto; padding: 0 1; background: $panel; }
-    DecisionScreen.-low #standing { display: none; }
-    DecisionScreen.-low #standing-low { display: block; }
+    DecisionScreen.-low #standing, DecisionScreen.-small > #decision { display: none; }
+    DecisionScreen.-low #standing-low, DecisionScreen.-small #standing-low { display: block; }
+    DecisionScreen.-small #standing-low { height: 1fr; }
     DecisionScreen #locked { display: none; }
     DecisionScreen.-locked #locked { display: block; }
     DecisionScreen #words { height: 1fr; min-height: 4; border: round $line; border-title-color: $text-muted; }
@@ -200,6 +204,11 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= _WIDE, "-wide")
         self.set_class(event.size.height < _TALL, "-low")
+        was_small = self.has_class("-small")
+        self.set_class(event.size.width < _LEAST[0] or event.size.height < _LEAST[1], "-small")
+        if was_small and not self.has_class("-small"):
+            # What was out of sight has lost the focus.
+            self.call_after_refresh(self.focus_next, self.AUTO_FOCUS)
         self.call_after_refresh(self.look)
 
     @on(TreeUpdated)
@@ -259,6 +268,8 @@ class DecisionScreen(ModalScreen["End | Action"]):
 
     def why_not(self) -> str | None:
         """Why it cannot be recorded as it is now, in small letters; None where it can."""
+        if self.has_class("-small"):
+            return f"this window is too small, {_LEAST[0]} × {_LEAST[1]} is needed"
         task = self.case.task
         if task is None:
             return "the task has gone"
@@ -332,6 +343,13 @@ class DecisionScreen(ModalScreen["End | Action"]):
         if not self._recording:
             self.dismiss(End.LEFT)
 
+    def action_copy_or_leave(self) -> None:
+        """What a field does not take: copy what is selected with the mouse, else leave."""
+        try:
+            self.action_copy_text()
+        except SkipAction:
+            self.action_leave()
+
     def action_skip(self) -> None:
         if self._queue is not None and not self._recording:
             self.dismiss(End.SKIPPED)
@@ -339,9 +357,10 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def action_instead(self, number: int) -> None:
         """Decide otherwise about the same attempt."""
         action, task = list(Action)[number], self.case.task
-        if action is self.case.action or self._recording or task is None:
+        if self._recording or task is None:
             return
-        reason = why_not(task, told.Action(action), self._clock())
+        is_open = action is self.case.action
+        reason = "this is its dialog" if is_open else why_not(task, told.Action(action), self._clock())
         if reason is None:
             self.dismiss(action)
         else:
@@ -354,6 +373,8 @@ class DecisionScreen(ModalScreen["End | Action"]):
         self.focus_previous()
 
     def _is_useless(self, command_id: str) -> bool:
-        return (command_id == "dialog.skip" and self._queue is None) or (
-            command_id in _OF_DOCUMENTS and not self.hands_on
+        return (
+            (command_id == "dialog.record" and self.has_class("-small"))
+            or (command_id == "dialog.skip" and self._queue is None)
+            or (command_id in _OF_DOCUMENTS and not self.hands_on)
         )

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from textual.content import Content
 
 from agentwatch.app.markdown_safe import FAINT, NOTHING, Paragraph, inline, markdown
-from agentwatch.app.widgets.cells import shown
+from agentwatch.app.widgets.cells import shown, summary
 from agentwatch.text import LINE_LIMIT, clean
 
 LABEL_WIDTH: Final = 12
@@ -71,6 +71,11 @@ def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
 def plain(text: str, limit: int | None = None) -> Content:
     """A foreign string as content of one line."""
     return Content(shown(text, LINE_LIMIT if limit is None else limit))
+
+
+def gist(text: str) -> Content:
+    """A foreign string that may be Markdown as content of one line, without its marks."""
+    return Content(summary(text, LINE_LIMIT))
 
 
 def rich_line(source: str) -> Content:

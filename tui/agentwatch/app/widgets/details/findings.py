@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 
@@ -47,7 +47,7 @@ def _counted(errors: int, warnings: int) -> Content:
     return Content("   ").join(parts)
 
 
-def _by_path(found: list[PlacedFinding]) -> dict[str, list[PlacedFinding]]:
+def _by_path(found: Sequence[PlacedFinding]) -> dict[str, list[PlacedFinding]]:
     """Findings by file: the file with the worst first, in it errors before warnings, then by line."""
     by_path: dict[str, list[PlacedFinding]] = {}
     for placed in sorted(found, key=_rank):

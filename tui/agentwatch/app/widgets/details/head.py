@@ -14,11 +14,12 @@ from textual.widget import Widget
 from agentwatch.app import present
 from agentwatch.app.decided import decision_of, receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.app.widgets.cells import clip, shown, summary
 from agentwatch.app.widgets.details import wording
-from agentwatch.app.widgets.details.blocks import LABEL_WIDTH, WIDE, faint, plain
+from agentwatch.app.widgets.details.blocks import LABEL_WIDTH, WIDE, faint, gist, plain
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
+from agentwatch.text import exact
 
 SUMMARY_LINES: Final = 3
 ASK_LINES: Final = 3
@@ -73,16 +74,16 @@ def head_lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[C
     """The lines of the head at a width in cells."""
     yield _identity(task, width)
     yield from islice(_packed(_standing(task, now, wide=width >= WIDE), width), 2 if roomy else 1)
-    summary = task.result.summary if task.result else None
-    if summary:
-        yield from _limited(plain(summary), width, SUMMARY_LINES if roomy else 1)
+    result = task.result.summary if task.result else None
+    if result:
+        yield from _limited(gist(result), width, SUMMARY_LINES if roomy else 1)
     hint = task.retry.hint
     if roomy and (task.ask or hint or decision_of(task)):
         yield Content("")
     if task.ask:
-        yield from _labelled("NEEDS YOU", wording.ACCENT, plain(task.ask), width, ASK_LINES if roomy else 1)
+        yield from _labelled("NEEDS YOU", wording.ACCENT, gist(task.ask), width, ASK_LINES if roomy else 1)
     if hint and (roomy or not task.ask):
-        yield from _labelled("hint", FAINT, plain(hint), width, HINT_LINES if roomy else 1)
+        yield from _labelled("hint", FAINT, gist(hint), width, HINT_LINES if roomy else 1)
     if (decision := decision_of(task)) is not None:
         yield from _decided(decision, now, width, roomy=roomy)
     if roomy:
@@ -106,8 +107,8 @@ def _identity(task: Task, width: int) -> Content:
     """
     agent = clip(shown(task.agent), AGENT_CELLS) if task.agent and width >= WIDE else ""
     room = width - cell_len(agent) - 2 if agent else width
-    name = shown(task.task_id, ID_CHARACTERS)
-    called = clip(shown(task.title), room) if task.title not in task.task_id else ""
+    name = shown(exact(task.task_id), ID_CHARACTERS)
+    called = clip(summary(task.title), room) if task.title not in task.task_id else ""
     if called:
         name = clip(name, max(room - cell_len(called) - 2, 0))
     while cell_len(name) > max(room, 1):
@@ -121,7 +122,8 @@ def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:
     said = wording.reported(task)
     if said and wide:
         yield said
-    if task.attempts:
+    # Nobody has handed a session out, so nobody can retry it.
+    if task.attempts and not task.is_session:
         yield Content.assemble(("attempt ", FAINT), f"{task.attempt} of {1 + task.retry.max_retries}")
     if task.result and task.result.error_code:
         yield plain(task.result.error_code, 40).stylize("$text-error")

@@ -18,14 +18,18 @@ from agentwatch.app.widgets.details.blocks import (
     Rich,
     faint,
     field,
+    gist,
     plain,
     rich_field,
     text,
 )
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
+from agentwatch.delegation import asks
+from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Attempt, Basis, State, Task
+from agentwatch.text import exact
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
@@ -48,13 +52,13 @@ def _asked_and_returned(view: View) -> Iterator[Block]:
     elif packet:
         yield field("asked", faint("the handoff states no objective"))
     elif task.run is not None and task.run.prompt is not None:
-        yield field("asked", plain(task.run.prompt.opening))
+        yield field("asked", gist(task.run.prompt.opening))
     else:
         yield field("asked", faint("no handoff was seen"))
     result = task.result
     if result is None:
         if task.run is not None and task.run.said is not None:
-            yield field("answered", plain(task.run.said.opening))
+            yield field("answered", gist(task.run.said.opening))
             return
         waiting = "nothing: no file speaks of it" if task.inferred else "nothing" if task.ended_at else "nothing yet"
         yield field("returned", faint(waiting))
@@ -110,11 +114,14 @@ def _returned(result: Return) -> Iterator[Block]:
 def _standing(view: View) -> Iterator[Block]:
     task = view.task
     if task.why:
-        yield field("why", plain(task.why))
+        yield field("why", gist(asks.why_at(task, view.now)))
     errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR)
     if errors and task.own_state is not State.INVALID:
         words = f"✗ {present.plural(errors, 'error')} in its files, see Findings"
         yield field("findings", Content.styled(words, "$text-error"))
+    if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
+        words = f"{present.CONTRADICTED.glyph} {present.plural(false, 'false claim')}, see Attestation"
+        yield field("claims", Content.styled(words, "$state-contradicted"))
     if (decision := decision_of(task)) is not None:
         yield from _decided(decision)
     result = task.result
@@ -124,7 +131,8 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("model", Content.assemble(model, mode, ("   (attested)", FAINT)))
     if result and result.confidence is not None:
         yield field("confidence", Content(f"{result.confidence:.2f}"))
-    yield field("retries", _retries(task))
+    if task.attempts and not task.is_session:
+        yield field("retries", _retries(task))
     if task.below and task.below.tasks:
         yield field("below", _below(task))
     if holds := view.tree.holds(task):
@@ -158,9 +166,9 @@ def _below(task: Task) -> Content:
 
 def _provenance(view: View) -> Iterator[Block]:
     task = view.task
-    yield field("task", plain(task.task_id))
+    yield field("task", plain(exact(task.task_id)))
     if task.title not in task.task_id:
-        yield field("title", plain(task.title))
+        yield field("title", gist(task.title))
     if task.agent:
         yield field("agent", plain(task.agent))
     if task.contract:
@@ -169,7 +177,10 @@ def _provenance(view: View) -> Iterator[Block]:
     if task.parent_id is None or task.parent_basis is Basis.NONE:
         yield field("linked", Content(wording.BASIS_WORDS[Basis.NONE]))
     else:
-        yield field("linked", Content.assemble("below ", plain(task.parent_id), (f"   {words}", FAINT)))
+        parent = view.tree.tasks.get(task.parent_id)
+        # As the tree calls it: the id of a session says nothing.
+        called = gist(parent.title) if parent and parent.title not in parent.task_id else plain(exact(task.parent_id))
+        yield field("linked", Content.assemble("below ", called, (f"   {words}", FAINT)))
     latest = task.latest
     if latest and latest.session_id:
         yield field("session", plain(latest.session_id))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from agentwatch.app.widgets.details.blocks import faint, text
 from agentwatch.contracts.reading import open_document
+from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class View:
             source = content(version)
             if source is None or isinstance(version, Message):
                 return Opened(source, None)
-            return Opened(source, open_document(source, path, embedded=version.stored))
+            over = version.stored and isinstance(version.document, Handoff)
+            return Opened(source, open_document(source, path, embedded=version.stored, handed_over=over))
 
         return self.later((path, version.digest), read)
 

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from agentwatch.app.commands import Home, bindings
-from agentwatch.app.present import LOOKS
+from agentwatch.app.present import worst_look
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.task_tree import TaskTree
@@ -193,6 +193,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
 def _note(task: Task) -> str:
     """Who needs the operator below a folded task."""
-    if task.below is None or task.below.worst_waiting is None or task.needs_operator:
+    worst = worst_look(task.below) if task.below is not None else None
+    if task.below is None or worst is None or task.needs_operator:
         return ""
-    return f"{LOOKS[task.below.worst_waiting].glyph} {task.below.needs_operator:,} NEED YOU"
+    return f"{worst.glyph} {task.below.needs_operator:,} NEED YOU"

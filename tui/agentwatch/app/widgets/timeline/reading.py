@@ -8,7 +8,7 @@ from typing import Final
 
 from agentwatch.app.present import look
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.app.widgets.cells import clip, clip_sentence, shown, summary
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.app.widgets.timeline.chart import TimelineChart
 from agentwatch.app.widgets.timeline.spans import Interval, Kind, Span
@@ -43,14 +43,14 @@ class Reading(LineWidget):
         color = palette.states.get(face.color, palette.strong)
         head = [
             Part(f" {face.glyph} ", color),
-            Part(clip(shown(task.title), width // 3), palette.strong),
+            Part(clip(summary(task.title), width // 3), palette.strong),
             Part(f"  {face.word}", color),
         ]
         # Where there is little room, what is asked goes before who asks it.
         if task.agent and task.agent != task.title and (task.ask is None or width >= _ROOMY):
             head.append(Part("  " + clip(shown(task.agent), 24), palette.muted))
         if task.ask is not None:
-            head += [Part("  "), Part("NEEDS YOU", palette.needs), Part(f" {shown(task.ask)}")]
+            head += [Part("  "), Part("NEEDS YOU", palette.needs), Part(f" {summary(task.ask)}")]
         return [_cut(head, width), self._times(task, now, width, palette)]
 
     def _times(self, task: Task, now: float, width: int, palette: Palette) -> Parts:
@@ -125,5 +125,5 @@ def _cut(parts: Parts, width: int) -> Parts:
         room = width - width_of(cut)
         if room <= 0:
             break
-        cut.append(Part(clip(part.text, room), part.style))
+        cut.append(Part(clip_sentence(part.text, room), part.style))
     return cut

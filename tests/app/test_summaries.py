@@ -1,0 +1,104 @@
+"""Words that an agent wrote as Markdown, in one line: without the marks, never as markup, and nothing else changed."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pytest
+from tests.app.scenes import Scene
+from tests.app.stage import stage
+
+from agentwatch.app.notifying import words
+from agentwatch.app.widgets.cells import clip_sentence, summary
+from agentwatch.contracts.shapes import Outcome
+from agentwatch.text import LINE_LIMIT
+
+QUESTION = "Which flow: the **redirect** or the `embedded` one?"
+PLAIN = "Which flow: the redirect or the embedded one?"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (QUESTION, PLAIN),
+        ("## Blocked\nBy *one* thing.", "Blocked By one thing."),
+        ("**Fix `api.py` now**: ***all*** of it.", "Fix api.py now: all of it."),
+        ('"**no**", he said. **Scope.** これは**日本語**です', '"no", he said. Scope. これは日本語です'),
+        ("[bold]x[/] **[@click=app.quit]y[/]**", "[bold]x[/] [@click=app.quit]y[/]"),
+        ("**\x1b[31m**", "**␛[31m**"),
+    ],
+)
+def test_the_marks_are_left_out(source: str, said: str) -> None:
+    assert summary(source) == said
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "src/**/*.py and tests/**/*.py",
+        "**/*.md or **",
+        "(*.py, *.md)",
+        "(*a.*, *b.*)",
+        "2 * 3 * 4, 2*3*4",
+        "pkg/__init__.py and _private_",
+        "~~not this~~",
+        "issue #12, C# too",
+        "**never closed, `nor this",
+        "a\\*b\\*",
+    ],
+)
+def test_what_may_be_something_else_is_left_as_it_is(source: str) -> None:
+    assert summary(source) == source
+
+
+@pytest.mark.parametrize("part", ["*a", "**a ", "`", "*", "(*a ", "*a`", "# ", " *a", "**`a"])
+def test_a_hostile_line_costs_no_time(part: str) -> None:
+    start = monotonic()
+    summary(part * LINE_LIMIT, LINE_LIMIT)
+    assert monotonic() - start < 1.0
+
+
+def test_a_sentence_is_cut_between_words_where_most_of_it_is_left() -> None:
+    assert clip_sentence("look at it, then accept", 23) == "look at it, then accept"
+    assert clip_sentence("look at it, then accept", 14) == "look at it…"
+    assert clip_sentence("look at it, then accept", 17) == "look at it, then…"
+    assert clip_sentence("missing: docs/payment.md", 20) == "missing: docs/payme…"
+    assert clip_sentence("missing: docs/runbooks/payment.md", 24) == "missing: …/payment.md"
+    assert clip_sentence("日本語 の文章です", 9) == "日本語…"
+    assert [clip_sentence("look", width) for width in (0, 1, 2)] == ["", "…", "l…"]
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_no_mark_stands_in_what_is_asked_or_in_a_title(size: tuple[int, int]) -> None:
+    scene = Scene()
+    scene.handoff("**Ship** it")
+    scene.returned("**Ship** it", Outcome.BLOCKED, blockers=(QUESTION,), summary="It is **not** done.", hint="`x`")
+    async with stage(scene=scene, size=size) as s:
+        assert PLAIN in s.line("Needs you")
+        assert "Ship it" in s.line("NEEDS YOU")
+        await s.press("enter")
+        await s.until(lambda: "It is not done." in s.text())
+        assert "**" not in s.text().replace("**Ship** it", "")
+        await s.press("t" if size[0] > 100 else "escape")
+        if size[0] > 100:
+            await s.until(lambda: f"NEEDS YOU answer: {PLAIN}" in s.text())
+        assert words(s.app.monitor.tree.asking()) == f"Ship it needs you: answer: {PLAIN}"
+
+
+async def test_a_title_is_found_by_what_is_shown_of_it() -> None:
+    scene = Scene()
+    scene.handoff("**Ship** it")
+    scene.handoff("other")
+    async with stage(scene=scene, size=(80, 24)) as s:
+        await s.press("/", *"ship it", "enter")
+        await s.until(lambda: "1 found" in s.text())
+
+
+async def test_the_whole_document_keeps_what_was_written() -> None:
+    scene = Scene()
+    scene.handoff("api")
+    scene.returned("api", Outcome.BLOCKED, blockers=(QUESTION,))
+    async with stage(scene=scene) as s:
+        s.source.texts[scene.digests["returns/api.return.md"]] = f"## Status\nblockers: {QUESTION}\n"
+        await s.press("7")
+        await s.until(lambda: "**redirect** or the `embedded`" in s.text())

@@ -1,0 +1,64 @@
+"""The queue of those who need the operator."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentwatch.delegation.asking import Asking
+
+
+@pytest.fixture
+def queue() -> Asking:
+    queue = Asking()
+    for task_id, holds, since in (("late", 0, 9.0), ("early", 0, 1.0), ("holding", 3, 5.0)):
+        queue.put(task_id, holds, since)
+    return queue
+
+
+def test_who_holds_up_most_is_first_then_who_has_waited_longest(queue: Asking) -> None:
+    assert list(queue) == ["holding", "early", "late"]
+
+
+def test_a_task_moves_when_more_wait_for_it_and_stands_there_once(queue: Asking) -> None:
+    queue.put("late", 4, 9.0)
+    assert list(queue) == ["late", "holding", "early"]
+    assert len(queue) == 3
+
+
+def test_who_asks_no_more_is_gone(queue: Asking) -> None:
+    queue.discard("early")
+    queue.discard("unknown")
+    assert "early" not in queue
+    assert list(queue) == ["holding", "late"]
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "ids"),
+    [
+        (2, None, ["holding", "early"]),
+        (2, "late", ["late", "holding"]),
+        (9, "early", ["early", "late", "holding"]),
+        (1, "unknown", ["holding"]),
+    ],
+)
+def test_some_of_it_begin_anywhere_and_go_around(queue: Asking, count: int, first: str | None, ids: list[str]) -> None:
+    assert queue.some(count, first) == ids
+
+
+@pytest.mark.parametrize(
+    ("task_id", "step", "beside"),
+    [
+        ("early", 1, "late"),
+        ("late", 1, "holding"),
+        ("holding", -1, "late"),
+        ("unknown", 1, "holding"),
+        (None, -1, "late"),
+    ],
+)
+def test_the_next_one_and_the_one_before_go_around(queue: Asking, task_id: str | None, step: int, beside: str) -> None:
+    assert queue.beside(task_id, step) == beside
+
+
+def test_where_nobody_asks_there_is_no_next_one() -> None:
+    assert Asking().beside("x", 1) is None
+    assert Asking().some(3) == []

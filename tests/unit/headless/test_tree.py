@@ -1,0 +1,45 @@
+"""The tree as text: a line a task, which says and shows what the screen does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentwatch.config import Settings
+from agentwatch.delegation.observation import Tick
+from agentwatch.headless.tree import print_tree
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.delegation.observations import Recorder, handoff, returned, todos
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Monitor:
+    return Monitor(tmp_path, Settings(), FilesSource(tmp_path), lambda: 2e9)
+
+
+def printed(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    print_tree(monitor, as_json=False, fail=False)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_contradicted_task_is_marked_as_on_the_screen(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+    record = Recorder()
+    seen = record.seen("a.return.md", returned("completed", task_id="a"))
+    monitor.tree.apply(seen)
+    assert printed(monitor, capsys)[0].startswith("✓ a  completed")
+    monitor.tree.apply(record.checked("a.return.md", seen.digest, "contradicted"))
+    assert printed(monitor, capsys)[0].startswith("⚑ a  completed, contradicted  NEEDS YOU: a claim is false")
+
+
+def test_a_stale_task_says_for_how_long_and_what_is_known_of_its_process(
+    monitor: Monitor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = Recorder()
+    for seen in (record.seen("a.handoff.json", handoff("a")), record.seen("a.todos.md", todos("x", " "))):
+        monitor.tree.apply(seen)
+    monitor.tree.apply(Tick(9, seen.at + 7_500.0))
+    line = printed(monitor, capsys)[0]
+    assert line.startswith("◌ a  working")
+    assert "silent for 2 h; whether its process still runs is not known" in line

@@ -1,0 +1,108 @@
+"""Children come in the order in which their parent asked for them, though the clock was set back meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.run import Run
+from agentwatch.delegation.tree import DelegationTree
+from tests.unit.claude_code import building
+from tests.unit.codex.home import Home, thread
+from tests.unit.opencode.program import Program
+from tests.unit.opencode.reading import reading
+from tests.unit.roo.storage import Storage, call, say
+from tests.unit.sessions.conformance import packet, report
+
+BACK = 3_600
+"""Seconds by which the clock is set back after the second of four tasks."""
+TASKS = ("shop", "shop.api", "shop.api", "shop.ui")
+"""In the order in which they are asked for; the second of them fails and is tried again."""
+STATES = ("SUCCESS", "ERROR", "SUCCESS", "SUCCESS")
+
+
+def claude_code(place: Path) -> Iterable[Run]:
+    store = building.Store(place)
+    main = store.session()
+    main.asked("Build the shop.")
+    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
+        if number == 2:
+            store.set_back(timedelta(seconds=BACK))
+        main.delegated(f"toolu_{number}", packet(task))
+        # Their names and the links beside them tell nothing of the order.
+        child = store.agent(f"a{9 - number}", building.meta(f"toolu_{number}"))
+        child.asked(packet(task))
+        child.said(report(state))
+        main.returned(f"toolu_{number}", f"a{9 - number}", report(state))
+    return store.runs().values()
+
+
+def opencode(place: Path) -> Iterable[Run]:
+    program = Program(place / "opencode.db", place)
+    root = program.session()
+    program.ask(root, "Build the shop.")
+    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
+        if number == 2:
+            program.now -= BACK * 1000
+        child, _ = program.delegate(root, program.begin(root), packet(task))
+        program.answer(child, report(state))
+    program.close()
+    watched = reading(place, place / "opencode.db")
+    runs = list(watched.read().values())
+    watched.reader.close()
+    return runs
+
+
+def codex(place: Path) -> Iterable[Run]:
+    home = Home(place)
+    root = home.root()
+    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True), 2):
+        if number == 4:
+            root.clock -= BACK
+        root.call("spawn_agent", f"call_{number}", message=packet(task))
+        child = home.session(number)
+        child.clock = root.clock
+        child.child_meta(home.workspace, root.id).begin().asked(packet(task)).complete(report(state))
+        root.output(f"call_{number}", json.dumps({"agent_id": thread(number)}))
+        home.write(child)
+    home.write(root)
+    home.read()
+    return home.runs.values()
+
+
+def roo(place: Path) -> Iterable[Run]:
+    storage = Storage(place)
+    storage.item("p", status="active")
+    talk = [say("text", "Build the shop.")]
+    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
+        after = 10 * number - (BACK if number >= 2 else 0)
+        # Words that are the same tell nothing of the call that they came of.
+        handed = packet(task) + f"Try {number}."
+        talk.append(call(handed, after))
+        storage.item(f"c{9 - number}", parentTaskId="p", status="completed")
+        storage.messages(
+            f"c{9 - number}", say("text", handed, after + 1), say("completion_result", report(state), after + 2)
+        )
+    storage.messages("p", *talk)
+    storage.read()
+    return storage.runs.values()
+
+
+@pytest.mark.parametrize("runs_of", [claude_code, opencode, codex, roo])
+def test_a_retry_is_the_later_attempt_whatever_its_clock_says(
+    runs_of: Callable[[Path], Iterable[Run]], tmp_path: Path
+) -> None:
+    runs = list(runs_of(tmp_path))
+    began = sorted(run.started_at for run in runs if run.parent_session is not None)
+    assert began[2] - began[1] > BACK / 2
+    for order in (runs, runs[::-1]):
+        tree = DelegationTree()
+        for seq, run in enumerate(order):
+            tree.apply(Ran(seq, run.updated_at, f"{run.source}:{run.session_id}", run))
+        tasks = [(task.task_id, [attempt.state.value for attempt in task.attempts]) for task, _ in tree.preorder()]
+        assert tasks[1:] == [("shop", ["completed"]), ("shop.api", ["failed", "completed"]), ("shop.ui", ["completed"])]
