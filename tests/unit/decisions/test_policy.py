@@ -52,10 +52,15 @@ class Told:
             task = self.tell(self.seen.seen(f"x{number}.return.md", text))
         return task
 
-    def restore(self, fitter_id: str = "fit") -> Task:
+    def restoration(self, fitter_id: str = "fit") -> tuple[Observation, Observation]:
         fitter = json.loads(packet(fitter_id)) | {"restores": "x"}
-        self.tell(self.seen.seen(f"{fitter_id}/fit.handoff.json", json.dumps(fitter)))
-        return self.tell(self.seen.seen(f"{fitter_id}/fit.return.md", returned("SUCCESS")))
+        return (
+            self.seen.seen(f"{fitter_id}/fit.handoff.json", json.dumps(fitter)),
+            self.seen.seen(f"{fitter_id}/fit.return.md", returned("SUCCESS")),
+        )
+
+    def restore(self, fitter_id: str = "fit") -> Task:
+        return self.tell(*self.restoration(fitter_id))
 
 
 def failed(times: int = 1, **said: str) -> Task:
@@ -196,6 +201,14 @@ def test_a_restoration_replaces_the_retries_that_were_not_used() -> None:
     assert again.retry.remaining == 0
     assert RETRY not in allowed(again)
     assert RETRY in allowed(again, mitigation=MITIGATION)
+
+
+def test_attempts_that_nobody_saw_before_the_restoration_count_by_their_number() -> None:
+    told = Told()
+    for observation in told.restoration():
+        told.tree.apply(observation)
+    task = told.attempt(3, returned(code="E_LINE_FAULT"))
+    assert (task.retry.max_retries, task.retry.remaining) == (2, 0)
 
 
 def test_each_restoration_allows_one_more_retry_after_it() -> None:

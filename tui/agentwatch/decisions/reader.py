@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -47,27 +48,34 @@ class Place(StrEnum):
     MIRROR = "mirror"
 
 
-class Verified(NamedTuple):
+# Four answers that nothing may take for each other: named tuples of equal contents would be equal.
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
     """The operator decided, and the decision holds."""
 
     record: Record
     place: Place
 
 
-class Expired(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Expired:
     """The operator decided, and the decision does not hold any more: the operator has to decide again."""
 
     record: Record
     place: Place
 
 
-class Forged(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Forged:
     """No valid decision is there, and files that are none. Waiting goes on: the operator may still decide."""
 
     refused: tuple[Problem, ...]
 
 
-class Pending(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pending:
     """The operator has not decided. `detail` says what could be looked at."""
 
     detail: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation import asks, facts, identity
 from agentwatch.delegation.aborts import Aborts
 from agentwatch.delegation.asking import Asking
@@ -21,7 +20,6 @@ from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.deadlines import Deadlines
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.files import Files
-from agentwatch.delegation.groups import Groups
 from agentwatch.delegation.inference import Inference
 from agentwatch.delegation.linking import Claims, Linking
 from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Seen, Tick, Unreadable
@@ -32,6 +30,7 @@ from agentwatch.delegation.runs import Runs
 from agentwatch.delegation.sums import Sums
 from agentwatch.delegation.task import Below, PlacedFinding, State, Task, Version
 from agentwatch.delegation.titles import title
+from agentwatch.delegation.unread import Unread
 
 STALE_AFTER = 600.0
 """Seconds of silence after which a working task counts as stale."""
@@ -78,8 +77,7 @@ class DelegationTree:
         self._sums = Sums(self.tasks)
         self._changes = Changes(self.tasks, stale_after, lambda path: bool(self._files.tasks_of(path)))
         self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
-        self._unreadable: dict[str, PlacedFinding] = {}
-        self._unreadable_by_slot = Groups[identity.Slot]()
+        self._unread = Unread(self._files)
         self._checked: dict[str, Checked] = {}
         self._carriers = Carriers()
         self._aborts = Aborts(self.tasks)
@@ -122,7 +120,7 @@ class DelegationTree:
     @property
     def notices(self) -> list[PlacedFinding]:
         """What is wrong with files that belong to no task."""
-        return [placed for path, placed in self._unreadable.items() if not self._files.tasks_beside(path)]
+        return self._unread.notices
 
     def apply(self, observation: Observation) -> set[str]:
         """Take one observation in.
@@ -196,19 +194,14 @@ class DelegationTree:
             return self._decide(observation.decision)
         path = observation.path
         if isinstance(observation, Unreadable):
-            self._unreadable[path] = PlacedFinding(observation.finding, path)
-            self._unreadable_by_slot.add(identity.slot(path), path)
-            return self._files.tasks_beside(path)
+            return self._unread.see(observation)
         if isinstance(observation, Checked):
             concerned = self._files.tasks_of(path) | self._runs.tasks_of(path)
             if concerned:
                 self._checked[path] = observation
             return concerned
         # The tasks from before count too: a file may speak of another task now.
-        before = self._files.tasks_of(path)
-        if self._unreadable.pop(path, None) is not None:
-            self._unreadable_by_slot.discard(identity.slot(path), path)
-            before |= self._files.tasks_beside(path)
+        before = self._files.tasks_of(path) | self._unread.clear(path)
         return before | (self._files.see(observation) if isinstance(observation, Seen) else self._forget(path))
 
     def _decide(self, decision: Decision) -> set[str]:
@@ -384,13 +377,7 @@ class DelegationTree:
         if (problem := self._linking.link(task.task_id).problem) is not None:
             rule, other = problem
             findings += (PlacedFinding(found(rule, other), versions[0].path if versions else ""),)
-        if self._unreadable:
-            paths = dict.fromkeys(version.path for version in versions)
-            for version in versions:
-                if isinstance(version.document, Handoff) and not self._files.is_gone(version.path):
-                    paths |= dict.fromkeys(sorted(self._unreadable_by_slot.of(identity.slot(version.path))))
-            findings += tuple(self._unreadable[path] for path in paths if path in self._unreadable)
-        return findings
+        return findings + self._unread.of(versions)
 
     def _queue(self, task: Task) -> None:
         if task.ask is None:

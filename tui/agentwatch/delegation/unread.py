@@ -1,0 +1,50 @@
+"""Files that could not be read: what is wrong with each, and whose it is by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation import identity
+from agentwatch.delegation.files import Files
+from agentwatch.delegation.groups import Groups
+from agentwatch.delegation.observation import Unreadable
+from agentwatch.delegation.task import PlacedFinding, Version
+
+
+class Unread:
+    """A file without content belongs to the tasks that it spoke of before, and to a handoff beside it."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._findings: dict[str, PlacedFinding] = {}
+        self._by_slot = Groups[identity.Slot]()
+
+    @property
+    def notices(self) -> list[PlacedFinding]:
+        """What is wrong with files that belong to no task."""
+        return [placed for path, placed in self._findings.items() if not self._files.tasks_beside(path)]
+
+    def see(self, observation: Unreadable) -> set[str]:
+        """A file cannot be read. Returns the tasks that this concerns."""
+        path = observation.path
+        self._findings[path] = PlacedFinding(observation.finding, path)
+        self._by_slot.add(identity.slot(path), path)
+        return self._files.tasks_beside(path)
+
+    def clear(self, path: str) -> set[str]:
+        """A file can be read again, or is gone. Returns the tasks that this concerns."""
+        if self._findings.pop(path, None) is None:
+            return set()
+        self._by_slot.discard(identity.slot(path), path)
+        return self._files.tasks_beside(path)
+
+    def of(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
+        """What is wrong with the files of a task that has these versions."""
+        if not self._findings:
+            return ()
+        paths = dict.fromkeys(version.path for version in versions)
+        for version in versions:
+            if isinstance(version.document, Handoff) and not self._files.is_gone(version.path):
+                paths |= dict.fromkeys(sorted(self._by_slot.of(identity.slot(version.path))))
+        return tuple(self._findings[path] for path in paths if path in self._findings)
