@@ -71,6 +71,7 @@ _SUBAGENT_TEXT: Final = text_of(SUBAGENT)
 NOT_FINISHED: Final = (
     *("token_limit_exceeded", "changes_requested", "corrupted", "reverted", "deadlocked", "human_required"),
     *("approval_required", "escalated", "postponed", "truncated", "quota_reached", "submitted", "compromised"),
+    *("aborted_and_documented", "timed_out_and_recorded", "unresolved_documented", "rejected_reviewed"),
     *("errors_generated", "not_yet_created", "completed_with_errors", "unwritten", "created_nothing"),
 )
 _LONG: Final = "Nine rows are filled. " * 20
@@ -451,6 +452,7 @@ RETURN_META: Final = [
         ("MET004", put("status", "notes_written"), '"status"'),
         ("MET004", put("status", "unit tests-Written"), '"status"'),
         ("MET004", put("status", "request_ready"), '"status"'),
+        ("MET004", put("status", "conflicts_resolved"), '"status"'),
         ("MET004", put("status", "survey_complete"), '"status"'),
         ("MET005", put("status", "Researched"), '"status"'),
         ("MET010", put("summary", {"read": 3}), '"summary": {'),

@@ -209,3 +209,13 @@ def test_a_broken_object_among_prose_is_told_from_none() -> None:
 
     assert reading is not None
     assert (reading.contract, reading.complete) == (Contract.SUBAGENT_RETURN, False)
+
+
+QUOTED = '{"status": "failed", "summary": "over quota", "errors": [{"code": 1}]}'
+
+
+def test_an_object_that_a_sentence_quotes_is_no_return() -> None:
+    assert read_document(f"The service said {QUOTED} so I tried again, and all is well.", "x", embedded=True) is None
+    at_the_end = read_document(f"My report:\n\n{QUOTED}\n", "x", embedded=True)
+    assert at_the_end is not None
+    assert at_the_end.contract is Contract.SUBAGENT_RETURN

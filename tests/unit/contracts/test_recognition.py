@@ -118,6 +118,7 @@ def test_the_return_meta_family_needs_little_more_than_its_name(name: str) -> No
         ({"status": 200, "artifacts": [], "summary": "OK"}, "http.json"),
         ({"status": "ok", "metadata": {"session_id": "s"}, "summary": "OK"}, "log.json"),
         ({"status": "success", "artifacts": ["dist/a.whl"], "errors": []}, "build.json"),
+        ({"status": "passed", "tests": 42}, "build/unit.report.json"),
         ({"kind": "Pod", "metadata": {"name": "web"}, "status": {"phase": "Running"}}, "pod.json"),
         ({"name": "pkg", "version": "1.0.0", "dependencies": {}, "risks": []}, "package.json"),
         ({"$schema": "http://json-schema.org/draft-07/schema#", **SUBAGENT}, "x.json"),
@@ -328,3 +329,10 @@ def test_a_checklist_of_its_own_opens_as_a_packet_with_todos_only() -> None:
 @pytest.mark.parametrize("word", [META["status"], "Researched", "RESEARCHED"])
 def test_the_case_of_a_stage_word_does_not_decide_the_dialect(word: str) -> None:
     assert contract_of(text_of(put("status", word)(SUBAGENT)), "x.json") is Contract.RETURN_META
+
+
+@pytest.mark.parametrize("state", ["SUCCESS, partial coverage", "SUCCESS (or PARTIAL, see limitations)"])
+def test_a_state_with_a_remark_is_a_return_that_says_too_much(state: str) -> None:
+    reading = read_document(RETURN.replace("state: SUCCESS", f"state: {state}"), "returns/a.md")
+    assert reading is not None
+    assert "RET011" in {finding.rule for finding in reading.findings}

@@ -108,6 +108,15 @@ def two_returns(first: str, second: str, **settings: object) -> tuple[Recorder, 
     return record, tree_of([record.seen("r1.md", a), record.seen("r2.md", b)], **settings)
 
 
+def test_an_early_marker_is_no_rival_of_the_return_that_follows_it() -> None:
+    see = Recorder().seen
+    tree = tree_of(
+        [see("x.return.json", returned("working", task_id="a")), see("x.return.md", returned("completed", task_id="a"))]
+    )
+    assert rules(tree, "a") == []
+    assert states(tree, "a") == [(1, "completed")]
+
+
 @pytest.mark.parametrize(
     ("first", "second"), [("completed", "failed"), ("failed", "completed"), ("partial", "blocked")]
 )

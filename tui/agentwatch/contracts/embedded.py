@@ -25,6 +25,7 @@ _OBJECTS: Final = 5_000
 """Objects of a text that are looked at."""
 
 _DECODER: Final = json.JSONDecoder()
+_GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
 _OBJECT: Final = re.compile(r'\{(?=\s*")')
 
 
@@ -130,7 +131,9 @@ def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
             return
         start = match.start()
         behind, part = _object_at(text, start)
-        contract = contract_of(part, name, embedded=True) if isinstance(part, dict) else None
+        # Words that go on behind an object on its line quote it.
+        quoted = behind is not None and _GOES_ON.match(text, behind) is not None
+        contract = contract_of(part, name, embedded=not quoted) if isinstance(part, dict) else None
         if contract is not None:
             line, counted = line + text.count("\n", counted, start), start
             yield line, opened(JsonSource(text[start:behind], 1 + line), contract, name)

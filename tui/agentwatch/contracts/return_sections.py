@@ -44,7 +44,7 @@ _TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 _NOT_LETTERS: Final = re.compile(r"[^a-z]")
 _MAX_HEADING: Final = 60
 _ANY_STATE: Final = (
-    r"\b(?:SUCCESS|ERROR|PARTIAL)\b\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026)"
+    r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
     r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z"
 )
 _MAX_STATE: Final = 200

@@ -88,14 +88,16 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
         return Contract.HANDOFF_PACKET
     if _is_return_meta(top, name):
         return Contract.RETURN_META
-    if _is_subagent_return(top) or _RETURN_FILE.search(name) or (embedded and _is_rest_of_return(top)):
+    if _is_subagent_return(top) or (embedded and _is_rest_of_return(top)):
         return Contract.SUBAGENT_RETURN
     if _is_packet(top, name):
         return Contract.HANDOFF_PACKET
     if _is_report_without_metadata(top):
         return Contract.REPORT_CONTRACT
+    if _RETURN_FILE.search(name):
+        return Contract.SUBAGENT_RETURN
     # Programs of all kinds call their reports so.
-    by_name = _REPORT_FILE.search(name) is not None and any(key in top for key in _KEYS_OF_REPORT)
+    by_name = _REPORT_FILE.search(name) is not None and any(key in top for key in _KEYS_OF_REPORT if key != "status")
     return Contract.REPORT_CONTRACT if by_name else None
 
 

@@ -47,28 +47,37 @@ _MEANS: Final[dict[str, Outcome]] = {
 }
 _FINISHING: Final = frozenset(
     """
-    added analysed analyzed applied archived assembled assessed audited benchmarked built checked cleaned collected
-    committed compared compiled complete completed composed configured converted corrected created debugged decomposed
-    defined delivered deployed described designed developed diagnosed documented done drafted edited elaborated
-    estimated evaluated explored extended extracted finalised finalized finished fixed formalised formalized formatted
-    formulated gathered generated implemented improved indexed inspected installed integrated investigated listed made
-    mapped measured merged migrated modeled modelled optimised optimized organised organized outlined packaged polished
-    ported prepared prioritised prioritized produced profiled prototyped proved proven published ready recorded
-    refactored refined released rendered repaired replaced researched resolved restructured reviewed revised rewritten
-    scaffolded scoped simplified sketched solved specified structured studied summarised summarized synthesised
-    synthesized tested traced transformed translated triaged updated validated verified wired written
+    added analysed analyzed answered applied approved archived assembled assessed audited benchmarked built
+    checked cleaned closed collected committed compared compiled complete completed composed configured converted
+    corrected created debugged decomposed defined deleted delivered deployed described designed developed
+    diagnosed documented done drafted edited elaborated enhanced estimated evaluated executed explored exported
+    extended extracted finalised finalized finished fixed formalised formalized formatted formulated gathered
+    generated identified implemented imported improved indexed inspected installed integrated investigated listed
+    made mapped measured merged migrated modeled modelled moved optimised optimized organised organized outlined
+    packaged passed polished ported prepared prioritised prioritized produced profiled prototyped proved proven
+    published pushed ready rebased recorded refactored refined released removed renamed rendered repaired replaced
+    reported researched resolved restructured reviewed revised rewritten saved scaffolded scoped selected
+    simplified sketched solved specified structured studied summarised summarized synthesised synthesized tested
+    traced transformed translated triaged updated validated verified wired written
     """.split()  # noqa: SIM905 - a line for each would fill a page
 )
 """Verbs of making: alone, or as the last part of a word (`tasks_created`), they say that a stage has been finished."""
 
 _DOUBT: Final = frozenset(
     """
-    almost be being blocked blocker blockers cannot conflict conflicts error errors fail failed failing failure
-    failures few half if incomplete incompletely merely mostly nearly need needed needs never no non none not nothing
-    only part partial partially partly pending poorly semi should some to unless until when without wrongly
+    abandoned aborted almost be being blocked blocker blockers canceled cancelled cannot conflict conflicts crash
+    crashed deferred denied dropped error errors fail failed failing failure failures few half halted if
+    incomplete incompletely interrupted killed lost merely mostly nearly need needed needs never no non none not
+    nothing only part partial partially partly paused pending poorly postponed refused rejected semi should
+    skipped some stalled stopped suspended terminated timed timeout to unable unless unresolved until when without
+    wrongly
     """.split()  # noqa: SIM905 - a line for each would fill a page
 )
 """Parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`."""
+
+_MENDING: Final = frozenset({"corrected", "fixed", "repaired", "resolved", "solved"})
+_FAULTS: Final = frozenset({"blocker", "blockers", "conflict", "conflicts", "error", "errors", "failure", "failures"})
+"""What is mended where a verb of mending follows: `conflicts_resolved`."""
 
 
 def judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:
@@ -87,7 +96,8 @@ def judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:
             judgement.add("MET005", ("status",), value=shown(status), meant=meant)
         return outcome
     *others, last = meant.split("_")
-    if last in _FINISHING and _DOUBT.isdisjoint(others):
+    mended = last in _MENDING and others and others[-1] in _FAULTS
+    if last in _FINISHING and _DOUBT.isdisjoint(others[:-1] if mended else others):
         judgement.add("MET004", ("status",), value=shown(status))
         return Outcome.COMPLETED
     judgement.add("MET003", ("status",), value=shown(status))

@@ -159,7 +159,7 @@ def _attempt_of(history: History, version: Version, document: Return) -> Attempt
                 return attempt
             if other_session or (restarted and same_file and before is not None):
                 return _numbered(history, attempt.number + 1)
-    if attempt.returned and history.is_rival(attempt.returned, version):
+    if attempt.returned and not _is_early(attempt.returned) and history.is_rival(attempt.returned, version):
         _duplicate(history, DUPLICATE_RETURN, attempt.returned, version)
         history.rivals.setdefault(attempt.number, {})[version.path] = version
         return None
@@ -197,7 +197,7 @@ def _execute(history: History, ran: Ran, run: Run) -> None:
         attempt.started_at = run.started_at
     if attempt.handoff is None:
         attempt.handoff = prompt
-    if attempt.returned is None:
+    if attempt.returned is None or (said is not None and _is_early(attempt.returned) and not _is_early(said)):
         attempt.returned = said
     for earlier in handed_back_before(ran):
         history.returns[earlier.digest] = _state_of_return(earlier, strict=history.strict)

@@ -52,7 +52,7 @@ class Files:
 
     def tasks_beside(self, path: str) -> set[str]:
         """The tasks that a file belongs to by its name alone, or whose file it was before."""
-        return self.tasks_of(path) | self._ownership.beside(path)
+        return set().union(*map(self.tasks_of, (path, *self._ownership.beside(path))))
 
     def is_gone(self, path: str) -> bool:
         """Whether a file whose contents are remembered is not there any more."""

@@ -74,8 +74,8 @@ class Ownership:
         return min(self._handoffs[handoff] for handoff in beside)[1]
 
     def beside(self, path: str) -> set[str]:
-        """The task ids of the handoffs whose file names say that this file belongs to them, whatever it holds."""
-        return {self._handoffs[handoff][1] for handoff in self._handoffs_by_slot.of(slot(path))}
+        """The handoffs whose file names say that this file belongs to them, whatever it holds."""
+        return set(self._handoffs_by_slot.of(slot(path)))
 
     def _is_alone(self, path: str) -> bool:
         """Alone with the only handoff, a file belongs to it whatever its name; among others it cannot be told."""

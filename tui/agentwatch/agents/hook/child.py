@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Handoff
+from agentwatch.contracts.shapes import Handoff, Outcome, Return
 from agentwatch.delegation.attempts import state_of
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Message, Run, RunState
@@ -76,6 +76,10 @@ class Child(NamedTuple):
         """
         latest = task.latest.returned if task is not None and task.latest is not None else None
         if latest is None or latest.stored:
+            return self
+        document = latest.document
+        if self.returned is not None and isinstance(document, Return) and document.outcome is Outcome.WORKING:
+            # An early marker, which what it says at its end outdates.
             return self
         is_its_own = self.returned is None if self.began is None else latest.at >= self.began
         return self._replace(returned=latest, digests=(latest.digest,)) if is_its_own else self

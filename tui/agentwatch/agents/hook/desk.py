@@ -44,7 +44,7 @@ class Desk(NamedTuple):
         while True:
             found = _look(reader, child)
             left = end - time.monotonic()
-            if isinstance(found, Verified | Expired) or left <= 0:
+            if isinstance(found, Verified) or left <= 0:
                 return found
             time.sleep(min(_PAUSE_SECONDS, left))
 

@@ -83,7 +83,7 @@ def _answer(case: _Case, settings: Settings, *, broken: bool) -> words.Answer:
         return case.send_back(_MEND, words.mend(child), "its return breaks its contract")
     state = "its return breaks its contract" if broken else "it says that it failed or is blocked"
     why = _why_undecided(found, settings, waits=waits)
-    if settings.hook_undecided == "hold" and waits:
+    if settings.hook_undecided == "hold" and waits and not isinstance(found, Verified):
         return case.send_back(_HELD, words.HOLD, f"{state}, and {why}")
     return case.let_go(_HELD, f"{task} was let go although {state}: {why}; nothing is approved by that")
 
