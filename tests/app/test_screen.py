@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import threading
 from pathlib import Path
@@ -277,6 +278,29 @@ async def test_a_click_in_the_strip_goes_to_the_task() -> None:
         y = next(y for y, line in enumerate(s.text().splitlines()) if "metrics   Fix" in line)
         await s.pilot.click(offset=(30, y))
         assert s.cursor == "checkout.metrics"
+
+
+async def test_tasks_of_one_name_and_one_root_are_told_apart_by_what_is_right_above_them() -> None:
+    scene = Scene()
+    for task_id in ("a", "a.x", "a.m", "a.m.x"):
+        scene.handoff(task_id)
+        if task_id.endswith("x"):
+            scene.returned(task_id, Outcome.FAILED)
+    async with stage(scene=scene) as s:
+        strip = "\n".join(s.text().splitlines()[-4:-1])
+        for name in ("a › x", "m › x"):
+            assert name in strip
+
+
+async def test_the_strip_of_a_tall_and_narrow_window_says_what_is_asked_and_for_how_long() -> None:
+    scene = Scene()
+    for task_id in ("checkout.payments", "checkout.docs"):
+        scene.handoff(task_id)
+        scene.handoff(f"{task_id}.sub")
+        scene.returned(task_id, Outcome.FAILED)
+    async with stage(scene=scene, size=(40, 50)) as s:
+        for line in s.text().splitlines()[-3:-1]:
+            assert re.search(r"✗ \S+ +retry, \S+ +\d+[smh]\Z", line.rstrip()), line
 
 
 async def test_the_strip_is_gone_while_nobody_asks() -> None:

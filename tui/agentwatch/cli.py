@@ -362,7 +362,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _require_terminal() -> None:
     # The screen library draws on standard error, so that one counts as well.
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("the screen needs a terminal; `agentwatch tree` prints the tree without one")
     # A fifth of the time until the first frame would go by looking for garbage; from then on the app has it looked for.
     gc.disable()

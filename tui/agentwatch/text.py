@@ -31,7 +31,9 @@ _COMBINING_CATEGORIES: Final = frozenset({"Mn", "Me", "Mc"})
 _PICTURE: Final = "[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _JOINER: Final = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
 
-_BLANK: Final = re.compile(r"[^\S ]|\A +| +\Z")
+# What is seen as nothing, among it the selectors and joiners that `clean` lets stand in prose.
+_UNSEEN: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
 
 # Printable ASCII needs no second look: nearly every string ends here.
 _PLAIN: Final = re.compile(r"[\x20-\x7e]*\Z")

@@ -323,7 +323,9 @@ def test_a_decision_about_the_return_that_was_held_counts_though_the_child_puts_
     assert scene.stop(otherwise, again=True)["reason"] == HOLD, "it was carried out, and about this one nobody decided"
 
 
-def test_a_child_that_fails_again_in_the_same_words_is_not_held_for_a_decision_that_was_carried_out(scene: Scene) -> None:
+def test_a_child_that_fails_again_in_the_same_words_is_not_held_for_a_decision_that_was_carried_out(
+    scene: Scene,
+) -> None:
     scene.decide(Action.RETRY)
     with on_screen(scene):
         assert scene.stop(FAILED)["decision"] == "block"

@@ -409,6 +409,20 @@ def test_what_is_deleted_is_told_as_gone(program: Program, watched: Reading) -> 
     assert not watched.read()
 
 
+@pytest.mark.parametrize("gone", ["first", "second", "child"])
+def test_what_a_deletion_leaves_is_what_a_fresh_look_sees(
+    program: Program, watched: Reading, database: Path, gone: str
+) -> None:
+    first, second = program.session(), program.session()
+    child = program.session(parent=first)
+    for caller in (first, second):
+        asking = program.begin(caller)
+        program.hand_out(caller, asking, child, PACKET, status="completed", output=framed(child, RETURN))
+    watched.read()
+    program.delete({"first": first, "second": second, "child": child}[gone])
+    assert watched.read() == fresh(program.workspace, database)
+
+
 def test_a_text_is_found_again_as_long_as_its_part_holds_it(program: Program, watched: Reading) -> None:
     root = program.session()
     message = program.begin(root)

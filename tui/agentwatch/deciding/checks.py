@@ -161,7 +161,7 @@ def _watches(workspace: Path, settings: Settings) -> Result:
 
 def _terminal() -> Iterator[Result]:
     about = "terminal"
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         yield note(about, "the output is none, so it was not looked at; the screen needs one")
         return
     columns, lines = shutil.get_terminal_size()

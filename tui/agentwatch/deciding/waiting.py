@@ -54,7 +54,8 @@ def wait(
     document = answer(found, handoff_path=path)
     # ASCII only: foreign characters reach the reader as escapes, the terminal never.
     say(json.dumps(document, indent=indent))
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     if isinstance(found, Verified):
         # Only now somebody has it.
         try:

@@ -23,6 +23,7 @@ TALL: Final = 30
 _LINES: Final = 6
 """Lines that it takes at most, and no more than one of ten of the screen's."""
 _LEAD: Final = 12
+_SHORT_LEAD: Final = 7
 """Cells in front of the tasks where each has a line."""
 _LONGEST_NAME: Final = 36
 """Cells of a name at most, and no more than a quarter of the screen's."""
@@ -30,6 +31,8 @@ _LEAST_OF_TASK: Final = 24
 """Cells without which a task is not begun with in the one line."""
 _LEAST_OF_NAME: Final = 6
 """Cells of a name that still say something."""
+_ROOMY: Final = 60
+"""Cells from which there are words where a sign would do, and what waits for a task is told."""
 _HERE: Final = "▌"
 """Beside the task on which the cursor stands, as in the tree: colour alone would not say it everywhere."""
 
@@ -95,20 +98,24 @@ class NeedsYou(LineWidget):
 
     def _list(self, tasks: Sequence[Task], width: int, now: float, palette: Palette) -> list[Parts]:
         """One task a line, in columns."""
-        holding = max(len(self._holds(task)) for task in tasks)
+        roomy = width >= _ROOMY
+        start = _LEAD if roomy else _SHORT_LEAD
+        holds = [f" {self._holds(task)}" if roomy else "" for task in tasks]
+        holding = max(map(len, holds))
         called = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
         names = max(map(cell_len, called))
         lines: list[Parts] = []
         for number, task in enumerate(tasks):
             face = look(task)
-            more = len(self._tree.queue) - len(tasks)
-            words = f" +{more:,}{' more' if more < 1_000 else ''}" if number == len(tasks) - 1 and more > 0 else ""
-            lead = [Part(left(words, _LEAD - 1), palette.muted)]
+            more = len(self._tree.queue) - len(tasks) if number == len(tasks) - 1 else 0
+            words = f" +{more:,}{' more' if roomy and more < 1_000 else ''}" if more > 0 else ""
+            lead = [Part(left(words, start - 1), palette.muted)]
             if not number:
-                lead = [Part(" "), Part("Needs you", palette.needs), Part(" ")]
+                word = "Needs you" if roomy else "‼"
+                lead = [Part(" "), Part(word, palette.needs), Part(" " * (start - 2 - len(word)))]
             here = task.task_id == self.cursor_id
-            tail = f"  {self._holds(task):>{holding}} {right(self._waiting(task, now), 4)} "
-            room = width - _LEAD - 2 - names - 2 - len(tail)
+            tail = f" {holds[number]:>{holding}} {right(self._waiting(task, now), 4)} "
+            room = width - start - 2 - names - 2 - len(tail)
             lines.append(
                 [
                     *lead,
@@ -124,7 +131,7 @@ class NeedsYou(LineWidget):
 
     def _line(self, tasks: Sequence[Task], width: int, now: float, palette: Palette) -> Parts:
         """All in one line, as many as fit."""
-        parts = [Part(" "), Part("Needs you" if width >= 60 else "‼", palette.needs)]
+        parts = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
         spans: list[tuple[int, str]] = []
         for number, task in enumerate(tasks):
             face = look(task)
@@ -155,14 +162,17 @@ class NeedsYou(LineWidget):
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
         """What these tasks are called in so many cells: several of one title each with the task that it is part of."""
         titles = [summary(task.title) for task in tasks]
-        names: list[str] = []
-        for task, title in zip(tasks, titles, strict=True):
+        above = [[summary(self._tree.tasks[one].title) for one in self._tree.ancestors(task.task_id)] for task in tasks]
+        wholes = [(names[-1] if names else "", title) for names, title in zip(above, titles, strict=True)]
+        called: list[str] = []
+        for names, title, whole in zip(above, titles, wholes, strict=True):
             room = width - cell_len(title) - 3
-            alike = titles.count(title) > 1 and room >= _LEAST_OF_NAME
-            above = self._tree.ancestors(task.task_id) if alike else []
-            whole = clip_name(summary(self._tree.tasks[above[-1]].title), room) if above else ""
-            names.append(f"{whole} › {title}" if whole else clip_name(title, width))
-        return names
+            if not names or titles.count(title) == 1 or room < _LEAST_OF_NAME:
+                called.append(clip_name(title, width))
+                continue
+            # Parts of one whole are told apart by what is right above them.
+            called.append(f"{clip_name(names[-1] if wholes.count(whole) == 1 else names[0], room)} › {title}")
+        return called
 
     def _in_sight(self, height: int) -> list[Task]:
         """The most important ones; the last of them gives way to the selected one, where that is not among them."""

@@ -84,7 +84,9 @@ class Family:
         for name in self._given.keys() - there:
             self._drop(name)
         for name in self.sessions.keys() - there:
-            self._touched.add(self.parent_id(self.sessions[name].row) or "")
+            # Whoever asked for it, and whom it asked for, are otherwise without it.
+            self._touched |= {self.parent_id(self.sessions[name].row) or "", *self._askers.get(name, ())}
+            self._touched.update(self._children.get(name, ()))
             self._take_in_calls(name, frozenset())
             del self.sessions[name]
             self._behind.discard(name)
