@@ -163,6 +163,7 @@ def test_other_json_is_not_taken_for_a_document(document: Any, name: str) -> Non
         (TODOS, "README.md"),
         (TODOS, "TODOS.md"),
         ("# Plans\n\nNothing yet.\n", "todos.md"),
+        ("# Ideas\n\n- Paint the shed\n- Sow beans\n", "notes/todos.md"),
         (text_of(SUBAGENT).replace("\n", ""), "log.jsonl"),
         ('{"feature": "worktrees",\n "entries": [ {"phase": 1} "x" ]}', "handoff.json"),
         ("---\n" * 3, "x.md"),

@@ -22,6 +22,8 @@ MAX_LINES: Final = 5_000
 """Lines of a return or a checklist that are read: about 30 ms. A long one has a hundred."""
 
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
+# Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
+_TODOS_OF_A_TASK: Final = re.compile(r"(?:^|/)(?:[^/]+\.todos\.md|handoffs/todos\.md)\Z")
 _RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE)
 _PACKET_LANGUAGES: Final = ("", "json", "jsonc", "json5")
 _GAP: Final = 200
@@ -37,7 +39,7 @@ def read_markdown(text: str, name: str, head: str) -> Opened | None:
             return packet
     found = read_return(lines_of(text), named=_RETURN_FILE.search(name) is not None) if may_be_return(text) else None
     if found is None and _TODOS_FILE.search(name):
-        return _read_todos(lines_of(text))
+        return _read_todos(lines_of(text), of_a_task=_TODOS_OF_A_TASK.search(name) is not None)
     return found
 
 
@@ -131,10 +133,10 @@ def _with_todos(
     return Opened(Reading(document, findings, source.complete and closed), model)
 
 
-def _read_todos(lines: list[str]) -> Opened | None:
+def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:
     start = after_front_matter(lines)
     lines = [*lines[:start], *uncommented(lines[start:])]
-    if first_item(lines[start:], alone=True) is None:
+    if first_item(lines[start:], alone=of_a_task) is None:
         return None
     from agentwatch.contracts.handoff import HandoffPacket  # noqa: PLC0415 - models take long to load
 
