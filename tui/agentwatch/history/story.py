@@ -24,6 +24,7 @@ def story(observations: Iterable[Observation], now: float) -> list[Observation]:
     before it expired, again with a `Tick` at that time. `now` is in seconds since the epoch.
     """
     known: dict[str, float] = {}
+    held: dict[str, float] = {}
     told: list[tuple[float, Observation]] = []
     for observation in _with_times_of_loss(list(observations)):
         for one in _moments(observation, now):
@@ -32,6 +33,11 @@ def story(observations: Iterable[Observation], now: float) -> list[Observation]:
                 # A file may be put back as it was long ago, or be renamed, and still it came after the one before.
                 key = one.path if isinstance(one, Ran | Decided) else _FILES
                 known[key] = at = max(at, known.get(key, at))
+                if isinstance(one, Seen):
+                    held[one.digest] = at
+                elif isinstance(one, Decided):
+                    # Nobody decides about what is not there yet, whatever the clocks of files say.
+                    at = max(at, held.get(one.decision.return_sha256 or "", at))
             told.append((at, one))
     told.sort(key=lambda pair: pair[0])
     return [one for _, one in told]
