@@ -142,6 +142,16 @@ def test_a_decision_stands_between_what_it_was_about_and_what_came_of_it() -> No
     ]
 
 
+def test_a_decision_stands_behind_the_return_it_is_about_though_the_time_of_that_is_later() -> None:
+    recorder = Recorder()
+    asked, failed = recorder.seen("a.json", handoff("a")), recorder.seen("a.md", returned("failed", task_id="a"))
+    earlier = failed.at - 0.5
+    receipts = (Receipt(Stage.RECORDED, earlier),)
+    decision = Decision("d1", "a", 1, asked.digest, failed.digest, Action.RETRY, earlier, receipts)
+    told = story([asked, failed, Decided(0, earlier, "d1", decision)], NOW)
+    assert [type(one) for one in told] == [Seen, Seen, Decided]
+
+
 def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_life() -> None:
     odd = child("a", 9e11, 9e11, updated_at=150.0, earlier=(message(returned("partial"), 9e11),))
     assert [line[0] for line in told(ran(ROOT, odd))] == [100.0, 150.0, 150.0, 150.0]
