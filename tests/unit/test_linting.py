@@ -212,3 +212,31 @@ def test_an_unknown_rule_is_wrong_usage_with_a_hint() -> None:
         explain("RET0004")
     with pytest.raises(UsageError, match="agentwatch rules"):
         explain("\x1b[31m")
+
+
+def test_a_file_under_a_name_of_a_contract_is_judged_whatever_it_holds(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("a.return.json", '{"ok": true}')
+    write("b.handoff.json", "[]")
+    write("c.return.md", "It is done.")
+    write("d.handoff.md", "Go on.")
+    assert check(["."], "json") == 1
+    found = {file["path"]: (file["state"], file["findings"][0]["rule"]) for file in files_of(capsys.readouterr().out)}
+    assert found == {
+        "a.return.json": ("invalid", "DOC012"),
+        "b.handoff.json": (None, "DOC008"),
+        "c.return.md": ("invalid", "DOC012"),
+        "d.handoff.md": (None, "DOC013"),
+    }
+
+
+def test_a_report_of_another_program_is_checked_only_beside_a_handoff(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("jest.report.json", '{"status": "passed"}')
+    assert check(["."], "json") == 0
+    assert files_of(capsys.readouterr().out) == []
+    write("jest.handoff.json", text_of(PACKET))
+    assert check(["."], "json") == 1
+    assert [file["path"] for file in files_of(capsys.readouterr().out)] == ["jest.handoff.json", "jest.report.json"]

@@ -149,11 +149,21 @@ def _check_file(file: _File) -> _Checked | None:
     from agentwatch.contracts.reading import read_document  # noqa: PLC0415
 
     reading = read_document(text.text, file.path)
-    if reading is None:
+    if reading is None or (_may_be_others(reading) and not _is_beside_handoff(file)):
         return None
     findings = _findings(text, reading)
     lines = tuple(text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")) if findings else ()
     return _Checked(file.path, reading.contract, _state(reading), findings, lines)
+
+
+def _may_be_others(reading: Reading) -> bool:
+    """Whether only the name says that it is a report, as other programs call theirs."""
+    return not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT
+
+
+def _is_beside_handoff(file: _File) -> bool:
+    stem = file.relative[: -len(".report.json")]
+    return any(os.path.lexists(os.path.join(file.root, f"{stem}.handoff{end}")) for end in (".json", ".md"))  # noqa: PTH118
 
 
 def _findings(text: FileText, reading: Reading) -> tuple[Finding, ...]:
@@ -163,10 +173,10 @@ def _findings(text: FileText, reading: Reading) -> tuple[Finding, ...]:
     return (*text.findings, *reading.findings)
 
 
-def _state(reading: Reading) -> str:
-    """The state of a task that has only this document: that of the delegation tree."""
+def _state(reading: Reading) -> str | None:
+    """The state of a task that has only this document: that of the delegation tree; None where it makes no task."""
     if not isinstance(reading.document, Return):
-        return "submitted"
+        return "submitted" if reading.document.recognised else None
     if reading.has_error or reading.document.outcome is None:
         return "invalid"
     return reading.document.outcome.value

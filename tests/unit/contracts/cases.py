@@ -143,6 +143,10 @@ DOCUMENT: Final = [
     _broken("DOC007", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT + "\nAll done!\n", "All done"),
     _broken("DOC008", "north.return.json", _SUBAGENT_TEXT, "[\n" + _SUBAGENT_TEXT + "]\n", 1),
     _broken("DOC009", "north.handoff.json", _PACKET_TEXT, text_of({**PACKET, "notes": ["x"] * 1_001}), '"notes"'),
+    Case("DOC012", "north.return.md", RETURN, lambda _: "The bed is planned.\n", 1),
+    Case("HOF061", "north.handoff.json", PACKET, lambda packet: {"handoff_packet": packet}, "handoff_packet"),
+    Case("DOC013", "north.todos.md", TODOS, lambda _: "Look at the map.\n", 1),
+    Case("DOC013", "north.handoff.md", f"```json\n{_PACKET_TEXT}```\n", lambda _: "Plan the bed.\n", 1),
     Case("DOC011", "", RETURN, lambda text: f"{PARTIAL}\n{text}", 21, embedded=True),
     Case("DOC011", "", RETURN, lambda text: f"```\n{text_of(REPORT)}```\n\n{text}", 35, embedded=True),
 ]

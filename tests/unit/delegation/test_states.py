@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, outline, returned, tree_of
 
-from agentwatch.contracts.shapes import Contract, Finding, Severity
+from agentwatch.contracts.shapes import Contract, Finding, Return, Severity
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Seen, Tick, Unreadable
@@ -243,6 +243,61 @@ def test_an_unreadable_file_beside_a_handoff_is_a_finding_of_its_task_until_it_c
     assert tree.tasks["a"].findings == ()
     tree = tree_of([asked, unread, recorder.gone("a.handoff.json")])
     assert [placed.path for placed in tree.notices] == ["returns/a.md"]
+
+
+def _named(contract: Contract = Contract.SUBAGENT_RETURN) -> Return:
+    return Return(contract, None, None, recognised=False)
+
+
+def test_a_return_by_its_name_alone_is_that_of_the_handoff_of_its_stem_and_else_a_notice() -> None:
+    recorder = Recorder()
+    asked = recorder.seen("a.handoff.json", handoff("a"))
+    junk = recorder.seen("a.return.json", _named(), BROKEN)
+    for observations in ([asked, junk], [junk, asked]):
+        tree = tree_of(observations)
+        assert outline(tree) == ["a invalid"]
+        assert [placed.path for placed in tree.tasks["a"].findings] == ["a.return.json"]
+        assert tree.notices == []
+    for observations in ([junk], [asked, junk, recorder.gone("a.handoff.json")]):
+        tree = tree_of(observations)
+        assert outline(tree) == []
+        assert [placed.path for placed in tree.notices] == ["a.return.json"]
+    tree.apply(recorder.gone("a.return.json"))
+    assert tree.notices == []
+
+
+def test_a_return_by_its_name_alone_belongs_to_no_handoff_of_another_stem() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.handoff.json", handoff("a")), see("b.return.json", _named(), BROKEN)])
+    assert outline(tree) == ["a submitted"]
+    assert [placed.path for placed in tree.notices] == ["b.return.json"]
+    tree.apply(see("result.md", returned("completed")))
+    assert outline(tree) == ["a completed"], "it hides no return that is alone with the handoff"
+
+
+def test_a_return_that_is_rewritten_as_nothing_of_one_makes_its_task_invalid() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.return.md", returned("completed")), see("a.return.md", _named(), BROKEN)])
+    assert outline(tree) == ["a invalid"]
+    assert tree.notices == []
+
+
+def test_a_return_by_its_name_alone_is_no_rival_of_a_real_one() -> None:
+    recorder = Recorder()
+    asked, done = recorder.seen("a.handoff.json", handoff("a")), recorder.seen("a.return.json", returned("completed"))
+    junk = recorder.seen("a.return.md", _named(Contract.RETURN_FORMAT), BROKEN)
+    report = recorder.seen("a.report.json", _named(Contract.REPORT_CONTRACT), BROKEN)
+    tree = tree_of([asked, done, junk, report])
+    assert outline(tree) == ["a completed"]
+    assert [placed.path for placed in tree.tasks["a"].findings] == ["a.return.md"]
+
+
+def test_a_report_of_another_program_is_no_notice_and_beside_a_handoff_its_return() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.report.json", _named(Contract.REPORT_CONTRACT), BROKEN)])
+    assert (outline(tree), tree.notices) == ([], [])
+    tree.apply(see("a.handoff.json", handoff("a")))
+    assert outline(tree) == ["a invalid"]
 
 
 def test_the_contract_and_reported_state_are_those_of_the_return() -> None:

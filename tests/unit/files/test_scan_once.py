@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Reading
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.observation import Seen, Unreadable
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import scan_once
@@ -61,3 +61,14 @@ def test_what_is_no_directory_is_a_workspace_error(tmp_path: Path, name: str) ->
     (tmp_path / "file").touch()
     with pytest.raises(WorkspaceError, match="is no directory"):
         scan_once(tmp_path / name)
+
+
+def test_what_holds_nothing_of_its_name_is_said_of_the_file(tmp_path: Path) -> None:
+    for name in ("a.handoff.json", "a.return.json", "b.todos.md"):
+        (tmp_path / name).write_text("{}" if name.endswith("json") else "Go on.")
+    made = {one.path: one for one in scan_once(tmp_path, FilesSettings(settle_seconds=0)).observations}
+    assert isinstance(made["a.handoff.json"], Unreadable)
+    assert made["a.handoff.json"].finding.rule == "DOC012"
+    assert isinstance(made["b.todos.md"], Unreadable)
+    assert made["b.todos.md"].finding.rule == "DOC013"
+    assert isinstance(made["a.return.json"], Seen)

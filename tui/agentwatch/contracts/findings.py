@@ -45,17 +45,24 @@ def shown(value: object) -> str:
 class Judgement:
     """The rules that a document breaks, each with the location or the line where."""
 
-    __slots__ = ("_noted",)
+    __slots__ = ("_at", "_noted")
 
     def __init__(self) -> None:
         self._noted: list[tuple[str, Location, int | None, dict[str, object]]] = []
+        self._at: Location = ()
 
     def __bool__(self) -> bool:
         return bool(self._noted)
 
     def add(self, rule: str, location: Location, **facts: object) -> None:
         """Break `rule` at a location; its line is looked up when the findings are made."""
-        self._noted.append((rule, location, None, facts))
+        self._noted.append((rule, (*self._at, *location), None, facts))
+
+    def inside(self, key: str) -> Judgement:
+        """This judgement for what stands below a key: locations are told from there."""
+        part = Judgement()
+        part._noted, part._at = self._noted, (*self._at, key)
+        return part
 
     def add_at(self, rule: str, line: int | None, **facts: object) -> None:
         """Break `rule` at a line that is known already (1-based)."""

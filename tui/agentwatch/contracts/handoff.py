@@ -9,6 +9,7 @@ from pydantic import Field
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Handoff, Todo
+from agentwatch.contracts.signatures import unwrapped
 from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
 from agentwatch.contracts.wording import brief, sentences, shared
 
@@ -124,6 +125,10 @@ _SCHEMA: Final = Schema(_FAULTS)
 
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[HandoffPacket, Handoff]:
     """The typed packet and its summary; every rule it breaks is noted."""
+    inner = unwrapped(top)
+    if inner is not top:
+        judgement.add("HOF061", ("handoff_packet",))
+        top, judgement = inner, judgement.inside("handoff_packet")
     # A packet may hold a key of that name; the checklist is what stands behind the packet.
     raw = {key: value for key, value in top.items() if key != "todos"} if "todos" in top else top
     packet = validated(HandoffPacket, raw, _SCHEMA, judgement)

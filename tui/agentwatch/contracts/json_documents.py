@@ -6,12 +6,13 @@ A contract in JSON is a signature in `signatures` and a module with `judge`; to 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.contracts.findings import Judgement, shown
 from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.shapes import Contract, Reading
-from agentwatch.contracts.signatures import contract_by_name, contract_of
+from agentwatch.contracts.signatures import contract_of
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Document
@@ -41,9 +42,7 @@ def read_json(text: str, name: str, first_line: int = 1, *, embedded: bool = Fal
         if contract is None:
             return None
         source = JsonSource(text, first_line)
-    if contract is None:
-        return read_unreadable(text, name)
-    return opened(source, contract, name)
+    return None if contract is None else opened(source, contract, name)
 
 
 def opened(source: JsonSource, contract: Contract, name: str) -> Opened:
@@ -56,24 +55,28 @@ def opened(source: JsonSource, contract: Contract, name: str) -> Opened:
     return Opened(Reading(document, findings, source.complete), model)
 
 
-def read_unreadable(text: str, name: str) -> Opened | None:
-    """Read a text that has no signature as what its file must be by its name; None where the name says nothing.
+def read_json_by_name(text: str, name: str, contract: Contract) -> Opened | None:
+    """Judge a text that has no signature by the contract that its file's name says.
 
-    A sound object was looked at before: it has no signature, and is nothing of ours.
+    None for a sound object that is called as those of the dialect are: its name is no contract's.
     """
-    contract = contract_by_name(name)
-    if contract is None:
-        return None
     source = JsonSource(text)
     judgement = Judgement()
     source.judge(judgement)
     top = source.value if isinstance(source.value, dict) else {}
-    if source.whole:
-        if isinstance(source.value, dict):
-            return None
+    dialect = contract is Contract.RETURN_META
+    sound = source.whole and isinstance(source.value, dict)
+    if sound and dialect:
+        return None
+    if sound:
+        judgement.add("DOC012", (), contract=contract)
+    elif source.whole:
         judgement.add("DOC008", (), value=shown(source.value))
-    model, document = _judge(contract, top, Judgement(), name)
-    return Opened(Reading(document, judgement.findings(source.line_of), source.complete), model)
+    model, document = _judge(contract, top, judgement if sound else Judgement(), name)
+    if not dialect:
+        document = replace(document, recognised=False)
+    complete = source.complete and dialect
+    return Opened(Reading(document, judgement.findings(source.line_of), complete), model)
 
 
 def _judge(contract: Contract, top: dict[str, Any], judgement: Judgement, name: str) -> tuple[Contracted, Document]:

@@ -11,7 +11,7 @@ from agentwatch.contracts.json_documents import Opened
 from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
 from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of
 from agentwatch.contracts.return_sections import find_sections, may_be_return, unframed
-from agentwatch.contracts.shapes import Contract, Reading, TodoList
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Reading, Return, TodoList
 from agentwatch.contracts.signatures import contract_of, leading_contract_of
 from agentwatch.contracts.todos import first_item, read_checklist, uncommented
 
@@ -41,6 +41,24 @@ def read_markdown(text: str, name: str, head: str) -> Opened | None:
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text), of_a_task=_TODOS_OF_A_TASK.search(name) is not None)
     return found
+
+
+def read_markdown_by_name(name: str, contract: Contract) -> Opened:
+    """What is said of a file that holds nothing of the contract that its name says."""
+    from agentwatch.contracts.handoff import HandoffPacket  # noqa: PLC0415 - models take long to load
+    from agentwatch.contracts.return_format import ReturnFormat  # noqa: PLC0415
+
+    judgement = Judgement()
+    if contract is Contract.RETURN_FORMAT:
+        judgement.add_at("DOC012", 1, contract=contract)
+        document: Document = Return(contract, None, None, recognised=False)
+    else:
+        # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
+        is_todos = name.lower().endswith("todos.md")
+        judgement.add_at("DOC013", 1, contract="checklist" if is_todos else contract)
+        document = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
+    reading = Reading(document, judgement.findings(lambda _: None), complete=False)
+    return Opened(reading, ReturnFormat() if contract is Contract.RETURN_FORMAT else HandoffPacket())
 
 
 def read_return(lines: list[str], *, embedded: bool = False, named: bool = False, first_line: int = 1) -> Opened | None:

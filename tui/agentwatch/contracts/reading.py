@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.embedded import read_inside, read_packet_inside
-from agentwatch.contracts.json_documents import Opened, read_json, read_unreadable
-from agentwatch.contracts.markdown_documents import read_markdown, read_unfenced_packet
+from agentwatch.contracts.json_documents import Opened, read_json, read_json_by_name
+from agentwatch.contracts.markdown_documents import read_markdown, read_markdown_by_name, read_unfenced_packet
+from agentwatch.contracts.signatures import contract_by_name
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Reading
@@ -47,14 +48,18 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     if embedded:
         return read_inside(text, name)
     head = text[:_LOOKED_AT].lstrip()[:1] or text.lstrip()[:1]
+    if head == "{" and _LINES_OF_JSON.search(name):
+        return None
+    found: Opened | None = None
+    is_json = _JSON_FILE.search(name) is not None
     if head == "{":
-        if _LINES_OF_JSON.search(name):
-            return None
-        unfenced = None if _JSON_FILE.search(name) else read_unfenced_packet(text, name)
-        return unfenced or read_json(text, name)
-    if _JSON_FILE.search(name):
-        return read_unreadable(text, name)
-    return read_markdown(text, name, head)
+        found = (None if is_json else read_unfenced_packet(text, name)) or read_json(text, name)
+    elif not is_json:
+        found = read_markdown(text, name, head)
+    contract = contract_by_name(name) if found is None else None
+    if contract is None:
+        return found
+    return read_json_by_name(text, name, contract) if is_json else read_markdown_by_name(name, contract)
 
 
 def _writable(text: str) -> str:

@@ -69,7 +69,8 @@ class Todo:
 class Handoff:
     """What a parent gave: the part of a handoff packet that the delegation tree needs.
 
-    Every text is foreign and unsanitised. `todos` is None where the document carries no checklist.
+    Every text is foreign and unsanitised. `todos` is None where the document carries no checklist. `recognised` is
+    False where only the name of the file says that it is one.
     """
 
     task_id: str | None
@@ -81,6 +82,7 @@ class Handoff:
     decision_id: str | None = None
     restores: str | None = None
     todos: tuple[Todo, ...] | None = None
+    recognised: bool = True
 
     @property
     def contract(self) -> Contract:
@@ -89,9 +91,10 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class TodoList:
-    """A checklist in a file of its own (`x.todos.md`, `todos.md`)."""
+    """A checklist in a file of its own (`x.todos.md`, `todos.md`). `recognised` as for a handoff."""
 
     items: tuple[Todo, ...]
+    recognised: bool = True
 
     @property
     def contract(self) -> Contract:
@@ -103,7 +106,8 @@ class Return:
     """What a child gave back, in one shape for all contracts. Every text is foreign and unsanitised.
 
     `reported_state` is the document's own word (`SUCCESS`, `researched`), None where there is none;
-    `outcome` is what it means, None where it means nothing known. `progress` is (done, total) phases.
+    `outcome` is what it means, None where it means nothing known. `progress` is (done, total) phases. Where
+    `recognised` is False only the name of the file says that it is one: it is no task by itself.
     """
 
     contract: Contract
@@ -130,6 +134,7 @@ class Return:
     files_modified: tuple[str, ...] = ()
     limitations: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
+    recognised: bool = True
 
 
 Document = Handoff | Return | TodoList
@@ -137,9 +142,10 @@ Document = Handoff | Return | TodoList
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A recognised document and what is wrong with it.
+    """A document and what is wrong with it.
 
-    `complete` is False where the text does not parse or ends in the middle: it may still be being written.
+    `complete` is False where the text does not parse, ends in the middle or holds nothing of what its name says: it
+    may still be being written.
     `document` has what could be read all the same. Findings are in the order of their lines.
     """
 

@@ -24,11 +24,33 @@ _PACKET_FAMILY: Final = "composability.handoff_packet"
 _PACKET_KEYS: Final = ("task_id", "objective", "evidence", "success_criteria", "risks")
 _IDENTIFYING: Final = ("task_id", "objective")
 _LEADING_KEYS: Final = (*_PACKET_KEYS[1:], "constraints", "deliverables")
-_PACKET_FILE: Final = re.compile(r"(?:^|/)[^/]+\.handoff\.json\Z", re.IGNORECASE)
 _JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE)
 _HANDOFF_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE)
 
-_RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.json\Z", re.IGNORECASE)
+_NAMED: Final = re.compile(r"(?:^|/)[^/]+\.((?:handoff|return)\.(?:json|md)|report\.json|todos\.md)\Z", re.IGNORECASE)
+_NAMES: Final = {
+    "handoff.json": Contract.HANDOFF_PACKET,
+    "handoff.md": Contract.HANDOFF_PACKET,
+    "todos.md": Contract.HANDOFF_PACKET,
+    "return.json": Contract.SUBAGENT_RETURN,
+    "return.md": Contract.RETURN_FORMAT,
+    "report.json": Contract.REPORT_CONTRACT,
+}
+WRAPPER: Final = "handoff_packet"
+# The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.
+_STATE_FILE: Final = re.compile(r"(?:^|/)state\.json\Z", re.IGNORECASE)
+_STATE_KEYS: Final = (
+    "next_project_number",
+    "project_number",
+    "project_name",
+    "project_numbering",
+    "active_projects",
+    "completed_projects",
+    "archived_projects",
+    "pending_tasks",
+    "repository_health",
+    "state_references",
+)
 _METADATA: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
 
@@ -64,8 +86,12 @@ _REPORT_KEYS: Final = (
 )
 _LISTS_OF_REPORT: Final = ("recommendations", "identified_gaps", "blockers")
 _PARTS_OF_REPORT: Final = ("findings", *_LISTS_OF_REPORT)
-_KEYS_OF_REPORT: Final = ("report_metadata", *_PARTS_OF_REPORT, *_REPORT_KEYS)
-_REPORT_FILE: Final = re.compile(r"(?:^|/)[^/]+\.report\.json\Z", re.IGNORECASE)
+_OF_NAMED: Final = {
+    Contract.HANDOFF_PACKET: _IDENTIFYING,
+    Contract.SUBAGENT_RETURN: ("status", "summary", "artifacts", "metadata", "errors"),
+    Contract.REPORT_CONTRACT: ("report_metadata", "findings"),
+}
+"""Keys of which one is enough where the name of the file says which contract it follows."""
 _PAIR: Final = 2
 
 
@@ -74,6 +100,12 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
 
     `embedded`: it stands in what a subagent returned, where less tells a return than in a file among others.
     """
+    named = contract_by_name(name) if _JSON_FILE.search(name) else None
+    if named is not None and named is not Contract.RETURN_META:
+        contract = _named_contract_of(top, named)
+        # Programs of all kinds call their reports so: without a key of one, what is in it decides.
+        if contract is not None or named is not Contract.REPORT_CONTRACT:
+            return contract
     schema = top.get("$schema")
     if (isinstance(schema, str) and _SCHEMAS in schema) or isinstance(top.get("properties"), dict):
         return None
@@ -84,26 +116,38 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
         return None
     if "report_metadata" in top and _is_report(top, embedded=embedded):
         return Contract.REPORT_CONTRACT
-    if _is_versioned_packet(top):
+    if _is_versioned_packet(unwrapped(top)):
         return Contract.HANDOFF_PACKET
+    if not is_meta_file(name) and (_STATE_FILE.search(name) or any(key in top for key in _STATE_KEYS)):
+        return None
     if _is_return_meta(top, name):
         return Contract.RETURN_META
     if _is_subagent_return(top) or (embedded and _is_rest_of_return(top)):
         return Contract.SUBAGENT_RETURN
-    if _is_packet(top, name):
+    if _is_packet(unwrapped(top), name):
         return Contract.HANDOFF_PACKET
-    if _is_report_without_metadata(top):
+    return Contract.REPORT_CONTRACT if _is_report_without_metadata(top) else None
+
+
+def _named_contract_of(top: dict[str, Any], named: Contract) -> Contract | None:
+    """As `contract_of` for a file whose name says what it is: neither a schema nor a dialect excuses it."""
+    if named is Contract.SUBAGENT_RETURN and "report_metadata" in top:
         return Contract.REPORT_CONTRACT
-    if _RETURN_FILE.search(name):
-        return Contract.SUBAGENT_RETURN
-    # Programs of all kinds call their reports so.
-    by_name = _REPORT_FILE.search(name) is not None and any(key in top for key in _KEYS_OF_REPORT if key != "status")
-    return Contract.REPORT_CONTRACT if by_name else None
+    if named is Contract.HANDOFF_PACKET:
+        top = unwrapped(top)
+    return named if any(key in top for key in _OF_NAMED[named]) else None
+
+
+def unwrapped(top: dict[str, Any]) -> dict[str, Any]:
+    """The packet inside `{"handoff_packet": {…}}`, any other object itself."""
+    inner = top.get(WRAPPER)
+    return inner if isinstance(inner, dict) and not any(key in top for key in _PACKET_KEYS) else top
 
 
 def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
     """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
     contract = contract_of(top, name, embedded=True)
+    top = unwrapped(top)
     if contract is None and "task_id" in top and any(key in top for key in _LEADING_KEYS):
         return Contract.HANDOFF_PACKET
     return contract
@@ -111,13 +155,9 @@ def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
 
 def contract_by_name(name: str) -> Contract | None:
     """The contract that a file must follow by its name, even where its content cannot be read; else None."""
-    if is_meta_file(name):
-        return Contract.RETURN_META
-    if _RETURN_FILE.search(name):
-        return Contract.SUBAGENT_RETURN
-    if _REPORT_FILE.search(name):
-        return Contract.REPORT_CONTRACT
-    return Contract.HANDOFF_PACKET if _PACKET_FILE.search(name) else None
+    if named := _NAMED.search(name):
+        return _NAMES[named[1].lower()]
+    return Contract.RETURN_META if is_meta_file(name) else None
 
 
 def is_meta_file(name: str) -> bool:

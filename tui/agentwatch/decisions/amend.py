@@ -98,7 +98,7 @@ def handoff_problems(
     `embedded` is for one from a session, where prose may stand around the packet.
     """
     reading = read_document(text, name, handed_over=embedded)
-    if reading is None or not isinstance(reading.document, Handoff):
+    if reading is None or not isinstance(reading.document, Handoff) or not reading.document.recognised:
         return ["it is no handoff packet any more"]
     if not reading.complete:
         return _errors(reading)
@@ -151,10 +151,15 @@ def is_final_report(returned: Return | None) -> bool:
 def report_problems(text: str) -> list[str]:
     """What is wrong with a final error report, in sentences; nothing where it can be given out."""
     reading = read_document(text, _REPORT)
-    if reading is None or reading.contract is not Contract.RETURN_FORMAT or not isinstance(reading.document, Return):
+    document = reading.document if reading is not None else None
+    if reading is None or not isinstance(document, Return) or not _is_return_format(document):
         return ["it is no return-format document: it needs the sections Status, Deliverables, Evidence and Attestation"]
-    said = [] if reading.document.reported_state == "ERROR" else ["state must be ERROR"]
+    said = [] if document.reported_state == "ERROR" else ["state must be ERROR"]
     return _errors(reading) + said
+
+
+def _is_return_format(document: Return) -> bool:
+    return document.contract is Contract.RETURN_FORMAT and document.recognised
 
 
 def _files(task: Task) -> list[tuple[Version, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Contract
-from agentwatch.contracts.signatures import contract_of, leading_contract_of
+from agentwatch.contracts.signatures import WRAPPER, contract_of, leading_contract_of, unwrapped
 
 _OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -94,7 +94,9 @@ def _start_of(text: str, name: str) -> int:
         except (ValueError, RecursionError):
             continue
         if signature(value, name) is Contract.HANDOFF_PACKET:
-            return start
+            if unwrapped(value) is value:
+                return start
+            return next(member.first for member in _members_of(text, start) if member.key == WRAPPER)
         signature = contract_of
     raise ValueError("no sound handoff packet in it")
 

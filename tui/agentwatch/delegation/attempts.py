@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from agentwatch.contracts.catalogue.rule import Rule
-from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity, Todo, TodoList, TodoStatus
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Severity, Todo, TodoList, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, TASK_MISMATCH, found
@@ -66,14 +66,23 @@ def fold(
     contract. `is_gone` tells the files that are not there any more. `runs` come in the order in which they began.
     """
     history = History(is_gone=is_gone, strict=strict)
+    versions = tuple(versions)
+    returning = {one.path for one in versions if isinstance(one.document, Return) and one.document.recognised}
+    unheard: dict[str, Version] = {}
     for version in versions:
         document = version.document
         if isinstance(document, Handoff):
             _hand_off(history, version, document)
+        elif not document.recognised and returning and version.path not in returning:
+            # A return by its name alone is no rival of a real one.
+            unheard[version.path] = version
         elif isinstance(document, Return):
             _hand_back(history, version, document)
         else:
             _check(history, version, document)
+    for path, version in unheard.items():
+        if version.document.contract is not Contract.REPORT_CONTRACT and not is_gone(path):
+            history.problems += (PlacedFinding(finding, path) for finding in version.findings)
     for ran in runs:
         if ran.run is not None:
             _execute(history, ran, ran.run)

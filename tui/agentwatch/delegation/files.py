@@ -5,11 +5,11 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
-from agentwatch.contracts.shapes import Handoff, TodoList
+from agentwatch.contracts.shapes import Contract, Handoff, TodoList
 from agentwatch.delegation import identity
 from agentwatch.delegation.observation import Seen
 from agentwatch.delegation.ownership import Ownership
-from agentwatch.delegation.task import Version
+from agentwatch.delegation.task import PlacedFinding, Version
 
 MAX_VERSIONS: Final = 256
 """Contents of one file that are remembered. The busiest real file seen had 104."""
@@ -39,6 +39,8 @@ class Files:
         self._lost: dict[str, dict[str, None]] = {}
         """By digest, the files that are gone and held it last."""
         self._gone: set[str] = set()
+        self._named: dict[str, None] = {}
+        """Files that are returns by their names alone."""
         self._moved: dict[str, set[str]] = {}
         """By file, those that are gone and whose last content it took over: they were renamed to it."""
 
@@ -49,6 +51,17 @@ class Files:
     def tasks_of(self, path: str) -> set[str]:
         """The tasks that the versions of a file speak of."""
         return {key for key in self._keys.get(path, ()) if key is not None}
+
+    @property
+    def nobodys(self) -> list[PlacedFinding]:
+        """What is wrong with files that are returns by their names alone, and belong to no task."""
+        placed = []
+        for path in self._named:
+            version, key = self._versions[path][-1], self._keys[path][-1]
+            # Other programs write reports, too.
+            if key is None and path not in self._gone and version.document.contract is not Contract.REPORT_CONTRACT:
+                placed += [PlacedFinding(finding, path) for finding in version.findings]
+        return placed
 
     def tasks_beside(self, path: str) -> set[str]:
         """The tasks that a file belongs to by its name alone, or whose file it was before."""
@@ -75,6 +88,10 @@ class Files:
                 concerned |= self._forget_version(path, 1)
             self._versions[path] = (*self._versions[path], version)
             self._keys[path] = (*self._keys.get(path, ()), None)
+        if seen.document.recognised:
+            self._named.pop(path, None)
+        else:
+            self._named[path] = None
         followers = self._register(path, self._versions[path][-1])
         for other in {path, *followers}:
             concerned |= self._assign(other)
@@ -92,6 +109,7 @@ class Files:
         while self._versions[path]:
             concerned |= self._forget_version(path, 0)
         del self._versions[path], self._keys[path]
+        self._named.pop(path, None)
         followers = self._ownership.drop_handoff(path) | self._ownership.drop_follower(path)
         for follower in followers | self._former.drop_follower(path):
             concerned |= self._assign(follower)
@@ -173,7 +191,7 @@ class Files:
         affected = self._ownership.drop_handoff(path)
         if all(identity.own_id(earlier.document) is not None for earlier in self._versions[path]):
             return affected | self._ownership.drop_follower(path) | self._former.drop_follower(path)
-        kind = "todos" if isinstance(document, TodoList) else "return"
+        kind = "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
         return affected | self._ownership.add_follower(path, kind) | self._former.add_follower(path, kind)
 
     def _assign(self, path: str) -> set[str]:
@@ -181,7 +199,7 @@ class Files:
         concerned: set[str] = set()
         for index, version in enumerate(self._versions[path]):
             if index >= self._settled.get(path, 0):
-                concerned |= self._give(path, index, version, self._task_of(version))
+                concerned |= self._give(path, index, version, self._task_of(version, self._keys[path][:index]))
         for lost in self._moved.get(path, ()):
             concerned |= self._hand_on(lost, path)
         return concerned
@@ -198,14 +216,19 @@ class Files:
         self._keys[path] = (*keys[:index], key, *keys[index + 1 :])
         return concerned
 
-    def _task_of(self, version: Version) -> str | None:
-        document = version.document
+    def _task_of(self, version: Version, before: tuple[str | None, ...]) -> str | None:
+        """The task that a version speaks of; `before` are those of the earlier versions of its file."""
+        document, path = version.document, version.path
         if (task_id := identity.own_id(document)) is not None:
             return task_id
         if not isinstance(document, Handoff):
-            owner = self._ownership.owner(version.path) or self._former.owner(version.path)
+            by_stem = not document.recognised
+            owner = self._ownership.owner(path, by_stem=by_stem) or self._former.owner(path, by_stem=by_stem)
             if owner is not None:
                 return owner
+            if by_stem:
+                # What the file spoke of before it still speaks of; without that it is no task.
+                return next((key for key in reversed(before) if key is not None), None)
         # A checklist beside no handoff may be anybody's: it is no task by itself.
         return None if isinstance(document, TodoList) else identity.fallback_id(version.path, document)
 

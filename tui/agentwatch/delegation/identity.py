@@ -17,7 +17,7 @@ from agentwatch.delegation.task import Version
 _KINDS: Final = "handoff|return|todos"
 _SUFFIX: Final = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
 _PREFIX: Final = re.compile(rf"^(?:{_KINDS})[._-](?=.)", re.IGNORECASE)
-_EXTENSION: Final = re.compile(r"\.(?:json|md|markdown)$", re.IGNORECASE)
+_EXTENSION: Final = re.compile(r"(?:\.report)?\.json$|\.(?:md|markdown)$", re.IGNORECASE)
 _FOLDERS: Final = frozenset({"handoffs", "returns", "todos"})
 
 # `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is that of a teammate in the same one.

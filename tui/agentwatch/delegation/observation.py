@@ -38,7 +38,8 @@ class Gone(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A file that looks like one of ours by its name could not be read safely; `finding` says why."""
+    """A file that looks like one of ours by its name could not be read, or nothing of ours is in it; `finding` says
+    why."""
 
     seq: int
     at: float

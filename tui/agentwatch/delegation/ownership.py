@@ -14,7 +14,8 @@ from agentwatch.delegation.identity import Slot, slot
 class Ownership:
     """Handoff files, and the files without an id (followers) that lie around them.
 
-    A follower has a kind (`return`, `todos`): a checklist and a return in one directory are no rivals.
+    A follower has a kind (`return`, `todos`, `named` for what is a return by its name alone): a checklist and a return
+    in one directory are no rivals.
     """
 
     def __init__(self) -> None:
@@ -64,9 +65,14 @@ class Ownership:
         self._followers_by_group.discard((dirname(path), kind), path)
         return self._rivals(path, kind)
 
-    def owner(self, path: str) -> str | None:
-        """The task id of the handoff that a follower belongs to, None where there is none."""
+    def owner(self, path: str, *, by_stem: bool = False) -> str | None:
+        """The task id of the handoff that a follower belongs to, None where there is none.
+
+        `by_stem`: that it lies in the directory of only one handoff is not enough.
+        """
         beside = self._handoffs_by_slot.of(slot(path))
+        if not beside and by_stem:
+            return None
         if not beside:
             beside = self._handoffs_by_directory.of(dirname(path))
             if len(beside) != 1 or not (slot(path)[1] == "" or self._is_alone(path)):

@@ -23,7 +23,8 @@ class Unread:
     @property
     def notices(self) -> list[PlacedFinding]:
         """What is wrong with files that belong to no task."""
-        return [placed for path, placed in self._findings.items() if not self._files.tasks_beside(path)]
+        unread = [placed for path, placed in self._findings.items() if not self._files.tasks_beside(path)]
+        return unread + self._files.nobodys
 
     def see(self, observation: Unreadable) -> set[str]:
         """A file cannot be read. Returns the tasks that this concerns."""

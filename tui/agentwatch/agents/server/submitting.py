@@ -48,7 +48,7 @@ def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
     ending = ending_of(text)
     reading = read_document(text, f"{HANDOFFS}/packet.handoff.{ending}")
     document = reading.document if reading is not None else None
-    if reading is None or not isinstance(document, Handoff):
+    if reading is None or not isinstance(document, Handoff) or not document.recognised:
         return _refused(
             None,
             "no handoff packet is recognised in it: send the packet as a JSON object, or Markdown whose first"
@@ -73,7 +73,7 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     path = place.path(ending_of(text))
     reading = read_document(text, path)
     document = reading.document if reading is not None else None
-    if reading is None or not isinstance(document, Return):
+    if reading is None or not isinstance(document, Return) or not document.recognised:
         if read_document(text, path, embedded=True) is not None:
             return _refused(None, _RETURN_INSTEAD)
         return _refused(

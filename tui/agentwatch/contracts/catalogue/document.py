@@ -113,4 +113,24 @@ RULES: Final[tuple[Rule, ...]] = (
         wrong="Draft:\n## Status\nstate: SUCCESS\n\u2026\n\nCorrection:\n## Status\nstate: ERROR\n\u2026",
         severity=WARNING,
     ),
+    _rule(
+        "DOC012",
+        _VALID,
+        "nothing of what the name says",
+        "The name says that this is a {contract}, and there is nothing of one in it; write the contract's keys or"
+        " headers, or name the file otherwise.",
+        why="Whoever waits for it looks for a file of this name: silence would hide that it says nothing.",
+        right='job.return.json: {"status": "completed", \u2026}',
+        wrong='job.return.json: {"ok": true}',
+    ),
+    _rule(
+        "DOC013",
+        "A) new_task.message (string)",
+        "no packet, or no checklist, under its name",
+        "The name says that this is a {contract}, and there is none in it; put it in, or name the file otherwise.",
+        why="A message should begin with the packet, and todos should be a checklist: else nothing is tracked.",
+        right="job.todos.md: - [ ] Read the schema",
+        wrong="job.todos.md: Remember the schema!",
+        severity=WARNING,
+    ),
 )

@@ -315,6 +315,16 @@ RULES: Final[tuple[Rule, ...]] = (
         severity=WARNING,
     ),
     _rule(
+        "HOF061",
+        _REQUIRED,
+        "packet inside another object",
+        "The packet stands inside `handoff_packet`; write its keys at the top of the object.",
+        why="The keys are those of the object itself: a reader that does not look inside the wrapper finds none.",
+        right='{"task_id": "shop.api", \u2026}',
+        wrong='{"handoff_packet": {"task_id": "shop.api", \u2026}}',
+        severity=WARNING,
+    ),
+    _rule(
         "HOF070",
         _OPTIONAL,
         "key for agentwatch is not a string",

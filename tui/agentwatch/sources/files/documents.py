@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.contracts.shapes import Finding, Reading
+from agentwatch.contracts.shapes import Finding, Reading, Return
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import (
@@ -179,6 +179,10 @@ class Documents:
         incomplete = not reading.complete
         if file.shown == text.digest and file.incomplete == incomplete:
             return
+        if not reading.document.recognised and not isinstance(reading.document, Return):
+            # Nothing of a packet or a checklist is in it: that is all there is to say of it.
+            self._complain(path, file, reading.findings[0], min(text.mtime_ns / 1e9, time.time()))
+            return
         self._keep(text.digest, text.text, path)
         # The very string that the observation carries: there is one for each document of the workspace.
         file.shown = file.digest = text.digest
@@ -196,13 +200,13 @@ class Documents:
         self._settle(path, file, None)
         if file.shown is None and not looks_like_ours(path):
             return
-        finding = error.finding
-        if file.shown == finding:
-            return
-        file.shown = finding
         now = time.time()
-        at = now if status is None else min(status.st_mtime, now)
-        self._made.append(Unreadable(self._next_seq(), at, to_path(path), finding))
+        self._complain(path, file, error.finding, now if status is None else min(status.st_mtime, now))
+
+    def _complain(self, path: str, file: KnownFile, finding: Finding, at: float) -> None:
+        if file.shown != finding:
+            file.shown = finding
+            self._made.append(Unreadable(self._next_seq(), at, to_path(path), finding))
 
     def _hide(self, path: str, file: KnownFile) -> None:
         if file.shown is not None:

@@ -1,0 +1,115 @@
+"""Files under a contract's name: judged by it whatever they hold, and no excuse in a dialect or a schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract, Handoff, Severity
+from tests.unit.contracts.documents import META, PACKET, REPORT, RETURN, SUBAGENT, drop, put, text_of
+
+
+def rules(text: str, name: str) -> list[str]:
+    reading = read_document(text, name)
+    assert reading is not None
+    return [finding.rule for finding in reading.findings]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"verification": {}}, {"started_at": "2030-01-01"}, {"partial_progress": {}}, {"$schema": "json-schema.org/x"}],
+)
+def test_an_extra_key_switches_no_contract_off_where_the_name_says_which(change: dict[str, Any]) -> None:
+    good = read_document(text_of({**SUBAGENT, **change}), "x.return.json")
+    bad = read_document(text_of({**drop("metadata")(SUBAGENT), **change}), "x.return.json")
+
+    assert good is not None
+    assert (good.contract, good.findings) == (Contract.SUBAGENT_RETURN, ())
+    assert bad is not None
+    assert [finding.rule for finding in bad.findings] == ["SUB030"]
+
+
+@pytest.mark.parametrize("word", ["success", "done", "researched", "in_progress"])
+def test_a_word_of_the_dialect_is_outside_the_enum_of_a_named_return(word: str) -> None:
+    assert rules(text_of(put("status", word)(SUBAGENT)), "x.return.json") == ["SUB003"]
+    assert "SUB003" not in rules(text_of(put("status", word)(SUBAGENT)), "x.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "contract"),
+    [
+        (text_of(PACKET), "x.return.json", Contract.SUBAGENT_RETURN),
+        (text_of(SUBAGENT), "x.handoff.json", Contract.HANDOFF_PACKET),
+        (text_of({"ok": True}), "x.return.json", Contract.SUBAGENT_RETURN),
+        ("{}", "x.handoff.json", Contract.HANDOFF_PACKET),
+        ("{}", "x.report.json", Contract.REPORT_CONTRACT),
+        ("[]", "x.return.json", Contract.SUBAGENT_RETURN),
+        ("", "x.return.json", Contract.SUBAGENT_RETURN),
+        ("Done.", "x.return.json", Contract.SUBAGENT_RETURN),
+        (RETURN, "x.return.json", Contract.SUBAGENT_RETURN),
+        ("Done.", "X.RETURN.MD", Contract.RETURN_FORMAT),
+        ("", "x.handoff.md", Contract.HANDOFF_PACKET),
+        ("Nothing to do.", "x.todos.md", Contract.HANDOFF_PACKET),
+    ],
+)
+def test_what_holds_nothing_of_its_name_is_judged_and_not_recognised(text: str, name: str, contract: Contract) -> None:
+    reading = read_document(text, name)
+
+    assert reading is not None
+    assert reading.findings
+    assert (reading.contract, reading.document.recognised, reading.complete) == (contract, False, False)
+
+
+def test_that_a_packet_or_a_checklist_is_there_is_only_recommended() -> None:
+    for name in ("x.handoff.md", "x.todos.md"):
+        reading = read_document("Go on as before.", name)
+        assert reading is not None
+        assert [finding.severity for finding in reading.findings] == [Severity.WARNING]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "Done."])
+def test_other_names_stay_nobodys(text: str) -> None:
+    for name in ("x.json", "return.json", ".return.json", "returns/x.json", "handoff.md", "todos.md", "x.md"):
+        assert read_document(text, name) is None
+
+
+def test_a_named_report_without_a_key_of_one_is_what_is_in_it() -> None:
+    reading = read_document(text_of(SUBAGENT), "x.report.json")
+    assert reading is not None
+    assert reading.contract is Contract.SUBAGENT_RETURN
+    assert not reading.findings
+    assert rules(text_of({"findings": {}, "recommendations": [], "blockers": []}), "x.report.json") == ["REP001"]
+    reading = read_document(text_of({"recommendations": [], "status": "passed"}), "jest.report.json")
+    assert reading is not None
+    assert not reading.document.recognised
+
+
+def test_a_report_under_the_name_of_a_return_is_judged_as_the_report_that_it_is() -> None:
+    reading = read_document(text_of(REPORT), "x.return.json")
+    assert reading is not None
+    assert (reading.contract, reading.findings) == (Contract.REPORT_CONTRACT, ())
+
+
+def test_one_key_of_a_packet_is_enough_for_its_name() -> None:
+    assert rules(text_of({"task_id": "a"}), "x.handoff.json") == ["HOF004", "HOF010", "HOF020", "HOF030"]
+
+
+def test_a_packet_is_found_inside_its_wrapper() -> None:
+    for name in ("x.handoff.json", "handoffs/x.json", "anything.json"):
+        reading = read_document(text_of({"handoff_packet": PACKET}), name)
+        assert reading is not None
+        assert isinstance(reading.document, Handoff)
+        assert (reading.document.task_id, [one.rule for one in reading.findings]) == (PACKET["task_id"], ["HOF061"])
+    fenced = f"```json\n{text_of({'handoff_packet': drop('risks')(PACKET)})}```\n"
+    assert rules(fenced, "x.md") == ["HOF061", "HOF030"]
+
+
+def test_the_state_of_a_project_is_no_return() -> None:
+    state = {"status": "completed", "artifacts": [], "summary": "All done.", "metadata": SUBAGENT["metadata"]}
+    assert read_document(text_of(state), "specs/state.json") is None
+    for key in ("next_project_number", "active_projects", "repository_health", "project_number"):
+        assert read_document(text_of({**state, key: []}), "specs/anything.json") is None
+        assert read_document(text_of({**META, key: []}), "specs/001_a/.return-meta.json") is not None
+        assert read_document(text_of({**state, key: []}), "x.return.json") is not None
