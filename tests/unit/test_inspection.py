@@ -176,6 +176,38 @@ async def test_a_return_that_breaks_its_contract_is_written_to_errors_json_once(
     assert entry["recommendation"] == "Fix code subagent return format"
 
 
+async def test_a_missing_artifact_is_written_to_errors_json_with_its_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = tmp_path / "shop"
+    (root / "specs").mkdir(parents=True)
+    told = {
+        "status": "completed",
+        "summary": "Made the plan.",
+        "artifacts": [{"type": "plan", "path": "specs/plan.md", "summary": "the plan"}],
+        "metadata": {
+            "session_id": "sess_1",
+            "agent_type": "planner",
+            "delegation_depth": 1,
+            "delegation_path": ["boss", "planner"],
+        },
+    }
+    (root / "specs" / "plan.return.json").write_text(json.dumps(told), "utf-8")
+    monitor = monitor_of(root, remembers=True)
+    updates = monitor.updates()
+    async for _ in updates:
+        if any(task.contradicted for task in monitor.tree.tasks.values()):
+            break
+    await updates.aclose()  # type: ignore[attr-defined]
+    (task,) = (task for task in monitor.tree.tasks.values() if task.contradicted)
+    assert task.state is State.COMPLETED
+    assert "Fix planner subagent return format, then retry" in (task.ask or "")
+    (entry,) = json.loads((root / ".agentwatch" / "errors.json").read_text("utf-8"))["errors"]
+    assert (entry["rules"], entry["recommendation"]) == (["LNK007"], "Fix planner subagent return format")
+    assert "specs/plan.md is not on disk" in entry["errors"][0]["message"]
+
+
 async def test_read_only_writes_nothing_into_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     root = tmp_path / "shop"

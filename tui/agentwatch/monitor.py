@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Checked, Observation, Tick
+from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
@@ -302,6 +303,8 @@ def _make_herald(url: str, workspace: Path, clerk: Clerk) -> Herald:
 
 
 def _has_new_fault(task: Task) -> bool:
-    """The return breaks its contract and was seen in this run: what the history recalls was reported before."""
+    """The return breaks its contract and was seen in this run: what the history recalls was reported before. That an
+    artifact is missing may have come out only now."""
     latest = task.latest
-    return task.own_state is State.INVALID and bool(latest and latest.returned and latest.returned.seq >= 0)
+    is_new = latest is not None and latest.returned is not None and latest.returned.seq >= 0
+    return (is_new and task.own_state is State.INVALID) or bool(missing_artifacts(task))

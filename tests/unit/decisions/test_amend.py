@@ -20,7 +20,7 @@ from agentwatch.decisions.amend import (
     handoff_problems,
     report_problems,
 )
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import State, Task
 from tests.unit.contracts.documents import PACKET, RETURN, TODOS, text_of
 from tests.unit.decisions.test_policy import Told, failed, returned
 from tests.unit.history.recorded import packet
@@ -223,10 +223,24 @@ def test_the_final_report_is_a_valid_return() -> None:
     assert reading is not None
     assert reading.contract is Contract.RETURN_FORMAT
     assert reading.findings == ()
-    assert "Aborted by the operator after 2 attempts (E_LINE_FAULT)" in text
+    assert "Aborted by the operator after 2 attempts: E_LINE_FAULT: " in text
     assert "- The budget is spent.\n- Stop.\n" in text
     assert "- x2.return.md (sha256 " in text
     assert report_problems(final_report(Task("x", "x"))) == []
+
+
+def test_the_final_report_carries_the_failure_and_names_the_children_that_failed() -> None:
+    told = Told()
+    task = told.attempt(1, returned(code="E_GATE"))
+    below = [failed(code="E_A"), Task("x.b", "b", own_state=State.INVALID)]
+    text = final_report(task, below)
+    assert report_problems(text) == []
+    assert f"Aborted by the operator after 1 attempt: E_GATE: {task.result.error_message}" in text  # type: ignore[union-attr]
+    assert "- failed below: x: E_A: It is so.\n- failed below: x.b: invalid\n" in text
+    many = final_report(task, below[:1] * 50)
+    assert many.count("failed below: x:") == 20
+    assert "- failed below: 30 more" in many
+    assert report_problems(many) == []
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)

@@ -53,6 +53,16 @@ def test_children_hang_below_the_session_that_asked_for_them_in_any_order() -> N
         assert tree.tasks["deep"].parent_basis is Basis.SESSION
 
 
+def test_a_packet_answered_in_prose_is_marked_and_stays_completed() -> None:
+    prompt, words = message(Handoff("t", "Mend it.")), message(None)
+    for asked, said, rules in ((prompt, words, ["LNK010"]), (message(None), words, []), (prompt, None, [])):
+        tree = tree_of(ran(ROOT, child("one", RunState.ENDED, prompt=asked, said=said)))
+        task = tree.tasks["t" if asked is prompt else "one"]
+        assert [placed.finding.rule for placed in task.findings] == rules
+        assert task.answers_in_prose == bool(rules)
+        assert task.state is (State.INVALID if said is None else State.COMPLETED)
+
+
 def test_a_return_that_names_another_task_than_its_session_was_handed_is_a_warning_there() -> None:
     for named, rules in ((None, []), ("t", []), ("u", ["LNK008"])):
         said = message(Return(Contract.REPORT_CONTRACT, "completed", Outcome.COMPLETED, task_id=named))

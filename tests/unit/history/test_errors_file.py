@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.task import State, Task
@@ -23,7 +24,12 @@ from agentwatch.history import errors_file
 from agentwatch.history.errors_file import LIMIT, Failure, append, failures
 from tests.unit.history.recorded import META, Workspace, meta, packet, tree_of
 
-FAILURE = Failure(1_700_000_000.5, "coder", "checkout.api", "api.return.md", "a" * 64, ("RET004", "RET009"))
+BROKEN = (
+    Finding("RET004", Severity.ERROR, "State is missing.", 3),
+    Finding("RET009", Severity.ERROR, "No evidence.", None),
+    Finding("RET004", Severity.ERROR, "State is doubled.", 5),
+)
+FAILURE = Failure(1_700_000_000.5, "coder", "checkout.api", "api.return.md", "a" * 64, BROKEN)
 
 
 def entries(workspace: Path) -> list[dict[str, Any]]:
@@ -51,6 +57,11 @@ def test_an_entry_says_who_broke_what_where_and_what_to_do(tmp_path: Path) -> No
             "path": "api.return.md",
             "digest": "a" * 64,
             "rules": ["RET004", "RET009"],
+            "errors": [
+                {"rule": "RET004", "line": 3, "message": "State is missing."},
+                {"rule": "RET009", "line": None, "message": "No evidence."},
+                {"rule": "RET004", "line": 5, "message": "State is doubled."},
+            ],
             "recommendation": "Fix coder subagent return format",
         }
     ]
@@ -83,7 +94,10 @@ def test_the_last_thousand_are_kept(tmp_path: Path) -> None:
 
 def test_the_largest_entries_are_still_read_again(tmp_path: Path) -> None:
     long = "\U0001f600" * 5_000
-    large = [Failure(0.0, long, f"{number}{long}", long, "d" * 64, tuple([long] * 4)) for number in range(LIMIT)]
+    large = [
+        Failure(0.0, long, f"{number}{long}", long, "d" * 64, (Finding(long, Severity.ERROR, long),) * 4)
+        for number in range(LIMIT)
+    ]
     assert append(tmp_path, large) is None
     assert append(tmp_path, [FAILURE]) is None
     assert names(tmp_path) == [".gitignore", "errors.json"]
@@ -274,6 +288,10 @@ def checked(tree: DelegationTree, task_id: str, *claims: Claim) -> Task:
     return tree.tasks[task_id]
 
 
+def rules_of(failure: Failure) -> tuple[str, ...]:
+    return tuple(finding.rule for finding in failure.findings)
+
+
 REST = (
     "\n## Deliverables\n- (none)\n\n## Evidence\n- (none)\n\n## Runtime Attestation\nruntime_model_reported: m\n"
     "runtime_mode_reported: coder\nfiles_created:\n- (none)\nfiles_modified:\n- (none)\nlimitations:\n- half\n"
@@ -290,7 +308,7 @@ def test_a_missing_artifact_of_a_completed_return_is_a_failure_too(status: str) 
     (placed,) = [placed for placed in task.findings if placed.finding.rule == "LNK007"]
     assert placed.path == META
     assert "the artifact plan.md is not on disk" in placed.finding.message
-    assert [(one.path, one.rules) for one in failures(task)] == [(META, ("LNK007",))]
+    assert [(one.path, rules_of(one)) for one in failures(task)] == [(META, ("LNK007",))]
     assert failures(checked(tree, task_id, NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists"))) == []
 
 
@@ -307,7 +325,7 @@ def test_returns_that_disagree_are_a_failure_with_its_rule() -> None:
     workspace = Workspace()
     said = "## Status\nstate: {}\nsummary: It is so.\ntask_id: x\n" + REST
     tree = tree_of([workspace.seen("a.md", said.format("SUCCESS")), workspace.seen("b.md", said.format("PARTIAL"))])
-    assert [(one.path, one.rules) for one in failures(tree.tasks["x"])] == [("a.md", ("LNK005",))]
+    assert [(one.path, rules_of(one)) for one in failures(tree.tasks["x"])] == [("a.md", ("LNK005",))]
 
 
 def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:
@@ -325,6 +343,6 @@ def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:
     assert attempt.state is State.INVALID
     assert attempt.returned is not None
     assert found[0].digest == attempt.returned.digest
-    assert found[0].rules
-    assert all(rule.startswith("RET") for rule in found[0].rules)
+    assert rules_of(found[0])
+    assert all(rule.startswith("RET") for rule in rules_of(found[0]))
     assert found[0].recommendation == "Fix x subagent return format"

@@ -263,9 +263,10 @@ def _summary_of(returned: ReturnMeta, outcome: Outcome | None) -> Return:
     errors = returned.errors or []
     first = errors[0] if errors else ReturnError()
     path = tuple(metadata.delegation_path or ())
+    messages = wording.briefs(error.message for error in errors if error.message)
     blocking = wording.briefs(returned.blockers or ())
     if not blocking and outcome is Outcome.BLOCKED:
-        blocking = wording.briefs(error.message for error in errors if error.message)
+        blocking = messages
     done, total = returned.phases_completed, returned.phases_total
     return Return(
         contract=Contract.RETURN_META,
@@ -277,6 +278,7 @@ def _summary_of(returned: ReturnMeta, outcome: Outcome | None) -> Return:
         summary=wording.brief(returned.summary),
         error_code=wording.brief(first.type),
         error_message=wording.brief(first.message),
+        errors=messages,
         retry_recommended=recommends_retry(errors),
         retry_hint=wording.brief(first.recommendation),
         blockers=blocking,

@@ -106,8 +106,9 @@ class Return:
     """What a child gave back, in one shape for all contracts. Every text is foreign and unsanitised.
 
     `reported_state` is the document's own word (`SUCCESS`, `researched`), None where there is none;
-    `outcome` is what it means, None where it means nothing known. `progress` is (done, total) phases. Where
-    `recognised` is False only the name of the file says that it is one: it is no task by itself.
+    `outcome` is what it means, None where it means nothing known. `progress` is (done, total) phases. `errors` are the
+    messages of all errors that it lists, the first one is `error_message`. Where `recognised` is False only the name of
+    the file says that it is one: it is no task by itself.
     """
 
     contract: Contract
@@ -121,6 +122,7 @@ class Return:
     summary: str | None = None
     error_code: str | None = None
     error_message: str | None = None
+    errors: tuple[str, ...] = ()
     retry_recommended: bool | None = None
     retry_hint: str | None = None
     blockers: tuple[str, ...] = ()

@@ -192,6 +192,7 @@ def _summary_of(returned: SubagentReturn, top: dict[str, Any]) -> Return:
         summary=wording.brief(returned.summary),
         error_code=wording.brief(first.type),
         error_message=wording.brief(first.message),
+        errors=messages,
         retry_recommended=recommends_retry(errors),
         retry_hint=wording.brief(first.recommendation),
         blockers=messages if outcome is Outcome.BLOCKED else (),

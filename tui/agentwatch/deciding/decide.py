@@ -59,7 +59,8 @@ def decide(
     if reason is not None:
         raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
     warnings = policy.options(task, mitigation=wish.mitigation)[wish.action].warnings
-    params = params_of(wish, task, subject, operator_name(), text_of(monitor))
+    failed = list(monitor.tree.failed_below(task))
+    params = params_of(wish, task, subject, operator_name(), text_of(monitor), failed=failed)
     places = ledger_places(desk.ledger.directory, workspace, subject, read_only=settings.read_only)
     for line in lines(task, subject, wish, params, warnings=warnings, places=places):
         say(line)

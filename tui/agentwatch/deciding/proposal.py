@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,16 +53,22 @@ def plain_params(wish: Wish, task: Task) -> Params:
 
 
 def params_of(
-    wish: Wish, task: Task, subject: Subject, operator: str, text_of: Callable[[Version], str | None]
+    wish: Wish,
+    task: Task,
+    subject: Subject,
+    operator: str,
+    text_of: Callable[[Version], str | None],
+    *,
+    failed: Sequence[Task] = (),
 ) -> Params:
     """All parameters, with the amended handoff of the next attempt, or the final error report.
 
-    `text_of` gives the text of a version. Raises AmendError where no sound handoff can be made, UsageError where one
-    was given that is not sound.
+    `text_of` gives the text of a version, `failed` are the tasks below that have failed. Raises AmendError where no
+    sound handoff can be made, UsageError where one was given that is not sound.
     """
     plain = plain_params(wish, task)
     if wish.action is Action.ABORT:
-        return Params(report=final_report(task, note=wish.note, operator=operator))
+        return Params(report=final_report(task, failed, note=wish.note, operator=operator))
     if wish.action not in (Action.RETRY, Action.ESCALATE):
         return plain
     return Params(plain.mitigation, _handoff(wish, task, subject, text_of), plain.mode)

@@ -6,6 +6,7 @@ Each is the text of a document that its contract finds no error in; whoever edit
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Final
 
 from agentwatch.contracts.handoff import SCHEMA
@@ -20,6 +21,8 @@ from agentwatch.text import clean
 
 ABORTED: Final = "E_ABORTED_BY_OPERATOR"
 _REPORT: Final = "final.return.md"
+_MOST: Final = 20
+"""Failed tasks that a final report names."""
 
 
 class AmendError(DecisionError):
@@ -109,17 +112,21 @@ def handoff_problems(
     return _errors(reading) + wrong
 
 
-def final_report(task: Task, *, note: str = "", operator: str = "") -> str:
-    """The error report that ends the chain, as a return-format document."""
-    result = task.result
+def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> str:
+    """The error report that ends the chain, as a return-format document.
+
+    It carries the failure that led to the abort, and those of `failed`: the tasks below that have failed.
+    """
     attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
-    code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
+    failure = f": {words}" if (words := _failure(task)) else ""
     evidence = [f"- {clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]
+    evidence += [f"- failed below: {clean(one.task_id)}: {_failure(one) or one.own_state}" for one in failed[:_MOST]]
+    evidence += [f"- failed below: {len(failed) - _MOST} more"] if len(failed) > _MOST else []
     evidence += [f"- {clean(line)}" for line in note.splitlines() if line.strip()]
     lines = [
         "## Status",
         "state: ERROR",
-        f"summary: Aborted by the operator after {attempts}{code}",
+        f"summary: Aborted by the operator after {attempts}{failure}",
         f"error_code: {ABORTED}",
         "retry_recommended: no",
         f"task_id: {clean(task.task_id)}",
@@ -141,6 +148,13 @@ def final_report(task: Task, *, note: str = "", operator: str = "") -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _failure(task: Task) -> str:
+    """What a task failed with, in one line: error code and message, as its latest return has them; "" for neither."""
+    result = task.result
+    said = (result.error_code, *(result.errors or (result.error_message,))) if result else ()
+    return ": ".join(clean(part, 300) for part in said if part)
 
 
 def is_final_report(returned: Return | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 
 from agentwatch.decisions.record import Mitigation, Params, Record
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored, is_retry, mitigated
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import clean, quoted
@@ -85,7 +86,9 @@ def suggested(task: Task) -> Action | None:
         fruitless = task.retry.recommended is False or failed_alike(task)
         return Action.ESCALATE if fruitless or not task.retry.remaining else Action.RETRY
     if task.contradicted:
-        return Action.RETRY if task.retry.remaining else None
+        if task.retry.remaining:
+            return Action.RETRY
+        return Action.ESCALATE if missing_artifacts(task) else None
     return Action.ACCEPT
 
 

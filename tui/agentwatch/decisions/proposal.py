@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agentwatch.decisions.amend import (
@@ -95,9 +95,9 @@ def handoff_check(task: Task, subject: Subject, name: str, *, mode: str | None =
     return problems
 
 
-def report(task: Task, *, note: str, operator: str) -> Proposal:
-    """The error report that ends the chain."""
-    return Proposal(final_report(task, note=note, operator=operator), "final.return.md", None, report_problems)
+def report(task: Task, failed: Sequence[Task], *, note: str, operator: str) -> Proposal:
+    """The error report that ends the chain; `failed` are the tasks below that have failed."""
+    return Proposal(final_report(task, failed, note=note, operator=operator), "final.return.md", None, report_problems)
 
 
 def goes_to_fitter(task: Task, mode: str | None) -> bool:

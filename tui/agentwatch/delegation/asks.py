@@ -11,6 +11,7 @@ from typing import Final
 from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
@@ -52,7 +53,7 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     if task.own_state is State.INVALID and task.latest is not None and task.latest.ended_without_result:
         return f"{task.agent or 'the child'} ended without a result; retry, or accept it as it is"
     if task.own_state is State.INVALID:
-        return f"Fix {task.agent or task.task_id} subagent return format, then retry; or accept the return as it is"
+        return f"{_fix(task)}, then retry; or accept the return as it is"
     if task.own_state is State.FAILED:
         return _ask_after_failure(task)
     if verdict is Verdict.CONTRADICTED:
@@ -78,7 +79,15 @@ def _ask_about_lies(task: Task) -> str:
     # A return may name one file as created, as a deliverable and as evidence.
     others = len({claim.path for claim in false}) - 1
     more = f", and {others} more" if others else ""
-    return f"a claim is false: {false[0].path} ({false[0].detail}){more}; look at it, then accept or retry"
+    do = "look at it, then accept or retry"
+    if missing_artifacts(task):
+        do = f"{_fix(task)}, then retry; or accept the return as it is"
+    return f"a claim is false: {false[0].path} ({false[0].detail}){more}; {do}"
+
+
+def _fix(task: Task) -> str:
+    """What subagent-return recommends where a return breaks it ("Validation Failures")."""
+    return f"Fix {task.agent or task.task_id} subagent return format"
 
 
 def _ask_after_failure(task: Task) -> str:

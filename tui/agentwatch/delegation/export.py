@@ -98,6 +98,8 @@ class TaskDocument(TypedDict):
     attempts: list[AttemptDocument]
     retry: dict[str, object]
     error_code: str | None
+    error_message: str | None
+    errors: list[str]
     blockers: list[str]
     findings: list[FindingDocument]
     claims: list[ClaimDocument]
@@ -198,6 +200,8 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
             "hint": task.retry.hint,
         },
         "error_code": result.error_code if result else None,
+        "error_message": result.error_message if result else None,
+        "errors": list(result.errors) if result else [],
         "blockers": list(result.blockers) if result else [],
         "findings": [finding_document(placed) for placed in task.findings],
         "claims": [

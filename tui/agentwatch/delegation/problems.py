@@ -86,6 +86,27 @@ TASK_MISMATCH: Final = _rule(
     wrong='handoff: {"task_id": "a"}   return of that session: {"report_metadata": {"task_id": "b"}}',
     severity=WARNING,
 )
+OVERRUN: Final = _rule(
+    "LNK009",
+    "Retry Policy (MVP)",
+    "a child was retried too often",
+    "{other} without a decision; stop retrying it: let the operator decide, escalate to another mode, or abort.",
+    why="A parent retries a child once, or twice with a material mitigation: error-propagation, retry policy. Then it"
+    " escalates or aborts. What the operator decides is no retry too many.",
+    right="one failed attempt, one retry, then an escalation",
+    wrong="four attempts that failed, and nobody was asked",
+    severity=WARNING,
+)
+PROSE: Final = _rule(
+    "LNK010",
+    "Minimum MVP Fields",
+    "a packet is answered in prose",
+    "The child was handed the packet of {other} and answered without a return; ask for the sections of return-format.",
+    why="Whether it is done cannot be told from prose. A child that was handed a packet answers by a contract.",
+    right="## Status / state: SUCCESS / …",
+    wrong="All done, have a look!",
+    severity=WARNING,
+)
 
 RULES: Final[tuple[Rule, ...]] = (
     CYCLE,
@@ -96,6 +117,8 @@ RULES: Final[tuple[Rule, ...]] = (
     SESSION_MISMATCH,
     ARTIFACT_MISSING,
     TASK_MISMATCH,
+    OVERRUN,
+    PROSE,
 )
 
 
@@ -104,8 +127,19 @@ def found(rule: Rule, other: str) -> Finding:
     return Finding(rule.id, rule.severity, rule.message.format(other=other))
 
 
+def answered_in_prose(task: Task) -> list[PlacedFinding]:
+    """That the latest attempt was handed a packet and came back with words that follow no contract."""
+    handoff = task.latest.handoff if task.latest is not None else None
+    if not task.answers_in_prose or handoff is None:
+        return []
+    return [PlacedFinding(found(PROSE, task.task_id), handoff.path)]
+
+
 def missing_artifacts(task: Task) -> list[PlacedFinding]:
-    """Artifacts that the latest return says are there, as far as its claims were checked."""
+    """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return.
+
+    The task keeps its state; for exit codes, errors.json and the retry policy the attempt counts as failed.
+    """
     result, latest = task.result, task.latest
     if result is None or latest is None or latest.returned is None or result.outcome is not Outcome.COMPLETED:
         return []

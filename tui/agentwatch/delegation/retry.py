@@ -81,6 +81,20 @@ def failed_alike(task: Task) -> bool:
     return said is not None and said == (before.error_message or before.summary)
 
 
+def overrun(task: Task) -> tuple[int, int] | None:
+    """(retries, allowed) of a task that was tried again more often than the policy allows; None where it was not.
+
+    A retry follows a failed attempt; one that the operator decided is none too many. A mitigation shows in another
+    handoff: only where every attempt had the same one is it certain that there was none.
+    """
+    attempts = task.attempts
+    retries = sum(before.state in _FAILED and not before.decisions for before in attempts[:-1])
+    handoffs = {attempt.handoff.digest if attempt.handoff else None for attempt in attempts}
+    is_same = len(handoffs) == 1 and None not in handoffs
+    allowed = task.retry.max_retries if is_same else max(task.retry.max_retries, MITIGATED_MAX_RETRIES)
+    return (retries, allowed) if retries > allowed else None
+
+
 def _used(task: Task) -> int:
     """How many retries were begun or decided."""
     latest = task.latest

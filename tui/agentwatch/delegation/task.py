@@ -301,6 +301,15 @@ class Task:
         return run is not None and run.parent_session is None
 
     @property
+    def answers_in_prose(self) -> bool:
+        """It was handed a packet, which asks for a return, and came to its end with words that follow no contract."""
+        latest = self.latest
+        if latest is None or latest.packet is None or latest.returned is not None or latest.run is None:
+            return False
+        run = latest.run
+        return run.parent_session is not None and run.state is RunState.ENDED and run.said is not None
+
+    @property
     def waits_for_work(self) -> bool:
         """It is a session that is idle while something works below it, in the background."""
         is_idle = self.own_state is State.COMPLETED and self.is_session and not self.inferred

@@ -23,7 +23,8 @@ from agentwatch.delegation.files import Files
 from agentwatch.delegation.inference import Inference
 from agentwatch.delegation.linking import Claims, Linking
 from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Seen, Tick, Unreadable
-from agentwatch.delegation.problems import found, missing_artifacts
+from agentwatch.delegation.overruns import Overruns
+from agentwatch.delegation.problems import answered_in_prose, found, missing_artifacts
 from agentwatch.delegation.recency import Recency
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.runs import Runs
@@ -77,6 +78,7 @@ class DelegationTree:
         self._sums = Sums(self.tasks)
         self._changes = Changes(self.tasks, stale_after, lambda path: bool(self._files.tasks_of(path)))
         self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
+        self._overruns = Overruns()
         self._unread = Unread(self._files)
         self._checked: dict[str, Checked] = {}
         self._carriers = Carriers()
@@ -160,6 +162,15 @@ class DelegationTree:
         for which only this is different.
         """
         return self._changes.unclaimed(task)
+
+    def failed_below(self, task: Task) -> Iterator[Task]:
+        """The tasks below that have failed or break their contract, in preorder."""
+        pending = list(reversed(task.children))
+        while pending:
+            below = self.tasks[pending.pop()]
+            if below.own_state in (State.FAILED, State.INVALID) and not below.inferred:
+                yield below
+            pending.extend(reversed(below.children))
 
     def siblings_before(self, task: Task) -> Iterator[str]:
         """Ids of the siblings before a task, nearest first."""
@@ -282,7 +293,7 @@ class DelegationTree:
         self._changes.take(task)
         current = (latest.handoff, latest.returned, history.checklist) if latest else ()
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
-        own = (*history.problems, *placed, *missing_artifacts(task))
+        own = (*history.problems, *placed, *missing_artifacts(task), *answered_in_prose(task))
         if own:
             self._own_findings[task.task_id] = own
         else:
@@ -346,6 +357,8 @@ class DelegationTree:
         """Bring what depends on several tasks up to date for all that were touched. Returns the changed ids."""
         touched, summed = self._sums.touched, self._sums.summed
         self._sums.touched, self._sums.summed = set(), set()
+        for task_id in list(touched) + list(self._removed):
+            touched |= self._overruns.take(task_id, self.tasks.get(task_id))
         for task_id in touched:
             task = self.tasks.get(task_id)
             if task is None:
@@ -377,7 +390,7 @@ class DelegationTree:
         if (problem := self._linking.link(task.task_id).problem) is not None:
             rule, other = problem
             findings += (PlacedFinding(found(rule, other), versions[0].path if versions else ""),)
-        return findings + self._unread.of(versions)
+        return findings + self._overruns.of(task.task_id) + self._unread.of(versions)
 
     def _queue(self, task: Task) -> None:
         if task.ask is None:

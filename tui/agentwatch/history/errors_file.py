@@ -35,20 +35,21 @@ _LONGEST: Final = 300
 """Characters of one text in an entry: a thousand of the largest entries are still read again."""
 
 _MOST_RULES: Final = 50
+_MOST_ERRORS: Final = 10
 _LOCK_SECONDS: Final = 1.0
 _ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One return that broke its contract: when it was written, whose it is, where, and the ids of the rules."""
+    """One return that broke its contract: when it was written, whose it is, where, and what is wrong with it."""
 
     at: float
     agent: str | None
     task_id: str
     path: str
     digest: str
-    rules: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def recommendation(self) -> str:
@@ -69,8 +70,7 @@ def failures(task: Task) -> list[Failure]:
             continue
         result = attempt.result
         agent = (agent_of(result) if result else None) or task.agent
-        ids = tuple(dict.fromkeys(finding.rule for finding in rules))
-        found.append(Failure(returned.at, agent, task.task_id, returned.path, returned.digest, ids))
+        found.append(Failure(returned.at, agent, task.task_id, returned.path, returned.digest, tuple(rules)))
     return found
 
 
@@ -136,7 +136,11 @@ def _entry(failure: Failure) -> dict[str, Any]:
         "task_id": failure.task_id[:_LONGEST],
         "path": failure.path[:_LONGEST],
         "digest": failure.digest,
-        "rules": [rule[:_LONGEST] for rule in failure.rules[:_MOST_RULES]],
+        "rules": list(dict.fromkeys(finding.rule for finding in failure.findings))[:_MOST_RULES],
+        "errors": [
+            {"rule": finding.rule, "line": finding.line, "message": finding.message[:_LONGEST]}
+            for finding in failure.findings[:_MOST_ERRORS]
+        ],
         "recommendation": failure.recommendation[:_LONGEST],
     }
 

@@ -106,8 +106,9 @@ def pose(
 
 
 def is_quiet(task: Task) -> bool:
-    """Finished work that asks for nothing recedes."""
-    return task.state in (State.COMPLETED, State.CANCELED) and not task.needs_operator and not task.contradicted
+    """Finished work that asks for nothing recedes; not where nobody can tell whether it is done."""
+    has_ended = task.state in (State.COMPLETED, State.CANCELED)
+    return has_ended and not (task.needs_operator or task.contradicted or task.answers_in_prose)
 
 
 def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Strip:
@@ -220,6 +221,8 @@ def _urgent(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple
         if width >= 12:
             words += " need you" if below.needs_operator > 1 else " needs you"
         return _filled([(clip(words, width), palette.needs)], width)
+    if task.answers_in_prose:
+        return [(left("no return", width), palette.states.get("state-stale", palette.muted))]
     if task.stale:
         words = f"silent {stand.waiting}"
         return [(left(words if len(words) <= width else "silent", width), palette.muted)]

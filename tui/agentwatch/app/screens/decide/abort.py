@@ -50,4 +50,5 @@ class AbortScreen(HandingOnScreen):
 
     def maker(self, task: Task) -> Callable[[], Proposal]:
         note = self.note
-        return lambda: report(task, note=note, operator=operator_name())
+        failed = list(self.case.monitor.tree.failed_below(task))
+        return lambda: report(task, failed, note=note, operator=operator_name())
