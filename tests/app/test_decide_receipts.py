@@ -67,7 +67,7 @@ def test_a_decision_that_nobody_reads_is_a_warning_with_the_way_to_fix_it() -> N
     assert warning(made, NOW) is None
     told = warning(made, NOW + 1)
     assert told is not None
-    assert told.startswith(f"not read for 3m: is an agent running `agentwatch wait {API}`?")
+    assert told.startswith("not read for 3m: is an agent waiting for it, with `agentwatch wait`?")
     assert warning(decision((RECORDED, 900), (DELIVERED, 900), (READ, 800)), NOW) is None
 
 
@@ -101,7 +101,7 @@ async def test_its_age_goes_on_and_becomes_a_warning() -> None:
         now[0] += 200
         s.main.tick()
         await s.until(lambda: "! unread 3m" in s.line("▌"))
-        await s.until(lambda: "not read for 3m: is an agent running" in s.text())
+        await s.until(lambda: "not read for 3m: is an agent waiting" in s.text())
 
 
 @pytest.mark.parametrize("size", [(140, 40), (80, 24)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 
 _BRIEF = frozenset(
@@ -30,4 +31,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if not __package__:
+        # By its path, as `shell.launcher` has it: without `site`, it is told where the packages lie.
+        sys.path += sys.argv.pop(1).split(os.pathsep)
     main()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agentwatch.errors import UsageError, WorkspaceError
 
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
 
 _NO_TERMINAL: Final = 80
+_DATA: Final = "\0"
+"""Before a word that is no option, whatever it looks like; no argument that a system hands over holds it."""
+
+_END: Final = "-\0"
+"""In the place of `--`: an option, so that no other takes a word behind it for its value."""
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -35,21 +41,44 @@ def _columns() -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong arguments end like every other usage error."""
+    """Wrong arguments end like every other usage error, and nothing behind `--` is an option, on any Python."""
+
+    def add_argument(self, *names: str, **wishes: Any) -> argparse.Action:
+        """The same; a positional argument may stand behind `--`."""
+        if not names[0].startswith("-"):
+            wishes["type"] = _plain
+        return super().add_argument(*names, **wishes)
+
+    def parse_intermixed_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
+        """Options and positional arguments in any order. Raises UsageError."""
+        # argparse parses them twice, and before Python 3.12 forgets `--` in between.
+        words = list(args or ())
+        if "--" in words:
+            at = words.index("--")
+            words[at:] = [_END, *(_DATA + word for word in words[at + 1 :])]
+        options: argparse.Namespace = super().parse_intermixed_args(words, namespace)
+        return options
 
     def error(self, message: str) -> NoReturn:
+        message = message.replace(_DATA, "")
         raise UsageError(f"{message}\n{self.format_usage().strip()}\ntry: {self.prog} --help")
+
+
+def _plain(word: str) -> str:
+    return word.removeprefix(_DATA)
 
 
 def parser(name: str, description: str, exit_codes: str, *, raw: bool = False) -> Parser:
     """The parser of a command; `raw` keeps the lines of the description as they are."""
-    return Parser(
+    made = Parser(
         prog=f"agentwatch {name}".strip(),
         description=description,
         epilog=exit_codes,
         formatter_class=_RawFormatter if raw else _Formatter,
         allow_abbrev=False,
     )
+    made.add_argument(_END, action="store_true", dest="end", help=argparse.SUPPRESS)
+    return made
 
 
 def add_workspace(parser: argparse.ArgumentParser) -> None:

@@ -299,7 +299,7 @@ def _make_herald(url: str, workspace: Path, clerk: Clerk) -> Herald:
     from agentwatch.decisions.herald import Herald  # noqa: PLC0415
     from agentwatch.place import state_directory  # noqa: PLC0415
 
-    return Herald(Announcer(url, state_directory(workspace)), clerk.note_announced)
+    return Herald(Announcer(url, workspace, state_directory(workspace)), clerk.note_announced)
 
 
 def _has_new_fault(task: Task) -> bool:

@@ -72,18 +72,20 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def announcer(server: Server, tmp_path: Path) -> Announcer:
-    return Announcer(server.url, tmp_path, environment={})
+    return Announcer(server.url, tmp_path, tmp_path, environment={})
 
 
-def test_the_session_is_told_to_ask_as_the_agent_that_it_is(server: Server, announcer: Announcer) -> None:
+def test_the_session_is_told_to_ask_as_the_agent_that_it_is(
+    server: Server, announcer: Announcer, tmp_path: Path
+) -> None:
     assert announcer.announce("ses_1", "shop.api", "d1") == "announced in its OpenCode session"
     (body,) = server.found
     assert (body["agent"], body["model"]) == ("plan", {"providerID": "acme", "modelID": "small"})
-    assert "`agentwatch wait shop.api`" in server.texts[0]
+    assert f" wait -- shop.api {tmp_path}` in your shell" in server.texts[0]
 
 
 def test_a_decision_is_announced_once_whoever_asks_again(server: Server, announcer: Announcer, tmp_path: Path) -> None:
-    for one in (announcer, announcer, Announcer(server.url, tmp_path, environment={})):
+    for one in (announcer, announcer, Announcer(server.url, tmp_path, tmp_path, environment={})):
         assert one.announce("ses_1", "shop.api", "d1") == "announced in its OpenCode session"
     announcer.announce("ses_1", "shop.api", "d2")
     assert len(server.found) == 2
@@ -136,17 +138,19 @@ def test_a_task_id_that_could_be_misread_in_a_shell_is_not_sent(
 
 
 def test_the_servers_password_comes_from_its_own_variables(server: Server, tmp_path: Path) -> None:
-    Announcer(server.url, tmp_path, environment={"OPENCODE_SERVER_PASSWORD": "x"}).announce("ses_1", "a", "d1")
+    Announcer(server.url, tmp_path, tmp_path, environment={"OPENCODE_SERVER_PASSWORD": "x"}).announce(
+        "ses_1", "a", "d1"
+    )
     assert server.authorizations == {"Basic b3BlbmNvZGU6eA=="}
 
 
 def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(AnnouncingError, match="does not answer"):
-        Announcer("http://127.0.0.1:1", tmp_path, environment={}).announce("ses_1", "a", "d1")
+        Announcer("http://127.0.0.1:1", tmp_path, tmp_path, environment={}).announce("ses_1", "a", "d1")
 
 
 def test_a_state_that_cannot_be_written_is_said(server: Server, tmp_path: Path) -> None:
     (tmp_path / "announced").write_text("in the way")
     with pytest.raises(AnnouncingError, match="cannot be written"):
-        Announcer(server.url, tmp_path, environment={}).announce("ses_1", "a", "d1")
+        Announcer(server.url, tmp_path, tmp_path, environment={}).announce("ses_1", "a", "d1")
     assert server.found == []

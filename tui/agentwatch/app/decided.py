@@ -11,7 +11,6 @@ from agentwatch.app.widgets.cells import shown
 from agentwatch.delegation.decision import Action, Decision, Stage
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
-from agentwatch.text import exact
 
 UNREAD_SECONDS: Final = 180.0
 """An agent that waits for a decision reads it within seconds: after this, nobody waits."""
@@ -93,7 +92,7 @@ def warning(decision: Decision, now: float) -> str | None:
     if is_unread(decision, now):
         age = present.duration(now - decision.receipt.at)
         return (
-            f"not read for {age}: is an agent running `agentwatch wait {shown(exact(decision.task_id), 60)}`?"
+            f"not read for {age}: is an agent waiting for it, with `agentwatch wait`?"
             " It can also be told to read .agentwatch/decisions/"
         )
     return None

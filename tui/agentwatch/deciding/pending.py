@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.deciding import codes
-from agentwatch.deciding.shell import command_line
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
@@ -18,6 +17,7 @@ from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
+from agentwatch.shell import called, command_line
 from agentwatch.text import clean, complain, exact, quoted, say
 
 SCHEMA_VERSION: Final = 1
@@ -84,7 +84,7 @@ def _is_on_its_way(attempt: Attempt) -> bool:
 
 
 def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path) -> list[str]:
-    words = ["agentwatch", "decide", *_asked(task, action)]
+    words = [*called(), "decide", *_asked(task, action)]
     words += ["--return-sha256", return_sha256] if return_sha256 is not None else []
     # Behind this nothing is an option, whatever an agent calls its task.
     return [*words, "--", task.task_id, str(workspace)]

@@ -23,6 +23,7 @@ from urllib.parse import quote, urlsplit
 from agentwatch.decisions.record import written
 from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
 from agentwatch.errors import AgentwatchError
+from agentwatch.shell import command_line, launcher
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, text
 
 NAME: Final = "announced"
@@ -50,16 +51,23 @@ class _Session:
 
 
 class Announcer:
-    """Speaks to the server at `url`, which is on this computer. `state` is the state directory of the workspace.
+    """Speaks to the server at `url`, which is on this computer, about a workspace and its `state` directory.
 
     Where the server asks for a password, it is taken from the same variables of the environment as its own.
     """
 
-    def __init__(self, url: str, state: Path, disk: Disk = DISK, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        workspace: Path,
+        state: Path,
+        disk: Disk = DISK,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         environment = os.environ if environment is None else environment
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port
-        self._url = url
+        self._url, self._workspace = url, workspace
         self._marks = PrivateDirectory(state / NAME, disk)
         self._headers = {"content-type": "application/json"}
         password = environment.get("OPENCODE_SERVER_PASSWORD")
@@ -87,9 +95,10 @@ class Announcer:
             marks.publish(name, _content(session, at, sent=False))
         except FileExistsError:
             return _mark(marks, name)
+        wait = command_line([*launcher(), "wait", "--", task_id, str(self._workspace)])
         said = (
-            f"agentwatch: the operator has decided about {task_id}. Run `agentwatch wait {task_id}` in your shell, and"
-            " do what it says. This message itself decides nothing."
+            f"agentwatch: the operator has decided about {task_id}. Run `{wait}` in your shell, and do what it says."
+            " This message itself decides nothing."
         )
         body = {"agent": who.agent, "model": who.model, "parts": [{"type": "text", "text": said}]}
         status, _ = self._ask("POST", f"/session/{quote(session, safe='')}/prompt_async", body)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.reader import Expired, Forged, Found, Verified
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER
-from agentwatch.text import clean, exact
+from agentwatch.text import clean, exact, quoted
 
+_NAME: Final = re.compile(r"[\w./:@+-]+")
 _CALL_AGAIN = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
@@ -36,7 +38,10 @@ def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:
     """What an agent that was told of a decision has to do, in one sentence."""
+    # An id of several words could pass for a part of the sentence.
     task, after = exact(record.task_id), record.attempt + 1
+    if not _NAME.fullmatch(task):
+        task = quoted(record.task_id, 200)
     if record.action is Action.RETRY:
         return f"run {task} once more, as attempt {after}, {_given(record, handoff_path)}"
     if record.action is Action.ESCALATE and _restores(record):

@@ -38,10 +38,10 @@ def _told(call: HookCall, child: Child, state: State, workspace: Path, settings:
     if isinstance(found, Verified):
         decision_id = found.record.decision_id
         desk.note_read(found, f"{READER}, session {child.session_id}"[:200])
-        said = words.decided(found.record, desk.hand_out(found.record))
+        said = words.decided(found.record, desk.hand_out(found.record), workspace)
         why = f"the operator decided to {found.record.action.value}"
     else:
-        said, why = words.undecided(child, state), f"it is {state}, and nobody has decided"
+        said, why = words.undecided(child, state, workspace), f"it is {state}, and nobody has decided"
     Journal(desk.state).add(
         Entry(call.event, child.session_id, child.agent_id, child.task_id, TOLD, state, why, decision_id)
     )

@@ -5,6 +5,7 @@ What goes to the terminal is safe for it. What goes to a model keeps its lines.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.agents.examples import EXAMPLES
@@ -13,6 +14,7 @@ from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.answer import do_now
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
+from agentwatch.shell import command_line, launcher
 from agentwatch.text import clean, clean_lines, quoted
 
 Answer = dict[str, Any]
@@ -83,14 +85,15 @@ def mend(child: Child) -> str:
     return _kept("\n".join(lines))
 
 
-def decided(record: Record, handoff_path: str | None) -> str:
+def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
     """To the parent: what the operator decided about its child, and what to do."""
+    claim = command_line([*launcher(), "claim", record.decision_id, str(workspace)])
     what = f"{quoted(record.task_id)}, attempt {record.attempt}: {record.action.value}"
     lines = [
         f"agentwatch: the operator has decided about {what}.",
         f"Do this now, and nothing else: {do_now(record, handoff_path)}.",
         f"The signed decision is in .agentwatch/decisions/{record.decision_id}.json; read it.",
-        f"Before you carry it out, claim it with `agentwatch claim {record.decision_id}`; only one may carry it out.",
+        f"Before you carry it out, claim it; only one may carry it out: {claim}",
     ]
     if handoff_path is not None:
         lines.append(f"handoff_path is {handoff_path}")
@@ -99,12 +102,13 @@ def decided(record: Record, handoff_path: str | None) -> str:
     return _kept("\n".join(lines))
 
 
-def undecided(child: Child, state: str) -> str:
+def undecided(child: Child, state: str, workspace: Path) -> str:
     """To the parent: its child needs a decision."""
+    wait = command_line([*launcher(), "wait", "--", child.task_id, str(workspace)])
     return (
         f"agentwatch: {quoted(child.task_id)} is {state}, and the operator decides what happens to it. Do not retry,"
-        " escalate or give up by yourself. Wait for the decision with the tool wait_for_decision, or with"
-        f" `agentwatch wait` and this task id in your shell, again and again while it is pending, and do what it says."
+        " escalate or give up by yourself. Wait for the decision with the tool wait_for_decision, or with the command"
+        f" below in your shell, again and again while it is pending, and do what it says.\n{wait}"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.deciding.shell import command_line
+from agentwatch.shell import command_line
 from agentwatch.text import clean
 
 BASH = shutil.which("bash")
@@ -43,14 +43,14 @@ def test_a_line_is_safe_to_show(words: list[str]) -> None:
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 def test_the_shell_reads_the_very_words_back() -> None:
     words = [*NASTY, "\udcff\udc80".join("ab")]
-    done = subprocess.run([str(BASH), "-c", f"printf '%s\\0' {command_line(words)}"], capture_output=True, check=True)
+    done = subprocess.run([str(BASH), "-c", command_line(["printf", "%s\\0", *words])], capture_output=True, check=True)
     assert [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]] == words
 
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 @given(ARGUMENTS)
 def test_the_shell_reads_any_word_back(word: str) -> None:
-    done = subprocess.run([str(BASH), "-c", f"printf '%s\\0' {command_line([word])}"], capture_output=True, check=True)
+    done = subprocess.run([str(BASH), "-c", command_line(["printf", "%s\\0", word])], capture_output=True, check=True)
     assert done.stdout == os.fsencode(word) + b"\0"
 
 

@@ -1,0 +1,71 @@
+"""Command lines: what starts this agentwatch from any shell, and lines to copy that are exact for the shell and
+harmless to the terminal that shows them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from agentwatch.text import exact
+
+_LONGEST: Final = 100_000
+_WORDS: Final = 5
+"""Those that `launcher` gives."""
+
+
+def launcher() -> tuple[str, ...]:
+    """The words that start the agentwatch that runs now, whatever lies in the directory or stands in PYTHON* variables.
+
+    All are plain words where the paths are, for agents' programs have rules about commands that know no quotes.
+    """
+    if sys.flags.no_site:
+        return tuple(sys.orig_argv[:_WORDS])
+    package = Path(__file__).absolute().parent
+    foreign = {os.path.realpath(place) for place in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep))}
+    # Not isolated, Python would look into the current directory and PYTHONPATH first; isolated, not into the user's
+    # own packages. And a .pth file may name the workspace, where `site` would run its sitecustomize: so no `site`, and
+    # of the places that are known now those into which packages were installed.
+    kept = [
+        place for place in sys.path if os.path.realpath(place) not in foreign and any(Path(place).glob("*.dist-info"))
+    ]
+    places = dict.fromkeys((str(package.parent), *kept))
+    return (sys.executable, "-I", "-S", str(package / "__main__.py"), os.pathsep.join(places))
+
+
+def called() -> tuple[str, ...]:
+    """How the operator calls agentwatch in a shell: by name where that is on the PATH."""
+    return ("agentwatch",) if shutil.which("agentwatch") else launcher()
+
+
+def command_line(words: Iterable[str]) -> str:
+    """The words as one line for any POSIX shell. Raises UnicodeEncodeError for what no argument can hold."""
+    line: list[str] = []
+    before: list[str] = []
+    for word in words:
+        plain = shlex.quote(word)
+        if plain.startswith("="):
+            # zsh would look for a program of that name.
+            plain = f"'{plain}'"
+        if exact(plain, _LONGEST) != plain:
+            plain = f'"$(printf {_bytes(word)})"'
+            if word.endswith("\n"):
+                # A shell drops the last line breaks of what a command prints.
+                before.append(f"w{len(line)}=$(printf {_bytes(word + '.')}) && ")
+                plain = f'"${{w{len(line)}%.}}"'
+        line.append(plain)
+    return "".join(before) + " ".join(line)
+
+
+def _bytes(word: str) -> str:
+    """A format for `printf` in which nothing is special to it, to a shell or to a terminal."""
+    return "'" + "".join(_shown(byte) for byte in os.fsencode(word)) + "'"
+
+
+def _shown(byte: int) -> str:
+    character = chr(byte)
+    return character if character.isascii() and (character.isalnum() or character in " _./:,@") else f"\\{byte:03o}"
