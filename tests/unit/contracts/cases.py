@@ -74,7 +74,7 @@ NOT_FINISHED: Final = (
     *("aborted_and_documented", "timed_out_and_recorded", "unresolved_documented", "rejected_reviewed"),
     *("errors_generated", "not_yet_created", "completed_with_errors", "unwritten", "created_nothing"),
 )
-_LONG: Final = "Nine rows are filled. " * 20
+_LONG: Final = "Nine rows are filled. " * 23
 _STAGE: Final = put("status", "planned")({**META, "metadata": {**META["metadata"], "agent_type": "planner"}})
 _META_BLOCKED: Final = put("status", "blocked")(META)
 
@@ -372,6 +372,7 @@ SUBAGENT_RETURN: Final = [
         ("SUB005", drop("summary"), ROOT),
         ("SUB006", put("summary", {"done": 9}), '"summary": {'),
         ("SUB007", put("summary", _LONG), '"summary"'),
+        ("SUB009", put("summary", f"Planned. {'x' * 391}."), '"summary"'),
         ("SUB008", put("summary", "Done."), '"summary"'),
         ("SUB008", put("summary", "One. Two. Three. Four. Five. Six."), '"summary"'),
         ("SUB005", put("summary", " \n"), '"summary"'),
@@ -402,7 +403,7 @@ SUBAGENT_RETURN: Final = [
         ("SUB036", drop("metadata.delegation_depth"), '"metadata"'),
         ("SUB037", put("metadata.delegation_depth", "1"), '"delegation_depth"'),
         ("SUB037", put("metadata.delegation_depth", True), '"delegation_depth"'),
-        ("SUB037", put("metadata.delegation_depth", 1.0), '"delegation_depth"'),
+        ("SUB037", put("metadata.delegation_depth", 1.5), '"delegation_depth"'),
         ("SUB038", put("metadata.delegation_depth", -1), '"delegation_depth"'),
         ("SUB039", drop("metadata.delegation_path"), '"metadata"'),
         ("SUB040", put("metadata.delegation_path", "orchestrator/plan"), '"delegation_path"'),
@@ -529,6 +530,7 @@ REPORT_CONTRACT: Final = _json(
     ("REP020", put("report_metadata.confidence_level", 0), '"confidence_level"'),
     ("REP021", put("report_metadata.token_usage", "4k"), '"token_usage"'),
     ("REP022", put("report_metadata.execution_time_seconds", 4.5), '"execution_time_seconds"'),
+    ("REP025", put("report_metadata.token_usage", -1), '"token_usage"'),
     ("REP023", put("report_metadata.error_message", ["x"]), '"error_message"'),
     ("REP024", lambda report: put("report_metadata.status", "failed")(_no_gaps(report)), '"error_message"'),
     ("REP030", drop("findings"), ROOT),

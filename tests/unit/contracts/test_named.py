@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.report import Report
 from agentwatch.contracts.shapes import Contract, Handoff, Severity
 from tests.unit.contracts.documents import META, PACKET, REPORT, RETURN, SUBAGENT, drop, put, text_of
 
@@ -113,3 +114,67 @@ def test_the_state_of_a_project_is_no_return() -> None:
         assert read_document(text_of({**state, key: []}), "specs/anything.json") is None
         assert read_document(text_of({**META, key: []}), "specs/001_a/.return-meta.json") is not None
         assert read_document(text_of({**state, key: []}), "x.return.json") is not None
+
+
+@pytest.mark.parametrize("length", [400, 401, 500, 501])
+def test_about_400_characters_leave_a_quarter_before_a_summary_is_an_error(length: int) -> None:
+    reading = read_document(text_of(put("summary", "Planned. " + "X" * (length - 9))(SUBAGENT)), "x.return.json")
+    assert reading is not None
+    severity = {401: [Severity.WARNING], 500: [Severity.WARNING], 501: [Severity.ERROR]}.get(length, [])
+    assert [finding.severity for finding in reading.findings] == severity
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (put("metadata.delegation_depth", 1.0), []),
+        (put("metadata.phase_count", 2.0), []),
+        (put("metadata.estimated_hours", "4-6"), [Severity.WARNING]),
+        (put("metadata.duration_seconds", "4 min"), [Severity.WARNING]),
+        (put("metadata.findings_count", -1), [Severity.WARNING]),
+    ],
+)
+def test_a_looser_type_where_the_document_gives_none_is_at_most_a_warning(change: Any, found: list[Severity]) -> None:
+    reading = read_document(text_of(change(SUBAGENT)), "x.return.json")
+    assert reading is not None
+    assert [finding.severity for finding in reading.findings] == found
+
+
+@pytest.mark.parametrize(
+    ("row", "place"),
+    [
+        (["The entry.", "repo://src/a.ts"], ("src/a.ts", None, None)),
+        (["The entry.", "repo://src/a.ts:45"], ("src/a.ts", 45, 45)),
+        (["The entry.", "repo://src/a.ts:45-50"], ("src/a.ts", 45, 50)),
+        (["The entry.", "repo://src/a.ts#L4"], ("src/a.ts", 4, 4)),
+        (["The entry.", "repo://src/a.ts#L4-L9"], ("src/a.ts", 4, 9)),
+        (["The entry.", "#L4"], None),
+        (["The entry.", "https://example.org/a.ts"], None),
+        ({"description": "The entry.", "pointer": "src/a.ts"}, None),
+    ],
+)
+def test_a_row_of_a_context_map_is_never_an_error(row: Any, place: tuple[str, int | None, int | None] | None) -> None:
+    text = text_of(put("findings.context_map", [row])(REPORT))
+    reading, report = read_document(text, "x.report.json"), open_document(text, "x.report.json")
+    assert reading is not None
+    assert isinstance(report, Report)
+    assert [finding.severity for finding in reading.findings] == ([] if place else [Severity.WARNING])
+    places = [(entry.path, entry.first, entry.last) for entry in report.context_map or ()]
+    assert place is None or places == [place]
+
+
+@pytest.mark.parametrize(
+    ("base", "key", "name", "inner"),
+    [
+        (SUBAGENT, "metadata", "x.return.json", ("session_id", "agent_type", "delegation_depth", "delegation_path")),
+        (SUBAGENT, "artifacts", "x.return.json", ("type", "path", "summary")),
+        (REPORT, "report_metadata", "x.report.json", ("agent_name", "task_id", "status", "confidence_level")),
+        (PACKET, "evidence", "x.handoff.json", ("path", "purpose", "required")),
+        (PACKET, "risks", "x.handoff.json", ("risk", "mitigation")),
+    ],
+)
+def test_the_message_of_a_missing_object_names_its_keys(base: Any, key: str, name: str, inner: tuple[str, ...]) -> None:
+    for text in (text_of(drop(key)(base)), text_of(put(key, 7)(base))):
+        reading = read_document(text, name)
+        assert reading is not None
+        assert all(f"`{word}`" in reading.findings[0].message for word in inner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
+from agentwatch.contracts.validation import whole
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
@@ -73,7 +74,7 @@ def phases(top: dict[str, Any], key: str, judgement: Judgement) -> int | None:
     """A number of phases, at top level or in the metadata; a list counts by its length."""
     metadata = top.get("metadata")
     inside = isinstance(metadata, dict) and key not in top and key in metadata
-    raw = metadata[key] if inside and isinstance(metadata, dict) else top.get(key)
+    raw = whole(metadata[key] if inside and isinstance(metadata, dict) else top.get(key))
     if raw is None:
         return None
     if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _MAX_PHASES:

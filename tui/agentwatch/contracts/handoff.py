@@ -10,7 +10,7 @@ from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Handoff, Todo
 from agentwatch.contracts.signatures import unwrapped
-from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
+from agentwatch.contracts.validation import Contracted, Faults, Schema, Whole, validated
 from agentwatch.contracts.wording import brief, sentences, shared
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class HandoffPacket(Contracted):
     dependencies: list[str] | None = None
     notes: list[str] | None = None
     parent_task_id: str | None = None
-    attempt: int | None = Field(default=None, ge=1, le=1_000_000)
+    attempt: Whole | None = Field(default=None, ge=1, le=1_000_000)
     mode: str | None = None
     session_id: str | None = None
     decision_id: str | None = None

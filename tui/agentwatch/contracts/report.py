@@ -10,7 +10,7 @@ from pydantic import Field
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.contracts.validation import Contracted, Faults, Schema, is_blank, validated
+from agentwatch.contracts.validation import Contracted, Faults, Schema, Whole, is_blank, validated
 from agentwatch.contracts.wording import brief, briefs
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ LOW_CONFIDENCE: Final = 0.5
 
 STATUSES: Final = ("completed", "blocked", "failed")
 LEVELS: Final = ("summary", "detailed", "comprehensive")
-_POINTER: Final = re.compile(r"repo://(?P<path>[^\s:][^:\n]*):(?P<first>\d{1,9})-(?P<last>\d{1,9})\Z")
+_POINTER: Final = re.compile(
+    r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
+)
 _PAIR: Final = 2
 
 
@@ -33,8 +35,8 @@ class ReportMetadata(Contracted):
     status: Literal["completed", "blocked", "failed"] | None = None
     verbosity_level: Literal["summary", "detailed", "comprehensive"] | None = None
     confidence_level: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    token_usage: Annotated[int, Field(ge=0)] | None = None
-    execution_time_seconds: Annotated[int, Field(ge=0)] | None = None
+    token_usage: Annotated[Whole, Field(ge=0)] | None = None
+    execution_time_seconds: Annotated[Whole, Field(ge=0)] | None = None
     error_message: str | None = None
 
 
@@ -79,9 +81,9 @@ _FAULTS: Final[Faults] = {
     (("report_metadata", "confidence_level"), "type"): "REP018",
     (("report_metadata", "confidence_level"), "range"): "REP019",
     (("report_metadata", "token_usage"), "type"): "REP021",
-    (("report_metadata", "token_usage"), "range"): "REP021",
+    (("report_metadata", "token_usage"), "range"): "REP025",
     (("report_metadata", "execution_time_seconds"), "type"): "REP022",
-    (("report_metadata", "execution_time_seconds"), "range"): "REP022",
+    (("report_metadata", "execution_time_seconds"), "range"): "REP025",
     (("report_metadata", "error_message"), "type"): "REP023",
     (("findings",), "missing"): "REP030",
     (("findings",), "type"): "REP031",
@@ -157,7 +159,10 @@ def _context_entry(
     if match is None or why_not_relative(match["path"]) is not None:
         judgement.add("REP035", place, value=shown(pointer))
         return ContextEntry(description=description)
-    first, last = int(match["first"]), int(match["last"])
+    if match["first"] is None:
+        return ContextEntry(description=description, path=match["path"])
+    first = int(match["first"])
+    last = int(match["last"] or first)
     if not 1 <= first <= last:
         judgement.add("REP036", place, value=shown(pointer))
         return ContextEntry(description=description, path=match["path"])

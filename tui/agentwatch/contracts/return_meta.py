@@ -17,7 +17,7 @@ from agentwatch.contracts.subagent_return import (
     ReturnError,
     recommends_retry,
 )
-from agentwatch.contracts.validation import Contracted
+from agentwatch.contracts.validation import Contracted, whole
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
@@ -105,8 +105,8 @@ def _summary(top: dict[str, Any], judgement: Judgement) -> str | None:
         judgement.add("MET010", ("summary",), value=shown(summary))
         return None
     count = wording.tokens(summary)
-    if count >= wording.MAX_TOKENS:
-        judgement.add("MET011", ("summary",), tokens=int(count), characters=len(summary))
+    if count > wording.MAX_TOKENS:
+        judgement.add("MET011", ("summary",), tokens=count, characters=len(summary))
     return summary
 
 
@@ -128,7 +128,7 @@ def _metadata(top: dict[str, Any], judgement: Judgement, name: str) -> MetaMetad
 
     def value(key: str, kind: type, words: str) -> Any:
         container, place = (inside, (*at, key)) if key in inside else (top, (key,))
-        found = container.get(key)
+        found = whole(container.get(key)) if kind is int else container.get(key)
         if found is None:
             return None
         if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):

@@ -11,7 +11,7 @@ from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.signatures import RETURN_STATUSES
-from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
+from agentwatch.contracts.validation import Contracted, Faults, Schema, Whole, validated
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
@@ -36,12 +36,12 @@ class ReturnMetadata(Contracted):
 
     session_id: str | None = None
     agent_type: str | None = None
-    delegation_depth: Annotated[int, Field(ge=0)] | None = None
+    delegation_depth: Annotated[Whole, Field(ge=0)] | None = None
     delegation_path: list[str] | None = None
     duration_seconds: Annotated[float, Field(ge=0)] | None = None
-    phase_count: Annotated[int, Field(ge=0)] | None = None
+    phase_count: Annotated[Whole, Field(ge=0)] | None = None
     estimated_hours: Annotated[float, Field(ge=0)] | None = None
-    findings_count: Annotated[int, Field(ge=0)] | None = None
+    findings_count: Annotated[Whole, Field(ge=0)] | None = None
 
 
 class ReturnError(Contracted):
@@ -156,8 +156,9 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Re
 
 def _judge_summary(summary: str, judgement: Judgement) -> None:
     count = wording.tokens(summary)
-    if count >= wording.MAX_TOKENS:
-        judgement.add("SUB007", ("summary",), tokens=int(count), characters=len(summary))
+    if count > wording.MAX_TOKENS:
+        rule = "SUB007" if len(summary) > wording.FAR_TOO_LONG else "SUB009"
+        judgement.add(rule, ("summary",), tokens=count, characters=len(summary))
     elif (sentences := wording.sentences(summary)) not in _FEW_SENTENCES:
         judgement.add("SUB008", ("summary",), count=sentences)
 

@@ -6,9 +6,9 @@ and a kind. What the model refuses is pruned, leaf by leaf, until the rest valid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,6 +34,13 @@ class Contracted(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False, extra="ignore")
 
+
+def whole(value: Any) -> Any:
+    """`1.0` as the integer that it is, anything else as it is: JSON has one kind of number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(whole)]
 
 AnyModel = TypeVar("AnyModel", bound=Contracted)
 

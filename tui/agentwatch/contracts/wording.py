@@ -1,7 +1,7 @@
 """How long a text is: tokens and sentences, counted the same way everywhere.
 
 The subagent-return document equates 100 tokens with about 400 characters. There is no tokenizer that every model
-shares, so a token is four characters here: a text of 400 characters has 100 tokens, which is too many.
+shares, so a token is four characters here, and "about" leaves a quarter more before it surely is too long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 CHARACTERS_A_TOKEN: Final = 4
 MAX_TOKENS: Final = 100
-"""A summary must stay below this."""
+"""What a summary may have."""
+FAR_TOO_LONG: Final = 500
+"""Characters of a summary above which no count of tokens makes it short enough."""
 
 _ABBREVIATION: Final = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|dr|mr|ms|st)|\b[A-Za-z]|^\d+)\.\Z", re.IGNORECASE
@@ -59,9 +61,9 @@ def tells_a_next_step(text: str) -> bool:
     return _NEXT_STEP.search(text[:_MAX_LOOKED_AT]) is not None
 
 
-def tokens(text: str) -> float:
-    """Tokens of a text: its characters divided by four."""
-    return len(text) / CHARACTERS_A_TOKEN
+def tokens(text: str) -> int:
+    """Tokens of a text: its characters divided by four, rounded up."""
+    return -(-len(text) // CHARACTERS_A_TOKEN)
 
 
 def sentences(text: str) -> int:

@@ -18,6 +18,7 @@ CYCLE: Final = _rule(
     why="A task cannot be its own ancestor. The tasks of a cycle are shown as roots until one parent is corrected.",
     right='a: {"parent_task_id": "root"}   b: {"parent_task_id": "a"}',
     wrong='a: {"parent_task_id": "b"}   b: {"parent_task_id": "a"}',
+    severity=WARNING,
 )
 SELF_PARENT: Final = _rule(
     "LNK002",
@@ -27,6 +28,7 @@ SELF_PARENT: Final = _rule(
     why="A task that is its own parent has none; it is shown as a root.",
     right='{"task_id": "a.b", "parent_task_id": "a"}',
     wrong='{"task_id": "a.b", "parent_task_id": "a.b"}',
+    severity=WARNING,
 )
 ORPHAN: Final = _rule(
     "LNK003",
@@ -46,6 +48,7 @@ DUPLICATE_HANDOFF: Final = _rule(
     why="Two handoffs of one task cannot both be true. The one that was seen first is shown.",
     right='{"task_id": "a"} and {"task_id": "a", "attempt": 2}',
     wrong='{"task_id": "a"} in two files',
+    severity=WARNING,
 )
 DUPLICATE_RETURN: Final = _rule(
     "LNK005",
@@ -55,6 +58,7 @@ DUPLICATE_RETURN: Final = _rule(
     why="Two returns of one attempt cannot both be true. The one that was seen first is shown.",
     right="task_id: a / attempt: 1   and   task_id: a / attempt: 2",
     wrong="task_id: a   in two files",
+    severity=WARNING,
 )
 SESSION_MISMATCH: Final = _rule(
     "LNK006",

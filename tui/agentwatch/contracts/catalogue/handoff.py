@@ -13,7 +13,9 @@ _REQUIRED = "Required fields (MVP)"
 _OPTIONAL = "Optional fields"
 _STRING = "a string"
 _STRINGS = "an array of strings"
-_OBJECTS = "an array of objects"
+_EVIDENCE = "an array of objects with `path`, `purpose` and `required`"
+_RISKS = "an array of objects with `risk` and `mitigation`"
+_DELIVERABLES = "an array of objects with `path`, `description` and `must_create`"
 _OBJECT = "an object"
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -74,7 +76,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "HOF010",
         _REQUIRED,
         "evidence",
-        _OBJECTS,
+        _EVIDENCE,
         why="The child sees nothing of the parent's context but the evidence it is pointed to.",
         right='"evidence": []',
     ),
@@ -82,7 +84,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "HOF011",
         _REQUIRED,
         "evidence",
-        _OBJECTS,
+        _EVIDENCE,
         right='"evidence": [{"path": "db/v3.sql", "purpose": "The schema.", "required": true}]',
         wrong='"evidence": "db/v3.sql"',
     ),
@@ -164,7 +166,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "HOF030",
         _REQUIRED,
         "risks",
-        _OBJECTS,
+        _RISKS,
         why="The parent knows what went wrong before; an empty array says that it thought of nothing.",
         right='"risks": []',
     ),
@@ -172,7 +174,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "HOF031",
         _REQUIRED,
         "risks",
-        _OBJECTS,
+        _RISKS,
         right='"risks": [{"risk": "Slow tests.", "mitigation": "Run the subset."}]',
         wrong='"risks": "Slow tests."',
     ),
@@ -251,7 +253,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "HOF050",
         _OPTIONAL,
         "deliverables",
-        _OBJECTS,
+        _DELIVERABLES,
         right='"deliverables": [{"path": "api.py", "description": "The API.", "must_create": true}]',
         wrong='"deliverables": "api.py"',
     ),

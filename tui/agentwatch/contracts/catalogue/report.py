@@ -16,6 +16,7 @@ _RECOMMENDATIONS = "4.3. recommendations (Optional, Recommended)"
 _GAPS = "4.4. identified_gaps (Optional)"
 _BLOCKERS = "4.5. blockers (Optional, Required if status is 'blocked')"
 _STRING = "a string"
+_METADATA_OBJECT = "an object with `agent_name`, `task_id`, `status`, `verbosity_level` and `confidence_level`"
 _STRINGS = "an array of strings"
 _ROW = '["Signs the tokens.", "repo://src/auth.py:45-120"]'
 
@@ -24,7 +25,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "REP001",
         _STRUCTURE,
         "report_metadata",
-        "an object",
+        _METADATA_OBJECT,
         why="The metadata is what the orchestrator tracks and manages the task by.",
         right='"report_metadata": {\u2026}',
     ),
@@ -32,7 +33,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "REP002",
         _METADATA,
         "report_metadata",
-        "an object",
+        _METADATA_OBJECT,
         right='"report_metadata": {\u2026}',
         wrong='"report_metadata": []',
     ),
@@ -172,7 +173,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "REP021",
         _METADATA,
         "report_metadata.token_usage",
-        "an integer that is not negative",
+        "an integer",
         right='"token_usage": 4250',
         wrong='"token_usage": "4k"',
     ),
@@ -180,7 +181,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "REP022",
         _METADATA,
         "report_metadata.execution_time_seconds",
-        "an integer that is not negative",
+        "an integer",
         right='"execution_time_seconds": 45',
         wrong='"execution_time_seconds": 45.5',
     ),
@@ -201,6 +202,16 @@ RULES: Final[tuple[Rule, ...]] = (
         right='"status": "failed", "error_message": "The build failed."',
         wrong='"status": "failed", "error_message": null',
     ),
+    _rule(
+        "REP025",
+        _METADATA,
+        "a count of `report_metadata` is negative",
+        "`report_metadata.{key}` is {value}; it must be 0 or more.",
+        why="Neither tokens nor seconds can be fewer than none: a sum over many reports would be wrong.",
+        right='"token_usage": 4250',
+        wrong='"token_usage": -1',
+        severity=WARNING,
+    ),
     _rule.missing(
         "REP030",
         _STRUCTURE,
@@ -217,6 +228,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "an array of rows",
         right=f'"context_map": [{_ROW}]',
         wrong='"context_map": {"auth": "src/auth.py"}',
+        severity=WARNING,
     ),
     _rule(
         "REP033",
@@ -226,6 +238,7 @@ RULES: Final[tuple[Rule, ...]] = (
         why="The map is compact because every row has the same two elements.",
         right=_ROW,
         wrong='["Signs the tokens."]',
+        severity=WARNING,
     ),
     _rule(
         "REP034",
@@ -235,15 +248,17 @@ RULES: Final[tuple[Rule, ...]] = (
         why="A pointer without a description forces the reader to open it.",
         right=_ROW,
         wrong='[null, "repo://src/auth.py:45-120"]',
+        severity=WARNING,
     ),
     _rule(
         "REP035",
         _FINDINGS,
         "pointer is not `repo://path:first-last`",
-        "The pointer {value} is neither null nor `repo://path:first-last`; write path and lines that way.",
+        "The pointer {value} is neither null nor of the form `repo://path:first-last`; write path and lines that way.",
         why="A pointer in the standard form can be opened by a program.",
         right='"repo://src/auth.py:45-120"',
         wrong='"src/auth.py, line 45"',
+        severity=WARNING,
     ),
     _rule(
         "REP036",
@@ -253,6 +268,7 @@ RULES: Final[tuple[Rule, ...]] = (
         why="A range that ends before it starts shows nothing.",
         right='"repo://src/auth.py:45-120"',
         wrong='"repo://src/auth.py:120-45"',
+        severity=WARNING,
     ),
     _rule.type(
         "REP040",

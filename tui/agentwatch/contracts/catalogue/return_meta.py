@@ -61,8 +61,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "`summary` too long",
         "`summary` has {tokens} tokens ({characters} characters, 4 to a token); shorten it below 100.",
         why="The summary protects the orchestrator's context window from bloat.",
-        right="fewer than 400 characters",
-        wrong="400 characters or more",
+        right="up to 400 characters",
+        wrong="more than 400 characters",
         severity=WARNING,
     ),
     _rule(
