@@ -240,3 +240,36 @@ def test_a_report_of_another_program_is_checked_only_beside_a_handoff(
     write("jest.handoff.json", text_of(PACKET))
     assert check(["."], "json") == 1
     assert [file["path"] for file in files_of(capsys.readouterr().out)] == ["jest.handoff.json", "jest.report.json"]
+
+
+def test_a_missing_artifact_is_an_error_and_an_archived_one_is_not(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    artifacts = [{"type": "plan", "path": "specs/7_x/plans/p.md", "summary": "the plan"}]
+    write("specs/7_x/x.return.json", text_of(put("artifacts", artifacts)(SUBAGENT)))
+    assert check(["specs"]) == 1
+    out = capsys.readouterr().out
+    assert "LNK007 error" in out
+    assert "specs/7_x/plans/p.md is not on disk" in out
+    assert "x.return.json:" in out
+
+    write("specs/7_x/plans/p.md", "the plan")
+    assert check(["specs"]) == 0
+    Path("specs/archive").mkdir()
+    Path("specs/7_x").rename("specs/archive/7_x")
+    assert check(["."]) == 0
+
+
+def test_paths_are_those_of_the_git_repository_and_unknown_for_a_lone_file(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifacts = [{"type": "plan", "path": "docs/p.md", "summary": "the plan"}]
+    write("repo/specs/x.return.json", text_of(put("artifacts", artifacts)(SUBAGENT)))
+    write("elsewhere/a", "")
+    monkeypatch.chdir("elsewhere")
+    assert check(["../repo/specs/x.return.json"]) == 0
+    assert check(["../repo/specs"]) == 1
+    write("../repo/.git/HEAD", "")
+    assert check(["../repo/specs/x.return.json"]) == 1
+    write("../repo/docs/p.md", "the plan")
+    assert check(["../repo/specs/x.return.json"]) == 0

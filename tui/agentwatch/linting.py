@@ -7,7 +7,7 @@ import json
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +15,11 @@ from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
 from agentwatch.decisions.rules import RULES as DECISION_RULES
+from agentwatch.delegation.problems import ARTIFACT_MISSING, found, promises_artifacts
 from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.errors import UsageError
+from agentwatch.evidence.disk import Disk, FileKind
+from agentwatch.evidence.paths import place_of
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
 from agentwatch.sources.files.rules import RULES as FILE_RULES
@@ -152,8 +155,50 @@ def _check_file(file: _File) -> _Checked | None:
     if reading is None or (_may_be_others(reading) and not _is_beside_handoff(file)):
         return None
     findings = _findings(text, reading)
-    lines = tuple(text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")) if findings else ()
+    missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
+    lines: tuple[str, ...] = ()
+    if findings or missing:
+        lines = tuple(text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    findings += tuple(
+        replace(found(ARTIFACT_MISSING, path), line=next((n for n, line in enumerate(lines, 1) if path in line), None))
+        for path in missing
+    )
     return _Checked(file.path, reading.contract, _state(reading), findings, lines)
+
+
+def _missing(file: _File, document: Return) -> tuple[str, ...]:
+    """The artifacts of a completed return that are nowhere in its project: rule 6 of subagent-return.
+
+    Their paths are relative to the project. Finished work may have been archived as a whole, so what is left of such a
+    path is looked for beside the return, too. Where the project begins is not known of a lone file: then none is.
+    """
+    project = _project(file)
+    if project is None or not promises_artifacts(document):
+        return ()
+    above = f"{file.root}/{file.relative}"[len(project) :].strip("/").split("/")[:-1]
+    places = {path: place_of(path, project).relative for path in document.artifacts}
+    meant = {path: _candidates(place, above) for path, place in places.items() if place is not None}
+    looks = Disk(project).look({one for some in meant.values() for one in some})
+    return tuple(path for path, some in meant.items() if all(looks[one].kind is FileKind.MISSING for one in some))
+
+
+def _project(file: _File) -> str | None:
+    """The directory that paths in a return are relative to: that of git, else where the command was called."""
+    place = Path(file.root, file.relative).parent
+    for above in (place, *place.parents):
+        if os.path.lexists(above / ".git"):
+            return str(above)
+    here = os.path.realpath(".")
+    if place.is_relative_to(here):
+        return here
+    return None if file.explicit else file.root
+
+
+def _candidates(path: str, above: list[str]) -> list[str]:
+    """Where an artifact may lie now: where it says, or with less of its path, in a directory above its return."""
+    parts = path.split("/")
+    rests = ["/".join(parts[start:]) for start in range(1, len(parts))]
+    return [path, *("/".join((*above[:depth], rest)) for depth in range(1, len(above) + 1) for rest in rests)]
 
 
 def _may_be_others(reading: Reading) -> bool:

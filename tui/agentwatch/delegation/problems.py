@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentwatch.contracts.catalogue.rule import ERROR, WARNING, Rule, RuleMaker
-from agentwatch.contracts.shapes import Contract, Finding, Outcome
+from agentwatch.contracts.shapes import Contract, Finding, Outcome, Return
 from agentwatch.delegation.task import PlacedFinding, Task
 
 _rule: Final = RuleMaker(None)
@@ -139,15 +139,19 @@ def answered_in_prose(task: Task) -> list[PlacedFinding]:
     return [PlacedFinding(found(PROSE, task.task_id), handoff.path)]
 
 
+def promises_artifacts(result: Return) -> bool:
+    """Whether all artifacts that a return names have to exist."""
+    has_artifacts = result.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META)
+    return has_artifacts and result.outcome is Outcome.COMPLETED
+
+
 def missing_artifacts(task: Task) -> list[PlacedFinding]:
     """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return.
 
     The task keeps its state; for exit codes, errors.json and the retry policy the attempt counts as failed.
     """
     result, latest = task.result, task.latest
-    if result is None or latest is None or latest.returned is None or result.outcome is not Outcome.COMPLETED:
-        return []
-    if result.contract not in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
+    if result is None or latest is None or latest.returned is None or not promises_artifacts(result):
         return []
     paths = dict.fromkeys(claim.path for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
     return [PlacedFinding(found(ARTIFACT_MISSING, path), latest.returned.path) for path in paths]
