@@ -253,6 +253,10 @@ def test_a_missing_artifact_is_an_error_and_an_archived_one_is_not(
     assert "specs/7_x/plans/p.md is not on disk" in out
     assert "x.return.json:" in out
 
+    write("specs/7_x/.return-meta.json", text_of(put("artifacts", artifacts)(META)))
+    assert check(["specs/7_x/.return-meta.json"]) == 0
+    assert "LNK007 warning" in capsys.readouterr().out
+
     write("specs/7_x/plans/p.md", "the plan")
     assert check(["specs"]) == 0
     Path("specs/archive").mkdir()

@@ -159,10 +159,11 @@ def _check_file(file: _File) -> _Checked | None:
     lines: tuple[str, ...] = ()
     if findings or missing:
         lines = tuple(text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    findings += tuple(
-        replace(found(ARTIFACT_MISSING, path), line=next((n for n, line in enumerate(lines, 1) if path in line), None))
-        for path in missing
-    )
+    # The rule is one of subagent-return: the dialect is held to it with a warning.
+    severity = Severity.ERROR if reading.contract is Contract.SUBAGENT_RETURN else Severity.WARNING
+    for path in missing:
+        line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
+        findings += (replace(found(ARTIFACT_MISSING, path), severity=severity, line=line),)
     return _Checked(file.path, reading.contract, _state(reading), findings, lines)
 
 
