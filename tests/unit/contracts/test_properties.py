@@ -205,7 +205,7 @@ def test_a_thousand_findings_are_counted_and_not_listed() -> None:
 
 
 def test_errors_are_kept_before_warnings_when_there_are_too_many() -> None:
-    lines = [f"- [ ] a {number}\n* [X] b\n  - [~]\nnonsense\n" for number in range(60)]
+    lines = [f"- [ ] a {number}\n* [X] b\n  - [~]\n- nonsense\n" for number in range(60)]
     reading = check("".join(lines), "x.todos.md")
 
     assert reading is not None

@@ -11,9 +11,9 @@ from agentwatch.contracts.findings import Judgement
 from agentwatch.contracts.json_documents import Opened, opened, read_json
 from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.markdown_documents import read_fenced_packet, read_leading_packet, read_return
-from agentwatch.contracts.markdown_source import Fence, fences, lines_of
+from agentwatch.contracts.markdown_source import Fence, fences, lines_of, uncommented
 from agentwatch.contracts.return_sections import open_returns, unframed
-from agentwatch.contracts.shapes import Handoff, Return
+from agentwatch.contracts.shapes import Contract, Handoff, Return
 from agentwatch.contracts.signatures import contract_of, leading_contract_of
 
 if TYPE_CHECKING:
@@ -61,6 +61,22 @@ def read_packet_inside(text: str, name: str) -> Opened | None:
     return _packet(lines_of(text), name)
 
 
+def read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
+    """Read a Markdown file whose name says its contract and that holds it in a fence, a wrapper or behind other words.
+
+    None where it holds none.
+    """
+    wants_return = contract is Contract.RETURN_FORMAT
+    # In a file of this name a packet needs as few keys as one in a JSON file of this name.
+    found = read_inside(text, name) if wants_return else read_packet_inside(text, f"{name[:-2]}json")
+    if found is None or isinstance(found.reading.document, Return) is not wants_return:
+        return None
+    judgement = Judgement()
+    judgement.add_at("DOC014", 1)
+    findings = (*judgement.findings(lambda _: None), *found.reading.findings)
+    return found._replace(reading=replace(found.reading, findings=findings))
+
+
 def _returns(lines: list[str], name: str) -> list[_Found]:
     """The returns in a text, in their order. What stands inside one, such as quoted output, is no other."""
     found = _in_sections(lines)
@@ -80,7 +96,7 @@ def _returns(lines: list[str], name: str) -> list[_Found]:
 
 def _in_sections(lines: list[str]) -> list[_Found]:
     """The returns that are neither fenced nor JSON: each goes on until the next one, or the end."""
-    lines = unframed(lines)
+    lines = unframed(uncommented(lines))
     starts = open_returns(lines)
     found: list[_Found] = []
     for index, first in enumerate(starts):

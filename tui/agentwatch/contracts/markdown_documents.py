@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from agentwatch.contracts.findings import Judgement
 from agentwatch.contracts.json_documents import Opened
 from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
-from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of
-from agentwatch.contracts.return_sections import find_sections, may_be_return, unframed
+from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of, uncommented
+from agentwatch.contracts.return_sections import any_sections, find_sections, may_be_return, unframed
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Reading, Return, TodoList
 from agentwatch.contracts.signatures import contract_of, leading_contract_of
-from agentwatch.contracts.todos import first_item, read_checklist, uncommented
+from agentwatch.contracts.todos import first_item, opened, read_checklist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,14 +37,19 @@ def read_markdown(text: str, name: str, head: str) -> Opened | None:
         packet = read_leading_packet(lines_of(text), name)
         if packet is not None:
             return packet
-    found = read_return(lines_of(text), named=_RETURN_FILE.search(name) is not None) if may_be_return(text) else None
+    named = _RETURN_FILE.search(name) is not None
+    found = read_return(lines_of(text), named=named) if named or may_be_return(text) else None
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text), of_a_task=_TODOS_OF_A_TASK.search(name) is not None)
     return found
 
 
-def read_markdown_by_name(name: str, contract: Contract) -> Opened:
-    """What is said of a file that holds nothing of the contract that its name says."""
+def read_markdown_by_name(text: str, name: str, contract: Contract) -> Opened:
+    """What is said of a file that holds nothing, or too little, of the contract that its name says."""
+    if contract is Contract.RETURN_FORMAT:
+        part = read_return(lines_of(text), by_name=True)
+        if part is not None:
+            return part
     from agentwatch.contracts.handoff import HandoffPacket  # noqa: PLC0415 - models take long to load
     from agentwatch.contracts.return_format import ReturnFormat  # noqa: PLC0415
 
@@ -61,21 +66,26 @@ def read_markdown_by_name(name: str, contract: Contract) -> Opened:
     return Opened(reading, ReturnFormat() if contract is Contract.RETURN_FORMAT else HandoffPacket())
 
 
-def read_return(lines: list[str], *, embedded: bool = False, named: bool = False, first_line: int = 1) -> Opened | None:
-    """Read the lines of a return-format text. `first_line` is the number of `lines[0]` in its file."""
+def read_return(
+    lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False, first_line: int = 1
+) -> Opened | None:
+    """Read the lines of a return-format text. `first_line` is the number of `lines[0]` in its file.
+
+    `named`: it is called a return. `by_name`: and by nothing but that, and one of its headers, it is known as one.
+    """
     judgement = Judgement()
-    lines = _bounded(lines, judgement, first_line)
-    if embedded:
+    lines = uncommented(_bounded(lines, judgement, first_line))
+    if embedded or named:
         lines = unframed(lines)
-    sections = find_sections(lines, embedded=embedded, named=named)
-    if sections is None:
+    sections = any_sections(lines) if by_name else find_sections(lines, embedded=embedded, named=named)
+    if sections is None or not sections.by_header:
         return None
     from agentwatch.contracts import return_format  # noqa: PLC0415 - models take long to load
 
     _judge_characters(lines, judgement, first_line)
     judged = return_format.judge(lines, sections, judgement, embedded=embedded, first_line=first_line)
     findings = judgement.findings(judged.line_of) if judgement else ()
-    return Opened(Reading(judged.document, findings, judged.complete), judged.model)
+    return Opened(Reading(replace(judged.document, recognised=not by_name), findings, judged.complete), judged.model)
 
 
 def read_leading_packet(lines: list[str], name: str, *, embedded: bool = False) -> Opened | None:
@@ -140,7 +150,7 @@ def _with_todos(
 
     source.judge(judgement)
     model, document = handoff.judge(source.value, judgement if source.whole else Judgement())
-    behind = uncommented(behind)
+    behind = opened(behind)
     item = first_item(behind)
     if item is not None:
         lines = _bounded(behind[item:], judgement, first_line + item)
@@ -153,7 +163,7 @@ def _with_todos(
 
 def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:
     start = after_front_matter(lines)
-    lines = [*lines[:start], *uncommented(lines[start:])]
+    lines = [*lines[:start], *opened(lines[start:])]
     if first_item(lines[start:], alone=of_a_task) is None:
         return None
     from agentwatch.contracts.handoff import HandoffPacket  # noqa: PLC0415 - models take long to load

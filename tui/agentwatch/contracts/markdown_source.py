@@ -21,6 +21,15 @@ _KEY: Final = re.compile(
     re.DOTALL,
 )
 _BULLET: Final = re.compile(r"([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)\Z", re.DOTALL)
+_RULE: Final = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*\Z")
+_TITLE: Final = re.compile(r"##+[ \t]")
+_COMMENT: Final = "<!--"
+# A whole comment, or a code span: what is quoted there opens none.
+_CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
+_LONGEST: Final = 2_000
+"""Characters of a line in which comments are looked for."""
+_LOOK_AHEAD: Final = 50
+"""Lines that a comment behind words may run on."""
 
 
 class Heading(NamedTuple):
@@ -51,7 +60,7 @@ class Entry(NamedTuple):
 
 
 class Bullet(NamedTuple):
-    """One bullet line. `marker` is `-`, `*`, `+` or a number; `indent` counts the characters before it."""
+    """One bullet line. `marker` is `-`, `*`, `+` or a number; `indent` counts the columns before it."""
 
     text: str
     marker: str
@@ -66,9 +75,11 @@ def lines_of(text: str) -> list[str]:
 
 
 def after_front_matter(lines: list[str]) -> int:
-    """Index of the first line behind YAML front matter, 0 where there is none."""
+    """Index of the first line behind YAML front matter, 0 where there is none: a rule above a heading is none."""
     if lines[0].rstrip() == "---":
         for index in range(1, min(len(lines), _FRONT_MATTER_LINES)):
+            if _TITLE.match(lines[index]):
+                break
             if lines[index].rstrip() in ("---", "..."):
                 return index + 1
     return 0
@@ -171,4 +182,61 @@ def entry(line: str) -> Entry | None:
 def bullet(line: str) -> Bullet | None:
     """The bullet that a line is, or None."""
     match = _BULLET.match(line)
-    return Bullet(match[3].strip(), match[2], len(match[1])) if match else None
+    return Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4))) if match else None
+
+
+def is_rule(line: str) -> bool:
+    """Whether a line is a thematic break such as `---` or `* * *`, which looks like a bullet."""
+    return _RULE.match(line) is not None
+
+
+def unfenced(lines: list[str], first: int, behind: int) -> tuple[list[int], list[int]]:
+    """(indices of the lines outside of fences, those and the lines inside), both without the marks of fences.
+
+    Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
+    """
+    outside: list[int] = []
+    both: list[int] = []
+    fence = ""
+    for index in range(first, behind):
+        after = after_fence(lines[index].lstrip(), fence)
+        if after == fence:
+            both.append(index)
+            if not fence:
+                outside.append(index)
+        fence = after
+    return outside, both
+
+
+def uncommented(lines: list[str]) -> list[str]:
+    """The lines without the HTML comments outside of fences, which no reader of Markdown sees. Their number stays."""
+    if not any(_COMMENT in line for line in lines):
+        return lines
+    seen: list[str] = []
+    fence = ""
+    in_comment = False
+    for index, written in enumerate(lines):
+        line = written
+        if in_comment:
+            _, end, line = written.partition("-->")
+            in_comment = not end
+        if not in_comment:
+            fence = after_fence(line, fence)
+            if not fence and _COMMENT in line and len(line) < _LONGEST:
+                line = _CLOSED.sub(lambda match: match[0] if match[1] else "", line)
+                shown = _CLOSED.sub(lambda match: " " * len(match[0]), line)
+                at = shown.find(_COMMENT)
+                in_comment = at >= 0 and (not line[:at].strip() or _is_closed_below(lines, index))
+                line = line[:at] if in_comment else line
+        seen.append(line)
+    return seen
+
+
+def _is_closed_below(lines: list[str], index: int) -> bool:
+    """Whether a comment that begins behind words of this line ends in its paragraph."""
+    for line in lines[index + 1 : index + _LOOK_AHEAD]:
+        if not line.strip():
+            return False
+        if "-->" in line:
+            return True
+    return False

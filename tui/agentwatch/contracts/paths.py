@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_SCHEME_OR_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEME_OR_DRIVE: Final = re.compile(
+    r"[A-Z]:|[a-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://|(?i:data|file|ftp|git|https?|mailto|repo|ssh|urn|vscode):"
+)
+# As shells write them; a file may well be called `$slug.tsx`.
+_VARIABLE: Final = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*(?![A-Za-z0-9.])|\{|\(|env:)|%[A-Za-z_][A-Za-z0-9_()]*%")
 # Nearly every path is one of these, and needs no closer look.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-][A-Za-z0-9_./-]*\Z")
 _LONGEST: Final = 4_096
@@ -20,12 +24,15 @@ def why_not_relative(path: str) -> str | None:
         return "it is longer than a path can be"
     if not path.strip():
         return "it is empty"
+    path = path.strip()
     if path[0] in "/\\":
         return "it is absolute"
     if path[0] == "~":
         return "it starts in a home directory"
     if _SCHEME_OR_DRIVE.match(path):
         return "it names a drive or a scheme"
+    if _VARIABLE.match(path):
+        return "it starts with a variable"
     if "\0" in path:
         return "it holds a NUL character"
     depth = 0

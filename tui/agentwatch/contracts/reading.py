@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.embedded import read_inside, read_packet_inside
+from agentwatch.contracts.embedded import read_inside, read_packet_inside, read_wrapped
 from agentwatch.contracts.json_documents import Opened, read_json, read_json_by_name
 from agentwatch.contracts.markdown_documents import read_markdown, read_markdown_by_name, read_unfenced_packet
 from agentwatch.contracts.signatures import contract_by_name
@@ -59,7 +59,9 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     contract = contract_by_name(name) if found is None else None
     if contract is None:
         return found
-    return read_json_by_name(text, name, contract) if is_json else read_markdown_by_name(name, contract)
+    if is_json:
+        return read_json_by_name(text, name, contract)
+    return read_wrapped(text, name, contract) or read_markdown_by_name(text, name, contract)
 
 
 def _writable(text: str) -> str:

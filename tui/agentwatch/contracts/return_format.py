@@ -24,6 +24,7 @@ from agentwatch.contracts.return_sections import (
     EVIDENCE,
     FILE_KEYS,
     HEADERS,
+    LEVEL,
     STATES,
     STATUS,
     Section,
@@ -40,7 +41,6 @@ _MISSING: Final = {STATUS: "RET001", DELIVERABLES: "RET002", EVIDENCE: "RET003",
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
 _ANSWERS: Final = ("yes", "no")
 _INTEGER: Final = re.compile(r"[1-9][0-9]{0,5}\Z")
-_LEVEL: Final = 2
 
 
 class StatusSection(Contracted):
@@ -144,13 +144,15 @@ def judge(
 
     if (section := found.get(DELIVERABLES)) is not None:
         raw["deliverables"], some = read_deliverables(
-            lines, section.first, section.behind, judgement, first_line=first_line, swallowed=EVIDENCE not in found
+            lines, sections.spans(DELIVERABLES), judgement, first_line=first_line, swallowed=EVIDENCE not in found
         )
         if not some:
             judgement.add_at("RET030", first_line + section.heading.line)
     if (section := found.get(EVIDENCE)) is not None:
-        behind = _evidence_end(lines, section, attestation_is_there=ATTESTATION in found)
-        raw["evidence"], some = read_evidence(lines, section.first, behind, judgement, first_line=first_line)
+        spans = sections.spans(EVIDENCE)
+        if ATTESTATION not in found:
+            spans = [(section.first, _evidence_end(lines, section))]
+        raw["evidence"], some = read_evidence(lines, spans, judgement, first_line=first_line)
         if not some:
             judgement.add_at("RET040", first_line + section.heading.line)
 
@@ -172,7 +174,7 @@ def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool, 
     for header, section in found.items():
         line = first_line + section.heading.line
         text = section.heading.text
-        if section.heading.level != _LEVEL:
+        if section.heading.level != LEVEL:
             judgement.add_at("RET005", line, header=header, level=section.heading.level)
         if text != header:
             rule = "RET006" if text.casefold() == header.casefold() else "RET007"
@@ -183,39 +185,28 @@ def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool, 
 
 def _status(lines: list[str], sections: Sections, judgement: Judgement, first_line: int) -> Keys:
     found = sections.by_header
-    section = found.get(STATUS)
-    if section is not None:
-        return read_status(
-            lines,
-            section.first,
-            section.behind,
-            judgement,
-            first_line=first_line,
-            swallowed=DELIVERABLES not in found,
-        )
-    first = min(section.heading.line for section in found.values())
-    return read_status(lines, sections.start, first, Judgement(), first_line=first_line)
+    if STATUS in found:
+        spans = sections.spans(STATUS)
+        return read_status(lines, spans, judgement, first_line=first_line, swallowed=DELIVERABLES not in found)
+    first = min((section.heading.line for section in found.values()), default=sections.start)
+    return read_status(lines, [(sections.start, first)], Judgement(), first_line=first_line)
 
 
 def _attestation(lines: list[str], sections: Sections, judgement: Judgement, first_line: int) -> Attested:
     found = sections.by_header
-    section = found.get(ATTESTATION)
-    if section is not None:
-        return read_attestation(lines, section.first, section.behind, judgement, first_line=first_line)
+    if ATTESTATION in found:
+        return read_attestation(lines, sections.spans(ATTESTATION), judgement, first_line=first_line)
     evidence = found.get(EVIDENCE)
     if evidence is None:
         return Attested()
-    start = _evidence_end(lines, evidence, attestation_is_there=False)
-    return read_attestation(lines, start, evidence.behind, Judgement(), first_line=first_line)
+    spans = [(_evidence_end(lines, evidence), evidence.behind)]
+    return read_attestation(lines, spans, Judgement(), first_line=first_line)
 
 
-def _evidence_end(lines: list[str], section: Section, *, attestation_is_there: bool) -> int:
+def _evidence_end(lines: list[str], section: Section) -> int:
     """Where the evidence ends: before the keys of an attestation whose header is missing."""
-    if not attestation_is_there:
-        for index in range(section.first, section.behind):
-            if is_attestation_key(lines[index]):
-                return index
-    return section.behind
+    keys = (index for index in range(section.first, section.behind) if is_attestation_key(lines[index]))
+    return next(keys, section.behind)
 
 
 def _status_values(keys: Keys, judgement: Judgement) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Reads the lines of the four sections: keys, bullets and lists, and notes every line that is written otherwise."""
+"""Reads the lines of the four sections: keys, bullets and lists, and notes every line that is written otherwise.
+
+Whatever else Markdown allows may stand between them, and is left aside. A fence is read only where what its section
+must have stands in it.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,46 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
-from agentwatch.contracts.markdown_source import Bullet, Entry, bullet, entry
+from agentwatch.contracts.markdown_source import Bullet, Entry, bullet, entry, heading, is_rule, unfenced
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.return_sections import FILE_KEYS, LIST_KEYS, STATUS_KEYS, TEXT_KEYS
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
 
+Spans = list[tuple[int, int]]
+"""Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
+
 _ATTESTED: Final = (*TEXT_KEYS, *LIST_KEYS)
+_REQUIRED: Final = ("state", "summary", "retry_recommended", *TEXT_KEYS, *FILE_KEYS)
 _NONE: Final = "(none)"
-_LIKE_NONE: Final = frozenset({_NONE, "none", "(none).", "none.", "n/a", "(n/a)", "-", "[]", "(empty)"})
+_LIKE_NONE: Final = frozenset({_NONE, "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)"})
+_NO_FILES: Final = re.compile(
+    r"(?!.*(?:[\\/](?!a\b)|\w\.\w|\b(?:apart|besides?|but|except|only|other)\b))"
+    r"\W{0,2}(?:there (?:are|is|was|were) )?(?:no|none|nothing|n/a|not applicable)(?=[\s.,:;)]|\Z)",
+    re.IGNORECASE,
+)
+"""A sentence that there are no files; one that names a file, or an exception, is none."""
 _SHORT_KEYS: Final = ("state", "retry_recommended", "error_code", "attempt")
+_WORD_KEYS: Final = ("state", "retry_recommended")
+_MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
 _KNOWN: Final = "|".join(STATUS_KEYS[:5])
 _KEY_IN_SHORT: Final = re.compile(rf"[\s,;|]({_KNOWN})\s{{0,3}}:")
 _KEY_IN_LONG: Final = re.compile(rf"[,;|]\s{{0,3}}({_KNOWN})\s{{0,3}}:\s")
+_ANY_KEY: Final = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
+_LABEL: Final = re.compile(r"\s*(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z")
 _SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>)\s|:\s")
+_DRESS: Final = re.compile(r"(?:\[[ xX-]\][ \t]+)?(?:(\*\*|\*)(?=[^*\s])(.+?)\1(?!\*))?", re.DOTALL)
 _TICKED: Final = re.compile(r"`([^`]+)`(.*)\Z", re.DOTALL)
-_LINK: Final = r"\[[^\]]*\]\(<?([^()<>]+)>?\)(.*)\Z"
-_QUOTED: Final = r"[\"\u201c]([^\"\u201d]+)[\"\u201d](.*)\Z"
+_LINK: Final = re.compile(r"\[[^\]]*\]\(<?([^()<>]+)>?\)(.*)\Z", re.DOTALL)
+_QUOTED: Final = re.compile(r"(?:[\"\u201c]([^\"\u201d]+)[\"\u201d]|'([^']+)')(.*)\Z", re.DOTALL)
 _LOOKS_LIKE_PATH: Final = re.compile(r"[^\s]+\Z|.*[/\\].*|.*\.[A-Za-z0-9]{1,8}\Z", re.DOTALL)
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_.-]*[./][A-Za-z0-9_./-]*\Z")
 _IS_PATH: Final = re.compile(r"\S*(?:[/\\]|\.[A-Za-z0-9])\S*\Z")
+_BARE_PATH: Final = re.compile(
+    r"\s*`?(?!</?\w|\w+://)[^\s`>|]*(?:[/\\]|\.[A-Za-z0-9])[^\s`]*`?(?:\s+(?:\u2014|\u2013|--?|\u2192|=>)\s|\s*\Z)"
+)
 _MORE_THAN_A_PATH: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|[:,;]\s|\s\([^()]{0,200}\)\Z")
 
 
@@ -40,9 +62,10 @@ class Keys:
     lines: dict[str, int] = field(default_factory=dict)
 
     def put(self, key: str, value: str, line: int, judgement: Judgement) -> bool:
-        """Keep the first value of a key; a second one is a finding. True where it was kept."""
+        """Keep the first value of a key; another one is a finding. True where it was kept."""
         if key in self.values:
-            judgement.add_at("RET020", line, key=key)
+            if key in LIST_KEYS or self.values[key] != value:
+                judgement.add_at("RET020", line, key=key)
             return False
         self.values[key] = value
         self.lines[key] = line
@@ -58,7 +81,7 @@ class Attested:
 
 
 def read_status(
-    lines: list[str], first: int, behind: int, judgement: Judgement, *, first_line: int, swallowed: bool = False
+    lines: list[str], spans: Spans, judgement: Judgement, *, first_line: int, swallowed: bool = False
 ) -> Keys:
     """The keys of `## Status`.
 
@@ -66,7 +89,7 @@ def read_status(
     """
     keys = Keys()
     after_blank = False
-    for index in range(first, behind):
+    for index in _with_keys(lines, spans, STATUS_KEYS):
         text = lines[index]
         if not text.strip():
             after_blank = bool(keys.values)
@@ -74,15 +97,47 @@ def read_status(
         line = first_line + index
         found = entry(text)
         name = _known(found, STATUS_KEYS) if found is not None else None
-        if found is None or (name is None and not (_PLAIN_KEY.match(found.key) and found.plain and not found.bullet)):
-            if not (swallowed and after_blank):
-                judgement.add_at("RET019", line)
-            continue
-        if name is None:
-            continue
-        _judge_dress(found, name, line, judgement)
-        _put_split(keys, name, found.value, line, judgement)
+        if found is not None and name is not None:
+            _judge_dress(found, name, line, judgement)
+            _put_split(keys, name, found.value, line, judgement)
+        elif not (_ANY_KEY.match(text) or _is_no_text(text) or (swallowed and after_blank)):
+            judgement.add_at("RET019", line)
     return keys
+
+
+def _with_keys(lines: list[str], spans: Spans, known: tuple[str, ...]) -> list[int]:
+    """The lines of a section outside of fences; inside, too, where none of its keys stands outside."""
+    outside, both = _open(lines, spans)
+    if len(outside) < len(both):
+        entries = (entry(lines[index]) for index in outside)
+        if not any(_known(found, known) for found in entries if found is not None):
+            return both
+    return outside
+
+
+def _with_bullets(lines: list[str], spans: Spans) -> list[int]:
+    """The lines of a section outside of fences; inside, too, where nothing stands outside."""
+    outside, both = _open(lines, spans)
+    return outside if any(lines[index].strip() for index in outside) else both
+
+
+def _open(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
+    outside: list[int] = []
+    both: list[int] = []
+    for span in spans:
+        open_lines, all_lines = unfenced(lines, *span)
+        outside += open_lines
+        both += all_lines
+    return outside, both
+
+
+def _is_no_text(line: str) -> bool:
+    """Whether a line only structures a section."""
+    return is_rule(line) or heading(line, 0) is not None
+
+
+def _item(line: str) -> Bullet | None:
+    return None if is_rule(line) else bullet(line)
 
 
 def _known(found: Entry, known: tuple[str, ...]) -> str | None:
@@ -98,10 +153,9 @@ def _judge_dress(found: Entry, name: str, line: int, judgement: Judgement) -> No
         judgement.add_at("RET016", line, key=name)
     if found.decorated:
         judgement.add_at("RET017", line, key=name)
-    if found.key != name:
-        judgement.add_at("RET021", line, value=shown(found.key), key=name)
-    if not found.plain:
-        judgement.add_at("RET019", line)
+    if found.key != name or not found.plain:
+        rule = "RET021" if name in _REQUIRED else "RET023"
+        judgement.add_at(rule, line, value=shown(found.key if found.plain else f"{found.key} ="), key=name)
 
 
 def _put_split(keys: Keys, name: str, value: str, line: int, judgement: Judgement) -> None:
@@ -110,7 +164,10 @@ def _put_split(keys: Keys, name: str, value: str, line: int, judgement: Judgemen
         pattern = _KEY_IN_SHORT if name in _SHORT_KEYS else _KEY_IN_LONG
         match = pattern.search(value)
         if match is None:
-            keys.put(name, value, line, judgement)
+            marked = _MARKED_WORD.match(value) if name in _WORD_KEYS else None
+            if marked is not None:
+                judgement.add_at("RET017", line, key=name)
+            keys.put(name, marked[2] if marked else value, line, judgement)
             return
         keys.put(name, value[: match.start()].strip(" \t,;|"), line, judgement)
         judgement.add_at("RET018", line, key=match[1])
@@ -118,110 +175,163 @@ def _put_split(keys: Keys, name: str, value: str, line: int, judgement: Judgemen
 
 
 def read_deliverables(
-    lines: list[str], first: int, behind: int, judgement: Judgement, *, first_line: int, swallowed: bool = False
+    lines: list[str], spans: Spans, judgement: Judgement, *, first_line: int, swallowed: bool = False
 ) -> tuple[list[dict[str, str]], bool]:
-    """(deliverables with `path` and `description`, whether there was any bullet or line at all)."""
+    """(deliverables with `path` and `description`, whether there was any bullet at all)."""
     found: list[dict[str, str]] = []
-    any_line = False
-    for index in range(first, behind):
+    any_bullet = False
+    indent: int | None = None
+    for index in _with_bullets(lines, spans):
         text = lines[index]
         if not text.strip():
-            if swallowed and any_line:
+            if swallowed and any_bullet:
                 break
             continue
-        any_line = True
         line = first_line + index
-        item = bullet(text)
-        if item is None or item.indent > 1:
-            judgement.add_at("RET034" if text[:1] in " \t" and found else "RET031", line)
-            continue
-        if item.text.casefold() == _NONE:
-            continue
-        path, description = _split_deliverable(item.text)
-        if not _LOOKS_LIKE_PATH.match(path):
-            judgement.add_at("RET033", line, value=shown(path))
-        elif not description:
-            judgement.add_at("RET032", line)
-        if len(found) < MAX_ENTRIES:
-            found.append({"path": path, "description": description} if description else {"path": path})
-    return found, any_line
+        item = _item(text)
+        if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
+            judgement.add_at("RET034", line)
+        elif item is None:
+            if _BARE_PATH.match(text):
+                judgement.add_at("RET024", line, value=shown(text.strip()))
+            elif not _is_no_text(text):
+                judgement.add_at("RET031", line)
+        else:
+            any_bullet = True
+            indent = item.indent
+            if _NO_FILES.match(item.text):
+                continue
+            path, description = _split_deliverable(item.text)
+            if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
+                # The label of the bullets below it.
+                judgement.add_at("RET031", line)
+                indent = None
+                continue
+            if not _LOOKS_LIKE_PATH.match(path):
+                judgement.add_at("RET033", line, value=shown(path))
+            elif not description:
+                judgement.add_at("RET032", line)
+            if len(found) < MAX_ENTRIES:
+                found.append({"path": path, "description": description} if description else {"path": path})
+    return found, any_bullet
+
+
+def _undressed(text: str) -> str:
+    """A bullet's text without a checkbox and the emphasis of its first words."""
+    match = _DRESS.match(text)
+    return (match[2] or "") + text[match.end() :] if match else text
 
 
 def _split_deliverable(text: str) -> tuple[str, str]:
-    ticked = _TICKED.match(text)
-    if ticked is not None:
-        return ticked[1].strip(), _SEPARATOR.sub("", ticked[2], count=1).strip(" \t:\u2014\u2013-")
+    text = _undressed(text)
+    marked = _TICKED.match(text) or _LINK.match(text)
+    if marked is not None:
+        return marked[1].strip(), _SEPARATOR.sub("", marked[2], count=1).strip(" \t:\u2014\u2013-")
     match = _SEPARATOR.search(text)
     if match is None:
         # The contract names no separator: `src/api.py (the API)` has a path and a description.
         path, _, rest = text.partition(" ")
         return (path.rstrip(":"), rest.strip(" \t:\u2014\u2013-")) if _IS_PATH.match(path) else (text.rstrip(":"), "")
-    return text[: match.start()].strip("*_ "), text[match.end() :].strip()
+    return text[: match.start()].strip(" "), text[match.end() :].strip()
 
 
-def read_evidence(
-    lines: list[str], first: int, behind: int, judgement: Judgement, *, first_line: int
-) -> tuple[list[str], bool]:
-    """(evidence pointers, whether there was any bullet or line at all). Indented lines belong to their bullet."""
+def read_evidence(lines: list[str], spans: Spans, judgement: Judgement, *, first_line: int) -> tuple[list[str], bool]:
+    """(evidence pointers, whether there was any bullet at all). Indented lines belong to their bullet."""
     found: list[str] = []
-    any_line = False
-    fenced = False
-    for index in range(first, behind):
+    any_bullet = False
+    for index in _with_bullets(lines, spans):
         text = lines[index]
-        stripped = text.strip()
-        if stripped.startswith(("```", "~~~")):
-            # Proof-like output may be quoted below its bullet.
-            fenced = not fenced
-            continue
-        if fenced or not stripped:
-            continue
-        any_line = True
-        item = bullet(text)
+        item = _item(text)
         if item is not None:
-            if item.text.casefold() != _NONE and len(found) < MAX_ENTRIES:
+            any_bullet = True
+            if item.text.casefold() not in _LIKE_NONE and len(found) < MAX_ENTRIES:
                 found.append(item.text)
-        elif not (text[:1] in " \t" and found):
+        elif text.strip() and not _is_no_text(text) and not (text[:1] in " \t" and found):
             judgement.add_at("RET041", first_line + index)
-    return found, any_line
+    return found, any_bullet
 
 
-def read_attestation(lines: list[str], first: int, behind: int, judgement: Judgement, *, first_line: int) -> Attested:
-    """The keys and lists of `## Runtime Attestation`."""
+def read_attestation(lines: list[str], spans: Spans, judgement: Judgement, *, first_line: int) -> Attested:
+    """The keys and lists of `## Runtime Attestation`.
+
+    Below a label, a remark or another bullet (`apart`) only what can be nothing but a path is an entry of a list.
+    """
     attested = Attested()
     current: str | None = None
-    for index in range(first, behind):
+    indent: int | None = None
+    after_blank = apart = False
+    texts: dict[str, tuple[str, int]] = {}
+    for index in _with_lists(lines, spans):
         text = lines[index]
         if not text.strip():
+            after_blank = True
             continue
         line = first_line + index
         found = entry(text)
         name = _known(found, _ATTESTED) if found is not None else None
+        item = _item(text)
         if found is not None and name is not None:
             _judge_dress(found, name, line, judgement)
             current = _put_attested(attested, name, found.value, line, judgement)
-            continue
-        item = bullet(text)
-        if item is not None and current is not None:
-            if current in FILE_KEYS:
+            indent, apart = None, False
+        elif item is not None and current is not None:
+            indent = item.indent if indent is None else min(item.indent, indent)
+            below = item.indent > indent + 1
+            if current in FILE_KEYS and (below or (apart and attested.lists[current])) and _is_remark(item.text, below):
+                judgement.add_at("RET061", line)
+            elif current in FILE_KEYS:
                 _put_path(attested.lists[current], current, item, line, judgement)
-            elif current in attested.lists and item.text.casefold() != _NONE:
+            elif current in attested.lists and not below and item.text.casefold() not in _LIKE_NONE:
                 _append(attested.lists[current], item.text, line)
-        elif found is not None and item is None and found.plain and _PLAIN_KEY.match(found.key):
-            # Another key, and perhaps a list below it: not of the contract.
-            current = "" if not found.value else None
-        elif current in FILE_KEYS:
-            # A path without its bullet is meant as the list's; a sentence or a `(none)` is an entry without a path.
-            judgement.add_at("RET061", line)
-            bare = text.strip()
-            attested.lists[current].append((bare if _IS_PATH.match(bare) else "", line))
-        elif not (current and text[:1] in " \t"):
-            judgement.add_at("RET061", line)
+        elif _is_no_text(text) or _LABEL.match(text):
+            apart = apart or not is_rule(text)
+        elif item is None and _ANY_KEY.match(text):
+            # Another key, not of the contract, and with it the list that begins here.
+            apart = True
+            current = "" if text.rstrip().endswith(":") else current
+        elif current in FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and attested.lists[current]):
+            judgement.add_at("RET024", line, value=shown(text.strip()))
+            attested.lists[current].append((text.strip().strip("`"), line))
+        else:
+            if current in FILE_KEYS and not attested.lists[current]:
+                texts.setdefault(current, (text.strip(), line))
+            elif not (current and text[:1] in " \t"):
+                judgement.add_at("RET061", line)
+            apart = apart or after_blank
+        after_blank = False
+    _judge_lists(attested, texts, judgement)
+    return attested
+
+
+def _judge_lists(attested: Attested, texts: dict[str, tuple[str, int]], judgement: Judgement) -> None:
     for key in FILE_KEYS:
         if key in attested.lists and not attested.lists[key] and not attested.keys.values.get(key):
-            judgement.add_at("RET057", attested.keys.lines[key], key=key)
+            if key in texts:
+                # Words where the list should be; above a list they would introduce it.
+                judgement.add_at("RET024", texts[key][1], value=shown(texts[key][0]))
+            else:
+                judgement.add_at("RET057", attested.keys.lines[key], key=key)
     for entries in attested.lists.values():
         entries[:] = [(path, line) for path, line in entries if path]
-    return attested
+
+
+def _with_lists(lines: list[str], spans: Spans) -> list[int]:
+    """The lines of the attestation outside of fences; inside, too, where all keys, or a list's bullets, stand there."""
+    chosen = _with_keys(lines, spans, _ATTESTED)
+    _, both = _open(lines, spans)
+    if len(chosen) == len(both):
+        return chosen
+    kept = set(chosen)
+    bare: int | None = None
+    for index in [*chosen, -1]:
+        found = entry(lines[index]) if index >= 0 else None
+        if index < 0 or (found is not None and _known(found, _ATTESTED)):
+            if bare is not None:
+                kept |= {each for each in both if each > bare and (each < index or index < 0)}
+            bare = index if found is not None and not found.value and _known(found, LIST_KEYS) else None
+        elif _item(lines[index]) is not None:
+            bare = None
+    return [index for index in both if index in kept]
 
 
 def _put_attested(attested: Attested, name: str, value: str, line: int, judgement: Judgement) -> str | None:
@@ -245,9 +355,31 @@ def _put_attested(attested: Attested, name: str, value: str, line: int, judgemen
     return name
 
 
+def _is_remark(text: str, below: bool) -> bool:
+    """Whether a bullet behind the words of a list, or `below` another bullet, is no entry of that list."""
+    if text.casefold() in _LIKE_NONE:
+        return False
+    text = _undressed(text)
+    marked = _marked_path(text)
+    if marked is not None:
+        return bool(marked[1].strip())
+    words = text.split() or [""]
+    if below:
+        return _IS_PATH.match(text) is None
+    return len(words) > 1 and not (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1]))
+
+
+def _marked_path(text: str) -> tuple[str, str] | None:
+    """(the path in backticks, a link or quotes with which a text begins, the rest); None where it begins otherwise."""
+    match = _TICKED.match(text) or _LINK.match(text) or _QUOTED.match(text)
+    if match is None:
+        return None
+    return next(filter(None, match.groups()[:-1])).strip(), match.groups()[-1]
+
+
 def _put_path(entries: list[tuple[str, int]], key: str, item: Bullet, line: int, judgement: Judgement) -> None:
     text = item.text
-    if text.casefold() in _LIKE_NONE:
+    if text.casefold() in _LIKE_NONE or _NO_FILES.match(text):
         # An entry all the same, so that the list does not count as empty.
         entries.append(("", line))
         if text.casefold() != _NONE:
@@ -256,17 +388,17 @@ def _put_path(entries: list[tuple[str, int]], key: str, item: Bullet, line: int,
     if item.marker == "-" and _PLAIN_PATH.match(text) and not why_not_relative(text):
         _append(entries, text, line)
         return
-    path = text
-    ticked = _TICKED.match(text) or re.match(_LINK, text) or re.match(_QUOTED, text)
-    more = _MORE_THAN_A_PATH.search(text)
-    if ticked is not None:
-        path = ticked[1].strip()
-        more = re.search(r"\S", ticked[2])
+    path = _undressed(text)
+    marked = _marked_path(path)
+    more = _MORE_THAN_A_PATH.search(path)
+    dressed = path != text or marked is not None or item.marker != "-"
+    if marked is not None:
+        path, more = marked[0], re.search(r"\S", marked[1])
     elif more is not None:
-        path = text[: more.start()]
+        path = path[: more.start()]
     if more is not None:
         judgement.add_at("RET058", line, key=key, value=shown(text))
-    elif ticked is not None or item.marker != "-":
+    elif dressed:
         judgement.add_at("RET060", line, key=key)
     reason = why_not_relative(path)
     if reason is not None:

@@ -42,6 +42,8 @@ _MARKED_LINE: Final = re.compile(r"[\n\r]( {0,3}(?:#|```|~~~)[^\n\r]*)")
 _TAG: Final = re.compile(r"\s*</?[A-Za-z][\w-]*(?:\s[^<>]*)?>")
 _TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 _NOT_LETTERS: Final = re.compile(r"[^a-z]")
+LEVEL: Final = 2
+"""How many `#` each of the headers has."""
 _MAX_HEADING: Final = 60
 _ANY_STATE: Final = (
     r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
@@ -67,6 +69,11 @@ class Sections(NamedTuple):
     repeated: tuple[Section, ...]
     preamble: bool
     """Text or other headings stand before the first section."""
+
+    def spans(self, header: str) -> list[tuple[int, int]]:
+        """The lines of a section that is there, and of its repetitions."""
+        repeated = (section for section in self.repeated if section.header == header)
+        return [(section.first, section.behind) for section in (self.by_header[header], *repeated)]
 
 
 def header_of(text: str) -> str | None:
@@ -122,25 +129,45 @@ def open_returns(lines: list[str]) -> list[int]:
 def find_sections(lines: list[str], *, embedded: bool = False, named: bool = False) -> Sections | None:
     """The sections of a return, None where the text is none.
 
-    A file must begin with them; in the text that a subagent returned (`embedded`) anything may stand before. Unless
-    it is `named` as a return is, a file whose state stands for any is a document about the format.
+    A file must begin with them; in the text that a subagent returned (`embedded`), or in a file that is `named` as a
+    return is, anything may stand before. In any other a state that stands for all is that of a document about the
+    format.
     """
-    start = after_front_matter(lines)
-    found = headings(lines, start)
-    headed = [(header_of(each.text), each) for each in found]
+    headed = _headed(lines)
     if not any(header for header, _ in headed):
         return None
-    sections = _arranged(lines, headed, start)
+    sections = _arranged(lines, headed)
     if embedded:
         sections = _without_frame(lines, sections)
     elif not named and _is_template(lines, sections):
         return None
-    if _is_return(lines, headed, sections, embedded=embedded):
+    if _is_return(lines, headed, sections, embedded=embedded or named):
         return sections
     return None
 
 
-def _arranged(lines: list[str], named: list[tuple[str | None, Heading]], start: int) -> Sections:
+def any_sections(lines: list[str]) -> Sections:
+    """Whatever sections a text has that only its name says to be a return."""
+    return _arranged(lines, _headed(lines))
+
+
+def _headed(lines: list[str]) -> list[tuple[str | None, Heading]]:
+    """The headings of a text with the header that each of them means."""
+    found = headings(lines, after_front_matter(lines))
+    headed = [(header_of(each.text), each) for each in found]
+    known = {header for header, each in headed if each.level == LEVEL}
+    for index, (header, each) in enumerate(headed):
+        if header in known and each.level > LEVEL:
+            # What is called so inside a section is a part of it, unless it has the keys of the other.
+            behind = found[index + 1].line if index + 1 < len(found) else len(lines)
+            stated = header == STATUS and _state(lines, each.line, behind) is not None
+            if not stated and not (header == ATTESTATION and _has_attestation_key(lines, each.line, behind)):
+                headed[index] = (None, each)
+    return headed
+
+
+def _arranged(lines: list[str], named: list[tuple[str | None, Heading]]) -> Sections:
+    start = after_front_matter(lines)
     by_header: dict[str, Section] = {}
     repeated: list[Section] = []
     for index, (header, marked) in enumerate(named):
@@ -158,7 +185,7 @@ def _arranged(lines: list[str], named: list[tuple[str | None, Heading]], start: 
             by_header[header] = section
     while start < len(lines) - 1 and not lines[start].strip():
         start += 1
-    first = min(section.heading.line for section in by_header.values())
+    first = min((section.heading.line for section in by_header.values()), default=start)
     titles = 0
     preamble = False
     for index in range(start, first):
@@ -174,10 +201,11 @@ def _without_frame(lines: list[str], sections: Sections) -> Sections:
     last = max(sections.by_header.values(), key=lambda section: section.first)
     behind = last.behind
     if last.header == ATTESTATION:
+        keys = (index for index in range(last.first, last.behind) if is_attestation_key(lines[index]))
         after_blank = False
-        for index in range(last.first, last.behind):
+        for index in range(max(keys, default=last.first), last.behind):
             line = lines[index]
-            remark = after_blank and bullet(line) is None and not _is_key(line)
+            remark = after_blank and bullet(line) is None and not _is_key(line) and heading(line, 0) is None
             if _TAG.match(line) or (line.strip() and remark):
                 behind = index
                 break
@@ -200,6 +228,8 @@ def unframed(lines: list[str]) -> list[str]:
         found = heading(line, index) if line[:1] == " " and "#" in line else None
         if found is not None and header_of(found.text) is not None:
             indent = line[: len(line) - len(line.lstrip(" "))]
+            if next((each for each in lines[index + 1 :] if each.strip()), indent)[: len(indent)] != indent:
+                break
             behind = index
             while behind < len(lines) and (lines[behind].startswith(indent) or not lines[behind].strip()):
                 behind += 1

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES
+from agentwatch.contracts.markdown_source import is_rule, uncommented, unfenced
 from agentwatch.contracts.shapes import Todo, TodoStatus
 from agentwatch.contracts.wording import brief
 
@@ -17,7 +18,6 @@ _ITEM: Final = re.compile(
     re.DOTALL,
 )
 _NEARLY: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])?[ \t]*\[[ xX~.*\u2713\u2714-]{0,2}\](?!\()")
-_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _SECOND: Final = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
 _BULLET: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
@@ -42,22 +42,25 @@ def first_item(lines: list[str], *, alone: bool = False) -> int | None:
     return None
 
 
-def uncommented(lines: list[str]) -> list[str]:
-    """The lines without the comments, which no reader of Markdown sees."""
-    text = "\n".join(lines)
-    return _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text).split("\n") if "<!--" in text else lines
+def opened(lines: list[str]) -> list[str]:
+    """The lines without comments, rules and the marks of fences; their number stays."""
+    lines = uncommented(lines)
+    inside = set(unfenced(lines, 0, len(lines))[1])
+    return [line if index in inside and not is_rule(line) else "" for index, line in enumerate(lines)]
 
 
 def read_checklist(lines: list[str], judgement: Judgement, *, alone: bool, first_line: int = 1) -> tuple[Todo, ...]:
     """The items of a checklist. `first_line` is the number of `lines[0]` in its file.
 
     `alone`: the file is nothing but the checklist, so that every line is judged; headings structure it and are left
-    aside. Otherwise the list ends at a heading, or at text behind an empty line.
+    aside. Otherwise the list ends at a heading, or at text behind an empty line. What continues an item and other words
+    are notes, and so are the bullets behind them.
     """
     found: list[Todo] = []
     pending_before = False
     out_of_order = False
     in_list = alone
+    noted = False
     after_blank = False
     for index, text in enumerate(lines):
         if not text.strip():
@@ -75,12 +78,15 @@ def read_checklist(lines: list[str], judgement: Judgement, *, alone: bool, first
                 judgement.add_at("TOD006", line)
             pending_before = pending_before or item.status is TodoStatus.PENDING
             found.append(item)
-            in_list = True
+            in_list, noted = True, False
         elif _HEADING.match(text):
             in_list = alone
-        elif (in_list and (alone or not after_blank or _BULLET.match(text))) or _NEARLY.match(text):
+        elif _NEARLY.match(text) or (in_list and not noted and _BULLET.match(text) and text[:1] not in " \t"):
             judgement.add_at("TOD001", line)
             in_list = True
+        elif alone or (in_list and (not after_blank or _BULLET.match(text))):
+            judgement.add_at("TOD009", line)
+            noted = noted or (text[:1] not in " \t" and bool(found))
         else:
             in_list = False
         after_blank = False

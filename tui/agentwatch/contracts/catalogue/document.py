@@ -133,4 +133,14 @@ RULES: Final[tuple[Rule, ...]] = (
         wrong="job.todos.md: Remember the schema!",
         severity=WARNING,
     ),
+    _rule(
+        "DOC014",
+        "Minimum MVP Fields",
+        "inside something else",
+        "The document stands in a fence, in a wrapper or behind other text; begin the file with it.",
+        why="It is understood here; a parser that reads from the top may find nothing.",
+        right="## Status\nstate: SUCCESS\n\u2026",
+        wrong="```markdown\n## Status\nstate: SUCCESS\n\u2026\n```",
+        severity=WARNING,
+    ),
 )
