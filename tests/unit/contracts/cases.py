@@ -542,6 +542,7 @@ REPORT_CONTRACT: Final = _json(
     ("REP020", put("report_metadata.confidence_level", 0), '"confidence_level"'),
     ("REP021", put("report_metadata.token_usage", "4k"), '"token_usage"'),
     ("REP022", put("report_metadata.execution_time_seconds", 4.5), '"execution_time_seconds"'),
+    ("REP013", put("report_metadata.verbosity_level", None), '"verbosity_level"'),
     ("REP025", put("report_metadata.token_usage", -1), '"token_usage"'),
     ("REP023", put("report_metadata.error_message", ["x"]), '"error_message"'),
     ("REP024", lambda report: put("report_metadata.status", "failed")(_no_gaps(report)), '"error_message"'),

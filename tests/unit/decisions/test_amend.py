@@ -76,6 +76,14 @@ def test_an_amended_handoff_is_valid_and_says_what_is_new(name: str) -> None:
     assert [todo.text for todo in packet.todos or ()] == [todo.text for todo in model(text, name).todos or ()]
 
 
+@pytest.mark.parametrize("name", [NAME, "session"])
+def test_a_packet_in_its_wrapper_is_amended_inside_it(name: str) -> None:
+    after = json.loads(amend(text_of({"handoff_packet": PACKET}), name))
+    assert list(after) == ["handoff_packet"]
+    assert (after["handoff_packet"]["attempt"], after["handoff_packet"]["decision_id"]) == (2, ID)
+    assert problems(json.dumps(after), name, embedded=name != NAME) == []
+
+
 def test_every_other_byte_stays() -> None:
     text = FENCED.replace("\n", "\r\n").replace('"risk":', '"risk"\t:  ')
     after = amend(text, "x.handoff.md")

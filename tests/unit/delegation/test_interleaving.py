@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
 
-from agentwatch.contracts.shapes import Contract, Document, Outcome
+from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.export import tree_document
@@ -32,6 +32,7 @@ PATHS = [
     "job/sub/.return-meta-b.json",
     "handoffs/x.json",
     "returns/x.md",
+    "a.report.json",
 ]
 maybe_id = st.sampled_from([None, *IDS])
 attempts = st.sampled_from([None, None, None, 1, 2])
@@ -58,6 +59,13 @@ returns = st.builds(
     session_id=sessions,
     delegation_path=st.lists(agents, max_size=3).map(tuple),
 )
+named = st.builds(
+    Return,
+    st.sampled_from([Contract.RETURN_FORMAT, Contract.REPORT_CONTRACT]),
+    st.none(),
+    st.none(),
+    recognised=st.just(False),
+)
 checklists = st.lists(st.sampled_from([" ", "-", "x"]), min_size=1, max_size=3).map(lambda marks: todos(*marks))
 checks = st.lists(st.sampled_from(["verified", "contradicted", "unverifiable"]), max_size=2).map(tuple)
 
@@ -71,7 +79,7 @@ class Deciding(NamedTuple):
 
 decisions = st.builds(Deciding, st.sampled_from(IDS), st.sampled_from(Action))
 Step = tuple[str, Document | tuple[str, ...] | Deciding | None, bool]
-kinds = st.one_of(st.none(), handoffs, returns, returns, checklists, checks, decisions)
+kinds = st.one_of(st.none(), handoffs, returns, returns, named, checklists, checks, decisions)
 events = st.tuples(st.sampled_from(PATHS), kinds, st.booleans())
 
 
@@ -124,7 +132,7 @@ def applied(observations: list[Observation], *, remembers: bool = False) -> Dele
     return tree
 
 
-@given(st.lists(events, max_size=14), st.lists(st.integers(0, 11), max_size=14))
+@given(st.lists(events, max_size=14), st.lists(st.integers(0, 12), max_size=14))
 def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int]) -> None:
     observations = record(steps)
     expected = tree_document(applied(observations), "/w")

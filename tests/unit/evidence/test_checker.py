@@ -46,6 +46,8 @@ def report(*pointers: str | None) -> str:
         ("repo://src/a.ts:3-2", C, "lines 3-2 are no range"),
         ("repo://src/a.ts:0-2", C, "lines 0-2 are no range"),
         ("repo://src/a.ts", V, "exists"),
+        ("repo://src/a.ts#L2", V, "exists, with line"),
+        ("repo://src/a.ts#L2-L9", C, "beyond the end"),
         ("repo://src/none.ts:1-2", C, "missing"),
         ("repo://src:1-2", C, "not a regular file: a directory"),
         ("repo://../a.ts:1-2", C, "outside the workspace"),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from agentwatch.contracts.json_scan import Location
 
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
+from agentwatch.contracts.rules import RULES
+from agentwatch.contracts.shapes import Severity
 
 Kind = Literal["missing", "type", "value", "case", "range", "empty"]
 """missing: a required key is not there. type: another JSON type. value: not one of the allowed words. case: an
@@ -85,7 +87,10 @@ def judge_required(raw: dict[str, Any], schema: Schema, judgement: Judgement) ->
                     judgement.add(rule, location)
                 elif container[key] is None:
                     wrong = schema.faults.get(((*pattern, key), "type"))
-                    if wrong is not None:
+                    if RULES[rule].severity is Severity.WARNING:
+                        # Nobody requires it: null says as much as nothing.
+                        judgement.add(rule, (*location, key))
+                    elif wrong is not None:
                         judgement.add(wrong, (*location, key), value="null")
     for pattern, keys in schema.not_empty.items():
         for location, container in _matching(raw, pattern):

@@ -23,7 +23,7 @@ NO_PATH: Final = "it names no file, so there is nothing to look for"
 NO_POINTER: Final = "not of the form repo://path:first-last, so there is nothing to look for"
 
 _NOTHING: Final = frozenset({"(none)", "none", "(none).", "none.", "n/a", "(n/a)", "-", "[]", "(empty)"})
-_REPO: Final = re.compile(r"repo://(?P<path>.*?)(?::(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
+_REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
 
 
 def assertions_of(summary: Return, model: Contracted) -> Iterator[Assertion]:

@@ -1,0 +1,77 @@
+"""The table of the documents' normative sentences: what it names is there, and an error breaks a must, nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from agentwatch.contracts.rules import RULES as CONTRACT_RULES
+from agentwatch.contracts.shapes import Contract, Severity
+from agentwatch.delegation.problems import RULES as LINK_RULES
+
+_TABLE: Final = Path(__file__).parent / "normative.md"
+_UNIT: Final = Path(__file__).parents[1]
+_RULES: Final = {**CONTRACT_RULES, **{rule.id: rule for rule in LINK_RULES}}
+_DOCUMENTS: Final = {*Contract, "error-propagation"} - {Contract.RETURN_META}
+
+
+class Row(NamedTuple):
+    document: str
+    section: str
+    sentence: str
+    level: str
+    proofs: list[str]
+    note: str
+
+    @property
+    def rules(self) -> list[str]:
+        return [proof for proof in self.proofs if "::" not in proof]
+
+    @property
+    def tests(self) -> list[str]:
+        return [proof for proof in self.proofs if "::" in proof]
+
+
+def _rows() -> list[Row]:
+    rows, document = [], ""
+    for line in _TABLE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            document = line.removeprefix("## ")
+        elif line.startswith("| ") and not line.startswith(("| section |", "| --- |")):
+            section, sentence, level, proofs, note = (cell.strip() for cell in line.strip("|").split("|"))
+            rows.append(Row(document, section, sentence, level, [] if proofs == "-" else proofs.split(), note))
+    return rows
+
+
+ROWS: Final = _rows()
+
+
+def test_every_document_is_in_the_table_with_its_sentences() -> None:
+    counts = {document: sum(row.document == document for row in ROWS) for document in _DOCUMENTS}
+    assert min(counts.values()) >= 30, counts
+    assert sum(counts.values()) >= 230, counts
+    assert {row.document for row in ROWS} == {*_DOCUMENTS, "beside the documents"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.document}: {row.sentence}")
+def test_what_holds_a_sentence_is_there_and_as_severe_as_it(row: Row) -> None:
+    assert row.level in ("must", "should", "may", "says")
+    assert row.proofs or row.note, "a sentence that nothing holds says why"
+    severities = {_RULES[rule].severity for rule in row.rules}
+    if row.level == "must":
+        assert Severity.ERROR in severities or row.tests, "nothing makes this an error"
+    elif row.level in ("should", "may"):
+        assert Severity.ERROR not in severities, "a SHOULD is never an error"
+    for test in row.tests:
+        path, name = test.split("::")
+        source = (_UNIT / path).read_text(encoding="utf-8")
+        assert re.search(rf"^def {name}\(", source, re.MULTILINE), test
+
+
+def test_every_rule_holds_a_sentence_and_every_error_a_must() -> None:
+    assert {rule for row in ROWS for rule in row.rules} == _RULES.keys()
+    of_musts = {rule for row in ROWS if row.level == "must" for rule in row.rules}
+    assert {rule.id for rule in _RULES.values() if rule.severity is Severity.ERROR} <= of_musts
