@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    out = tmp_path_factory.mktemp("wheel")
-    # Without isolation: hatchling is a test dependency, so nothing is fetched.
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True)
-    return zipfile.ZipFile(next(out.glob("*.whl")))
 
 
 def test_the_wheel_holds_the_package_and_all_themes(wheel: zipfile.ZipFile) -> None:

@@ -64,8 +64,8 @@ for agents:
 
 _EXIT_CODES: Final = "exit codes: 0 fine, 1 error findings or a task that needs you (--fail), 2 wrong usage"
 
-_FOR_AGENTS: Final = ("hook", "init", "mcp")
-_OF_DECISIONS: Final = ("claim", "decide", "doctor", "keys", "pending", "verify", "wait")
+_FOR_AGENTS: Final = ("doctor", "hook", "init", "mcp")
+_OF_DECISIONS: Final = ("claim", "decide", "keys", "pending", "verify", "wait")
 
 _MOST_PROBLEMS: Final = 20
 """Lines of a recording whose problem is told."""

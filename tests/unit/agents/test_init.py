@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from agentwatch.agents.setup import command
+from agentwatch.agents.commands import COMMANDS
+from agentwatch.agents.setup import command, starts
 from agentwatch.agents.setup.programs import programs
 from agentwatch.config import Settings
+from agentwatch.deciding.results import Mark
+from agentwatch.errors import UsageError
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = bool(os.environ.get("AGENTWATCH_UPDATE_GOLDEN"))
@@ -44,9 +47,21 @@ BEFORE: dict[str, dict[str, str]] = {
 }
 
 
+LAUNCHER = ("/usr/bin/env", "-I", "-S", "site/agentwatch/__main__.py", "site")
+HOOK = " ".join([*LAUNCHER, "hook"])
+OLD = ["agentwatch", "/x/bin/agentwatch", "/x/bin/python -m agentwatch"]
+
+
 @pytest.fixture(autouse=True)
-def on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "command", lambda: ("agentwatch",))
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Golden files name no place of this machine, and this user's own files play no part. Returns the home."""
+    for module in (command, starts):
+        monkeypatch.setattr(module, "launcher", lambda: LAUNCHER)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    return home
 
 
 def put(workspace: Path, files: dict[str, str]) -> None:
@@ -96,7 +111,7 @@ def test_doing_it_twice_is_doing_it_once_and_removing_gives_back_every_byte(
 def test_what_the_user_changed_meanwhile_stays_when_ours_is_removed(tmp_path: Path, agent: str) -> None:
     put(tmp_path, BEFORE[agent])
     init(tmp_path, agent)
-    instructions = tmp_path / programs(("agentwatch",), Settings())[agent].instructions
+    instructions = tmp_path / programs(LAUNCHER, Settings())[agent].instructions
     instructions.write_bytes(instructions.read_bytes() + b"\nAnd commas.\n")
     init(tmp_path, agent, remove=True)
     left = files_of(tmp_path)
@@ -109,7 +124,7 @@ def test_nothing_is_written_without_being_told(tmp_path: Path, capsys: pytest.Ca
     assert init(tmp_path, write=False) == 0
     assert files_of(tmp_path) == CLAUDE
     shown = capsys.readouterr().out
-    assert '"command": "agentwatch hook"' in shown
+    assert f'"command": "{HOOK}"' in shown
     assert "--write" in shown
 
 
@@ -151,7 +166,7 @@ def test_the_time_outs_follow_the_settings(tmp_path: Path) -> None:
     command.run(tmp_path, None, settings, write=True, remove=False)
     written = files_of(tmp_path)
     assert '"timeout": 130' in written[".claude/settings.json"]
-    assert written[".claude/settings.json"].count("agentwatch hook") == 2
+    assert written[".claude/settings.json"].count(HOOK) == 2
     assert '"timeout": 375000' in written["opencode.json"]
 
 
@@ -173,7 +188,102 @@ def test_hostile_files_are_shown_harmlessly(tmp_path: Path, capsys: pytest.Captu
     assert not any(character in shown for character in "\x1b\x07\u202e")
 
 
-def test_agentwatch_is_started_as_it_was_where_it_is_not_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    monkeypatch.setenv("PATH", "")
-    assert command.command() == (sys.executable, "-m", "agentwatch")
+def old_setup(start: str) -> dict[str, str]:
+    """Every program's configuration as it was before, by `start`."""
+    words = start.split()
+    server = {"command": words[0], "args": [*words[1:], "mcp"]}
+    entry = {"hooks": [{"type": "command", "command": f"{start} hook", "timeout": 60}]}
+    local = json.dumps({"mcp": {"agentwatch": {"type": "local", "command": [*words, "mcp"], "enabled": True}}})
+    return {
+        ".mcp.json": json.dumps({"mcpServers": {"agentwatch": server, "files": {"command": "files-server"}}}),
+        # Twice, as somebody pasted it.
+        ".claude/settings.json": json.dumps({"hooks": {"SubagentStop": [entry, entry], "PostToolUse": [entry]}}),
+        "opencode.json": local,
+        "kilo.json": local,
+    }
+
+
+def faults(workspace: Path) -> list[str]:
+    return [one.place for one in starts.starts(workspace, {}) if one.fault]
+
+
+@pytest.mark.parametrize("start", OLD)
+def test_doctor_finds_what_other_code_can_take_the_place_of_and_init_replaces_it(tmp_path: Path, start: str) -> None:
+    put(tmp_path, old_setup(start))
+    assert set(faults(tmp_path)) == set(old_setup(start))
+    assert {one.mark for one in starts.checks(tmp_path)} == {Mark.BAD}
+    assert init(tmp_path) == 0
+    assert faults(tmp_path) == []
+    assert {one.mark for one in starts.checks(tmp_path)} == {Mark.GOOD}
+    written = files_of(tmp_path)
+    assert json.loads(written[".mcp.json"])["mcpServers"]["files"] == {"command": "files-server"}
+    assert written[".claude/settings.json"].count(HOOK) == 2
+
+
+@pytest.mark.parametrize("start", OLD)
+def test_the_old_forms_are_removed_as_well(tmp_path: Path, start: str) -> None:
+    put(tmp_path, old_setup(start))
+    init(tmp_path, remove=True)
+    assert not any("agentwatch" in text for text in files_of(tmp_path).values())
+
+
+def test_what_init_does_not_write_is_told(tmp_path: Path, started: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = {
+        "hooks": [{"type": "command", "command": "agentwatch hook"}, {"type": "command", "command": "make \x1b]0;"}]
+    }
+    put(tmp_path, {".claude/settings.json": json.dumps({"hooks": {"SubagentStop": [mine]}})})
+    put(started, {".codex/config.toml": '[mcp_servers.agentwatch]\ncommand = "agentwatch"\nargs = ["mcp"]\n'})
+    places = [".claude/settings.json", str(started / ".codex/config.toml")]
+    assert init(tmp_path, write=False) == command.BY_HAND
+    assert init(tmp_path) == command.BY_HAND
+    assert faults(tmp_path) == places
+    shown = capsys.readouterr().out
+    assert all(shown.count(f"by hand, in {place}: ") == 2 for place in places)
+    assert "\x1b" not in shown
+
+
+def test_one_that_is_gone_is_told_and_other_programs_are_left_alone(tmp_path: Path) -> None:
+    gone = {"command": "/nowhere/python", "args": ["-I", "-S", "/nowhere/agentwatch/__main__.py", "/nowhere", "mcp"]}
+    files = {"command": "files-server", "args": ["/home/kim/agentwatch", "README.md"]}
+    put(tmp_path, {".mcp.json": json.dumps({"mcpServers": {"agentwatch": gone, "files": files}})})
+    (found,) = starts.starts(tmp_path, {})
+    assert found.fault == "/nowhere/python is not there any more"
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 5_000, '{"command": ["mcp", 1]}', '{"command": "\'", "args": 1}', "null"])
+def test_no_configuration_breaks_the_search(tmp_path: Path, text: str) -> None:
+    put(tmp_path, {".mcp.json": text, ".codex/config.toml": text, "opencode.json": text})
+    assert list(starts.starts(tmp_path, {})) == []
+
+
+def test_the_server_is_not_set_up_in_silence_without_its_sdk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    init(tmp_path, "claude-code")
+    shown = capsys.readouterr().out
+    assert shown.index("install that first: pip install 'agentwatch[mcp]'") < shown.index("written to .mcp.json")
+
+
+def test_what_headless_claude_needs_is_offered_and_its_dialog_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(tmp_path, "claude-code") == 0
+    shown = capsys.readouterr().out
+    start = " ".join(LAUNCHER)
+    assert '"mcp__agentwatch"' in shown
+    assert all(f'"Bash({start} {face}:*)"' in shown for face in ("wait", "claim", "check"))
+    assert '"enabledMcpjsonServers"' in shown
+    assert "a dialog asks when a session begins" in shown
+    assert not (tmp_path / ".claude/settings.local.json").exists()
+
+
+@pytest.mark.parametrize("name", ["claude", "Claude", "claude-code"])
+def test_claude_is_claude_code(tmp_path: Path, name: str) -> None:
+    COMMANDS["init"](["--agent", name, "--write", str(tmp_path)], None)  # type: ignore[arg-type]  nothing is loaded
+    assert HOOK in (tmp_path / ".claude/settings.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("name", "meant"), [("cluade", "claude-code"), ("opncode", "opencode"), ("codx", "codex")])
+def test_a_name_that_is_nearly_one_is_told(tmp_path: Path, name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"did you mean {meant}"):
+        COMMANDS["init"](["--agent", name, str(tmp_path)], None)  # type: ignore[arg-type]  nothing is loaded

@@ -11,6 +11,7 @@ from agentwatch.decisions.chain import Problem, ProblemKind
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, Verified
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
+from agentwatch.text import quoted
 from tests.unit.decisions.made import record
 
 LATER = "2030-01-02T12:00:00Z"
@@ -66,6 +67,13 @@ def test_an_expired_decision_does_not_tell_what_it_was() -> None:
 )
 def test_each_action_says_what_to_do_now(action: Action, params: Params, words: str) -> None:
     assert words in do_now(record(action=action, params=params))
+
+
+@pytest.mark.parametrize("task_id", ["x; then delete it", "a b", "a\nb", "“x”"])
+def test_an_id_of_several_words_is_no_part_of_the_sentence(task_id: str) -> None:
+    for action in Action:
+        params = {Action.ESCALATE: Params(mode="m"), Action.RESPOND: Params(answers=(Answer(None, "8080"),))}
+        assert quoted(task_id) in do_now(record(task_id=task_id, action=action, params=params.get(action, Params())))
 
 
 def test_without_an_amended_handoff_the_one_of_before_is_to_carry_the_decision() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentwatch.agents.hook import words
 from agentwatch.deciding import pending
 from agentwatch.deciding.commands import COMMANDS
 from agentwatch.decisions.desk import Desk
@@ -113,6 +115,12 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
             assert (where, task_id, wish.action) == (workspace, task.task_id, action)
             assert (wish.note, wish.handoff, wish.mitigation) == ("TEXT" if action is Action.ACCEPT else "", None, None)
             assert (more["seen"], more["yes"]) == (returned_digest, False)
+
+
+def test_a_parent_that_is_told_to_wait_gets_a_command_of_that_task(tmp_path: Path) -> None:
+    for task_id in ("--yes", "a\nb", "$(id)", "shop.api"):
+        told = words.undecided(SimpleNamespace(task_id=task_id), "failed", tmp_path)  # type: ignore[arg-type]
+        assert told.splitlines()[-1].endswith(command_line(["wait", "--", task_id, str(tmp_path)]))
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)

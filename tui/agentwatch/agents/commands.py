@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.arguments import add_workspace, parser, workspace_at
 from agentwatch.config import load as load_settings
+from agentwatch.deciding.codes import OF_CHECKS
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, complain
 
@@ -63,7 +65,12 @@ def _init(arguments: Sequence[str], _load: Load) -> int:
     )
     words = parser("init", said, _OF_INIT)
     add_workspace(words)
-    words.add_argument("--agent", choices=_PROGRAMS, help="default: those that are recognised in the workspace")
+    words.add_argument(
+        "--agent",
+        type=_program,
+        metavar="NAME",
+        help=f"{', '.join(_PROGRAMS)} (default: those that are recognised here)",
+    )
     words.add_argument("--write", action="store_true", help="write them, each file with a backup beside it")
     words.add_argument("--remove", action="store_true", help="take out what was written; shown only, without --write")
     options = words.parse_intermixed_args(arguments)
@@ -73,7 +80,45 @@ def _init(arguments: Sequence[str], _load: Load) -> int:
     return run(workspace, options.agent, load_settings(), write=options.write, remove=options.remove)
 
 
+def _doctor(arguments: Sequence[str], _load: Load) -> int:
+    said = "Check that agentwatch can work here. With -- CMD, try what an agent started by CMD could do to decisions."
+    words = parser("doctor", said, OF_CHECKS)
+    add_workspace(words)
+    words.usage = "agentwatch doctor [-h] [PATH] [-- CMD ...]"
+    # argparse would take a second `--`, which is the sandbox's, for its own.
+    mine, behind = _split(arguments)
+    options = words.parse_intermixed_args(mine)
+    if behind is not None and not behind:
+        raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
+    workspace = workspace_at(options.path)
+    from agentwatch.agents.setup.starts import checks  # noqa: PLC0415
+    from agentwatch.deciding.doctor import examine, examine_sandbox  # noqa: PLC0415
+
+    if behind is not None:
+        return examine_sandbox(workspace, behind)
+    return examine(workspace, load_settings(), checks(workspace))
+
+
+def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    if "--" not in arguments:
+        return arguments, None
+    at = list(arguments).index("--")
+    return arguments[:at], arguments[at + 1 :]
+
+
+def _program(name: str) -> str:
+    known = {"claude": "claude-code"} | {one: one for one in _PROGRAMS}
+    if name.lower() in known:
+        return known[name.lower()]
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    near = get_close_matches(name.lower(), known, 1)
+    meant = f"did you mean {known[near[0]]}? " if near else ""
+    raise ArgumentTypeError(f"no agent program {name!r} is known; {meant}there are {', '.join(_PROGRAMS)}")
+
+
 COMMANDS: Final[Mapping[str, Callable[[Sequence[str], Load], int]]] = {
+    "doctor": _doctor,
     "hook": _hook,
     "init": _init,
     "mcp": _mcp,

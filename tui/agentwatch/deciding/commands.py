@@ -167,29 +167,6 @@ def _keys(arguments: Sequence[str], _load: Load) -> int:
     return {"create": keyring.create, "rotate": keyring.rotate}.get(options.what, keyring.show)(Keys())
 
 
-def _doctor(arguments: Sequence[str], _load: Load) -> int:
-    said = "Check that agentwatch can work here. With -- CMD, try what an agent started by CMD could do to decisions."
-    words = parser("doctor", said, codes.OF_CHECKS)
-    add_workspace(words)
-    words.usage = "agentwatch doctor [-h] [PATH] [-- CMD ...]"
-    # argparse would take a second `--`, which is the sandbox's, for its own.
-    mine, behind = _split(arguments)
-    options = words.parse_intermixed_args(mine)
-    if behind is not None and not behind:
-        raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
-    workspace = workspace_at(options.path)
-    from agentwatch.deciding.doctor import examine, examine_sandbox  # noqa: PLC0415
-
-    return examine_sandbox(workspace, behind) if behind is not None else examine(workspace, load_settings())
-
-
-def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
-    if "--" not in arguments:
-        return arguments, None
-    at = list(arguments).index("--")
-    return arguments[:at], arguments[at + 1 :]
-
-
 def _handoff(path: str) -> tuple[str, str]:
     """The text of the operator's own file, and its name."""
     file = Path(path)
@@ -208,7 +185,6 @@ def _handoff(path: str) -> tuple[str, str]:
 COMMANDS: Final[Mapping[str, Callable[[Sequence[str], Load], int]]] = {
     "claim": _claim,
     "decide": _decide,
-    "doctor": _doctor,
     "keys": _keys,
     "pending": _pending,
     "verify": _verify,

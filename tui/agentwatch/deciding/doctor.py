@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from agentwatch.disk import Directory
 from agentwatch.text import say
 
 
-def examine(workspace: Path, settings: Settings) -> int:
-    """Print how agentwatch stands on this machine. Returns 1 where something must be put right."""
-    return tell(all_checks(workspace, settings, Desk(workspace, read_only=settings.read_only)))
+def examine(workspace: Path, settings: Settings, more: Iterable[Result]) -> int:
+    """Print how agentwatch stands on this machine, and `more`. Returns 1 where something must be put right."""
+    return tell((*all_checks(workspace, settings, Desk(workspace, read_only=settings.read_only)), *more))
 
 
 def examine_sandbox(workspace: Path, command: Sequence[str]) -> int:

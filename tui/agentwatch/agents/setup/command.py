@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import difflib
-import shutil
-import sys
+import os
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
 from agentwatch.agents.setup.plan import BACKUP, Edit, Step, directory_of, plan
 from agentwatch.agents.setup.programs import ByHand, Program, programs
+from agentwatch.agents.setup.starts import starts, told
 from agentwatch.config import Settings
 from agentwatch.errors import WorkspaceError
+from agentwatch.shell import command_line, launcher
 from agentwatch.text import clean, say
 
 BY_HAND: Final = 1
 _MODE: Final = 0o644
+_SDK: Final = ("mcp", "mcp_types")
 
 
 def run(workspace: Path, agent: str | None, settings: Settings, *, write: bool, remove: bool) -> int:
     """Set up the programs that are there, or the one that is named. Returns 0, or BY_HAND where something is left."""
-    known = programs(command(), settings)
+    command = launcher()
+    known = programs(command, settings)
     if agent is not None:
         chosen = [known[agent]]
     else:
@@ -28,21 +32,27 @@ def run(workspace: Path, agent: str | None, settings: Settings, *, write: bool, 
         chosen = found or [known["generic"]]
         named = ", ".join(program.name for program in chosen)
         say(f"found: {named}" if found else "no agent program is recognised here; give one with --agent")
-    left = False
+    if not remove:
+        say(f"agentwatch is started from any shell, as long as it stays where it is, by: {command_line(command)}")
+        if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):
+            say(
+                "beware: the MCP server cannot start without its SDK; install that first: pip install 'agentwatch[mcp]'"
+            )
+    left, after = False, dict[str, str | None]()
     for program in chosen:
         # One after the other, as two of them may share a file.
-        left |= _set_up(workspace, program, write=write, remove=remove)
+        left |= _set_up(workspace, program, after, write=write, remove=remove)
+    for start in () if remove else starts(workspace, after):
+        if start.fault:
+            left = True
+            say(clean(f"by hand, in {start.place}: {told(start)}"))
     return BY_HAND if left else 0
 
 
-def command() -> tuple[str, ...]:
-    """What starts agentwatch from an agent's program: by name where that is on the PATH."""
-    return ("agentwatch",) if shutil.which("agentwatch") else (sys.executable, "-m", "agentwatch")
-
-
-def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> bool:
-    """Returns whether something is left to be done by hand."""
+def _set_up(workspace: Path, program: Program, after: dict[str, str | None], *, write: bool, remove: bool) -> bool:
+    """Returns whether something is left to be done by hand; `after` gets the texts that files have then."""
     steps = plan(workspace, program, remove=remove)
+    after.update((step.path, step.after) for step in steps if isinstance(step, Edit))
     edits = [step for step in steps if isinstance(step, Edit) and step.changes]
     for step in steps:
         _show(step)
@@ -56,21 +66,28 @@ def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> 
         except OSError as error:
             raise WorkspaceError(f"{edit.path}: cannot be written ({error}); what was written before stays") from error
         say(f"{program.name}: {'removed from' if remove else 'written to'} {edit.path}")
-    if program.note and not remove:
-        say(f"{program.name}: {program.note}")
+    for offer in () if remove else program.offers:
+        say(f"{program.name}: you may add to {offer.place} ({offer.why}):")
+        _show_lines(offer.lines)
+    for note in () if remove else program.notes:
+        say(f"{program.name}: {note}")
     return any(isinstance(step, ByHand) for step in steps)
 
 
 def _show(step: Step) -> None:
     if isinstance(step, ByHand):
         say(f"by hand, to {clean(step.place)} ({clean(step.why)}):")
-        for line in step.lines.splitlines():
-            say(f"    {clean(line)}")
+        _show_lines(step.lines)
         return
     before, after = step.before or "", step.after or ""
     names = ("/dev/null" if step.before is None else step.path, "/dev/null" if step.after is None else step.path)
     for line in difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm=""):
         say(clean(line))
+
+
+def _show_lines(text: str) -> None:
+    for line in text.splitlines():
+        say(f"    {clean(line)}")
 
 
 def _write(workspace: Path, edit: Edit, *, keep_backup: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agentwatch.agents.setup.block import with_block, without_block
 from agentwatch.agents.setup.jsonc import BrokenError
-from agentwatch.agents.setup.programs import INSTRUCTIONS, ByHand, Json, Program
+from agentwatch.agents.setup.programs import ByHand, Json, Program
 from agentwatch.agents.setup.splice import Entry, Wish, added, removed
 from agentwatch.disk import Directory, NotRegularError
 
@@ -45,7 +45,7 @@ Edited = Callable[[str], str]
 
 def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
     """The steps of setting a program up, or of removing what was set up."""
-    steps = [_instructions(workspace, program.instructions, remove=remove)]
+    steps = [_instructions(workspace, program, remove=remove)]
     steps += [_json(workspace, file, remove=remove) for file in program.files]
     return steps + list(() if remove else program.by_hand)
 
@@ -62,14 +62,15 @@ def directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator[
         yield directory, name
 
 
-def _instructions(workspace: Path, path: str, *, remove: bool) -> Step:
+def _instructions(workspace: Path, program: Program, *, remove: bool) -> Step:
+    path, told = program.instructions, program.told
     try:
         text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
     except (OSError, UnicodeDecodeError) as error:
-        return ByHand(path, INSTRUCTIONS, _why(error))
+        return ByHand(path, told, _why(error))
     if not remove:
-        return Edit(path, text, with_block(text or "", INSTRUCTIONS), backup)
-    return Edit(path, text, _undone(text, backup, lambda of: with_block(of, INSTRUCTIONS), without_block), backup)
+        return Edit(path, text, with_block(text or "", told), backup)
+    return Edit(path, text, _undone(text, backup, lambda of: with_block(of, told), without_block), backup)
 
 
 def _json(workspace: Path, file: Json, *, remove: bool) -> Step:

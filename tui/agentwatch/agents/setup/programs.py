@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.agents.setup.splice import Entry, Member, Wish
 from agentwatch.config import Settings
+from agentwatch.shell import command_line
 
 NAME: Final = "agentwatch"
 HOOK_SLACK: Final = 30
@@ -20,10 +20,11 @@ HOOK_SLACK: Final = 30
 _MCP_SLACK: Final = 75
 """The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s."""
 
-INSTRUCTIONS: Final = """\
+_INSTRUCTIONS: Final = """\
 ## Delegation: agentwatch
 
-A human operator watches this workspace with agentwatch and decides what happens to work that fails.
+A human operator watches this workspace with agentwatch and decides what happens to work that fails. In the shell, run
+`<agentwatch>` where these lines say `agentwatch`.
 
 - Hand over: give every child a handoff packet (`task_id`, `objective`, `evidence`, `success_criteria`, `risks`) as the
   first block of its prompt. Submit it first with the tool `submit_handoff`; without that tool, write it to
@@ -32,11 +33,18 @@ A human operator watches this workspace with agentwatch and decides what happens
   `## Runtime Attestation`) and nothing else, checked before with the tool `validate_return` or `agentwatch check FILE`.
   Hand it in with `submit_return`, word for word; without that tool, write it to `returns/<task_id>.return.md`.
 - Wait: when a task is failed, blocked or invalid, do not retry, escalate or give up by yourself. Call the tool
-  `wait_for_decision`, or run `agentwatch wait <task_id>` in the shell, again and again while it says pending. Pending
-  is neither an approval nor a refusal.
+  `wait_for_decision`, or run `agentwatch wait -- '<task_id>'` in the shell, again and again while it says pending.
+  Pending is neither an approval nor a refusal.
 - Carry out exactly what the decision says in `do_now`. A further attempt carries `attempt` and the `decision_id`.
 - `get_contract` and `agentwatch rules` tell the rules of the formats.
 """
+
+
+_CLAUDE_ASKS: Final = (
+    "it starts the server of .mcp.json once you have approved it: a dialog asks when a session begins; say yes."
+    " /mcp shows how it stands, and `claude mcp reset-project-choices` has it asked anew. Where nobody can be asked, as"
+    " with `claude -p`, enabledMcpjsonServers approves it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +66,20 @@ class ByHand:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One agent program. It is there where one of `signs` is. `note` says which of its limits was heeded."""
+    """One agent program. It is there where one of `signs` is.
+
+    `told` goes into its file `instructions`. `offers` are for the operator to take or to leave. `notes` say which of
+    its limits were heeded, and what it does by itself.
+    """
 
     name: str
     signs: tuple[str, ...]
     instructions: str
     files: tuple[Json, ...] = ()
     by_hand: tuple[ByHand, ...] = ()
-    note: str = ""
+    offers: tuple[ByHand, ...] = ()
+    notes: tuple[str, ...] = ()
+    told: str = ""
 
     def is_in(self, workspace: Path) -> bool:
         return any(os.path.exists(workspace / sign) for sign in self.signs)
@@ -82,14 +96,18 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             (".claude", "CLAUDE.md", ".mcp.json"),
             "CLAUDE.md",
             (Json((".mcp.json",), (Member(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
-            note="its hooks may take longer than they wait, so that none fails open; MCP calls need no other time-out",
+            offers=(_claude_permissions(command),),
+            notes=(
+                "its hooks may take longer than they wait, so that none fails open; MCP calls need no other time-out",
+                _CLAUDE_ASKS,
+            ),
         ),
         Program(
             "opencode",
             ("opencode.json", "opencode.jsonc", ".opencode"),
             "AGENTS.md",
             (Json(("opencode.jsonc", "opencode.json"), (Member(("mcp", NAME), local),)),),
-            note=f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",
+            notes=(f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",),
         ),
         Program(
             "kilo",
@@ -101,14 +119,14 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
                     (Member(("mcp", NAME), local),),
                 ),
             ),
-            note=f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",
+            notes=(f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",),
         ),
         Program(
             "codex",
             (".codex",),
             "AGENTS.md",
             by_hand=(ByHand("~/.codex/config.toml", _toml(command, request), "it lies outside of the workspace"),),
-            note="its shell gives back after 10 to 30 s and asks on; pending means: call again",
+            notes=("its shell gives back after 10 to 30 s and asks on; pending means: call again",),
         ),
         Program(
             "generic",
@@ -123,11 +141,12 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             ),
         ),
     )
-    return {program.name: program for program in everybody}
+    told = _INSTRUCTIONS.replace("<agentwatch>", command_line(command))
+    return {program.name: replace(program, told=told) for program in everybody}
 
 
 def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
-    call = {"type": "command", "command": shlex.join([*command, "hook"])}
+    call = {"type": "command", "command": command_line([*command, "hook"])}
     stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
     back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
     wishes = (
@@ -135,6 +154,15 @@ def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
         Entry(("hooks", "PostToolUse"), back, _calls_our_hook),
     )
     return Json((".claude/settings.json",), wishes)
+
+
+def _claude_permissions(command: Sequence[str]) -> ByHand:
+    rules = [f"mcp__{NAME}", *(f"Bash({command_line([*command, face])}:*)" for face in ("wait", "claim", "check"))]
+    return ByHand(
+        ".claude/settings.local.json",
+        json.dumps({"permissions": {"allow": rules}, "enabledMcpjsonServers": [NAME]}, indent=2) + "\n",
+        "else it asks before each of these, and `claude -p`, which cannot ask, refuses them; never allow `decide`",
+    )
 
 
 def _calls_our_hook(entry: Any) -> bool:

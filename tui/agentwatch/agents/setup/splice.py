@@ -65,10 +65,13 @@ def _added(text: str, wish: Wish) -> str:
         if there is None:
             return _put(text, node, wish.path[-1], wish.value)
         return text if there.value == wish.value else _replaced(text, there, wish.value)
-    mine = [child for child in node.children if wish.is_ours(child.value)]
+    mine = [index for index, child in enumerate(node.children) if wish.is_ours(child.value)]
     if not mine:
         return _put(text, node, None, wish.value)
-    return text if mine[0].value == wish.value else _replaced(text, mine[0], wish.value)
+    if mine[1:]:
+        return _added(_cut(text, node, mine[-1]), wish)
+    there = node.children[mine[0]]
+    return text if there.value == wish.value else _replaced(text, there, wish.value)
 
 
 def _removed(text: str, wish: Wish) -> str:
@@ -85,6 +88,8 @@ def _removed(text: str, wish: Wish) -> str:
         mine = [index for index, child in enumerate(node.children) if wish.is_ours(child.value)]
         if not mine:
             return text
+        if mine[1:]:
+            return _removed(_cut(text, node, mine[-1]), wish)
         trail.append((node, mine[0]))
     # What holds nothing but ours, not even a comment, was made for it.
     while len(trail) > 1 and _is_alone(text, trail[-1][0], trail[-2][0].begin(trail[-2][1])):

@@ -1,0 +1,144 @@
+"""The commands by which agents' programs start agentwatch, and what is wrong with them. Reads, and writes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from agentwatch.agents.setup.jsonc import scan
+from agentwatch.agents.setup.programs import NAME, programs
+from agentwatch.config import Settings
+from agentwatch.deciding.results import Result, bad, good
+from agentwatch.disk import Directory
+from agentwatch.shell import command_line, launcher
+from agentwatch.text import quoted
+
+_LARGEST: Final = 16 * 1024 * 1024
+_FACES: Final = ("hook", "mcp")
+_BESIDE: Final = (".claude/settings.local.json", ".codex/config.toml")
+"""Files of the workspace that `init` does not write, and people do."""
+
+_OF_USER: Final = (
+    ("CLAUDE_CONFIG_DIR", ".claude", ("settings.json", "../.claude.json", ".claude.json")),
+    ("CODEX_HOME", ".codex", ("config.toml",)),
+    ("XDG_CONFIG_HOME", ".config", tuple(f"{of}/{of}.json{c}" for of in ("opencode", "kilo") for c in ("", "c"))),
+)
+"""Where the user's own configurations lie: variable, place in the home directory, files."""
+
+
+class Start(NamedTuple):
+    """A command that starts agentwatch, in the file `place`. `fault` is a sentence, "" where it is as it should be."""
+
+    place: str
+    command: tuple[str, ...]
+    fault: str
+
+
+def starts(workspace: Path, texts: Mapping[str, str | None]) -> Iterator[Start]:
+    """All that are found. `texts` are to stand for files of the workspace, by path."""
+    known = programs(launcher(), Settings()).values()
+    ours = dict.fromkeys(path for program in known for file in program.files for path in file.paths)
+    for path in (*ours, *_BESIDE):
+        text = texts[path] if path in texts else _read(workspace / path)
+        yield from _in(path, text or "")
+    home = Path.home()
+    for variable, place, names in _OF_USER:
+        directory = Path(os.environ.get(variable) or home / place)
+        for file in dict.fromkeys(os.path.normpath(directory / name) for name in names):
+            yield from _in(file, _read(Path(file)))
+
+
+def checks(workspace: Path) -> Iterator[Result]:
+    """What `doctor` says of them."""
+    about, found = "agents", list(starts(workspace, {}))
+    faulty = [one for one in found if one.fault]
+    for one in faulty:
+        yield bad(about, f"{one.place}: {told(one)}")
+    if found and not faulty:
+        yield good(about, "what their configurations start is agentwatch, whatever lies in the workspace")
+
+
+def told(start: Start) -> str:
+    """What is wrong with one, and what to do about it. It quotes foreign text."""
+    face = next(word for word in start.command if word in _FACES)
+    right = command_line([*launcher(), face])
+    # As it stands there, and not to be copied.
+    words = " ".join(start.command)
+    return (
+        f"{quoted(words, 200)}: {start.fault}; `agentwatch init --write` mends what it wrote, else put there: {right}"
+    )
+
+
+def _in(place: str, text: str) -> Iterator[Start]:
+    try:
+        value = tomllib.loads(text) if place.endswith(".toml") else _json(text)
+    except (ValueError, RecursionError):
+        # `init` says so of those that it edits.
+        return
+    for command in _commands(value):
+        if any(_starts(command, at) for at in range(len(command) - 1)):
+            yield Start(place, command, _fault(command))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return scan(text).value if text else None
+
+
+def _commands(value: Any) -> Iterator[tuple[str, ...]]:
+    """Whatever a configuration calls a command, to any depth."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from _commands(inner)
+    elif isinstance(value, dict):
+        command, arguments = value.get("command"), value.get("args")
+        if isinstance(command, str):
+            command = [command] if isinstance(arguments, list) else _split(command)
+        if isinstance(command, list):
+            words = [*command, *arguments] if isinstance(arguments, list) else command
+            if all(isinstance(word, str) for word in words):
+                yield tuple(words)
+        for inner in value.values():
+            yield from _commands(inner)
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def _starts(command: tuple[str, ...], at: int) -> bool:
+    """Whether the words begin agentwatch here: by its name or by its file, and then as a hook or a server."""
+    word, behind = command[at], command[at + 1 :]
+    if word.rpartition("/")[2] == NAME:
+        return behind[0] in _FACES
+    return word.endswith(f"/{NAME}/__main__.py") and not set(_FACES).isdisjoint(behind[:2])
+
+
+def _fault(command: tuple[str, ...]) -> str:
+    if {"-I", "-S"} <= set(command):
+        gone = [word for word in command[:4] if word.startswith("/") and not os.path.exists(word)]
+        return f"{gone[0]} is not there any more" if gone else ""
+    if "-m" in command:
+        return "files of the workspace and PYTHON* variables can run other code in its place"
+    return "an agent's program may have another PATH, and PYTHON* variables can run other code in its place"
+
+
+def _read(path: Path) -> str:
+    """The text, "" where there is none that can be read."""
+    try:
+        # People keep these files elsewhere, and link to them.
+        path = Path(os.path.realpath(path))
+        with Directory.open(path.parent) as directory:
+            return directory.read(path.name, _LARGEST).decode()
+    except (OSError, ValueError):
+        return ""
