@@ -85,7 +85,8 @@ def read_return(
     _judge_characters(lines, judgement, first_line)
     judged = return_format.judge(lines, sections, judgement, embedded=embedded, first_line=first_line)
     findings = judgement.findings(judged.line_of) if judgement else ()
-    return Opened(Reading(replace(judged.document, recognised=not by_name), findings, judged.complete), judged.model)
+    document = replace(judged.document, recognised=False) if by_name else judged.document
+    return Opened(Reading(document, findings, judged.complete), judged.model)
 
 
 def read_leading_packet(lines: list[str], name: str, *, embedded: bool = False) -> Opened | None:

@@ -195,6 +195,9 @@ def unfenced(lines: list[str], first: int, behind: int) -> tuple[list[int], list
 
     Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
     """
+    if not any("```" in line or "~~~" in line for line in lines[first:behind]):
+        every = list(range(first, behind))
+        return every, every
     outside: list[int] = []
     both: list[int] = []
     fence = ""

@@ -137,7 +137,8 @@ def _is_no_text(line: str) -> bool:
 
 
 def _item(line: str) -> Bullet | None:
-    return None if is_rule(line) else bullet(line)
+    found = bullet(line)
+    return None if found is not None and is_rule(line) else found
 
 
 def _known(found: Entry, known: tuple[str, ...]) -> str | None:
@@ -317,10 +318,10 @@ def _judge_lists(attested: Attested, texts: dict[str, tuple[str, int]], judgemen
 
 def _with_lists(lines: list[str], spans: Spans) -> list[int]:
     """The lines of the attestation outside of fences; inside, too, where all keys, or a list's bullets, stand there."""
+    outside, both = _open(lines, spans)
+    if len(outside) == len(both):
+        return outside
     chosen = _with_keys(lines, spans, _ATTESTED)
-    _, both = _open(lines, spans)
-    if len(chosen) == len(both):
-        return chosen
     kept = set(chosen)
     bare: int | None = None
     for index in [*chosen, -1]:

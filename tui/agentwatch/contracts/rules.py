@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.catalogue import document, handoff, report, return_format, return_meta, subagent_return, todos
+from agentwatch.contracts.catalogue import (
+    document,
+    error_propagation,
+    handoff,
+    report,
+    return_format,
+    return_meta,
+    subagent_return,
+    todos,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +28,7 @@ _ALL: Final = (
     *handoff.RULES,
     *todos.RULES,
     *return_format.RULES,
+    *error_propagation.RULES,
     *subagent_return.RULES,
     *return_meta.RULES,
     *report.RULES,

@@ -1,4 +1,4 @@
-"""RET and ERR: rules of the return-format and of its error-propagation keys."""
+"""RET: rules of the return-format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ _STATUS = "## Status"
 _DELIVERABLES = "## Deliverables"
 _EVIDENCE = "## Evidence"
 _ATTESTATION = "## Runtime Attestation"
-_PROPAGATION = "Error Return Format (MVP)"
 
 
 def _header(rule_id: str, header: str, why: str) -> Rule:
@@ -413,67 +412,6 @@ RULES: Final[tuple[Rule, ...]] = (
         why="A partial return includes the completed subset plus explicit limitations and next-step guidance.",
         right="limitations:\n- The docs are not written: write them once the API is reviewed.",
         wrong="limitations:\n- No docs.",
-        severity=WARNING,
-    ),
-    _rule(
-        "ERR001",
-        _PROPAGATION,
-        "`retry_recommended` missing",
-        "The state is `ERROR`, but `retry_recommended` is missing; add `retry_recommended: yes` or `no`.",
-        why="It is required when the state is ERROR: the parent decides retry, abort or escalate by it.",
-        right="state: ERROR\nretry_recommended: no",
-        wrong="state: ERROR",
-    ),
-    _rule.value(
-        "ERR002",
-        _PROPAGATION,
-        "retry_recommended",
-        "`yes` or `no`",
-        why="The parent decides retry, abort or escalate by it; another word decides nothing.",
-        right="retry_recommended: yes",
-        wrong="retry_recommended: maybe",
-    ),
-    _rule.case(
-        "ERR003", _PROPAGATION, "retry_recommended", right="retry_recommended: yes", wrong="retry_recommended: Yes"
-    ),
-    _rule(
-        "ERR004",
-        _PROPAGATION,
-        "`retry_hint` missing",
-        "A retry is recommended, but `retry_hint` is missing; say what to change before it.",
-        why="A retry that changes nothing fails again; the hint is what the amended handoff is made of.",
-        right="retry_recommended: yes\nretry_hint: Pass the schema path.",
-        wrong="retry_recommended: yes",
-        severity=WARNING,
-    ),
-    _rule(
-        "ERR005",
-        _PROPAGATION,
-        "`error_code` missing",
-        "The state is `ERROR`, but `error_code` is missing; add a stable identifier such as `E_TOOL_FAILURE`.",
-        why="A machine routes by the code; a summary cannot be routed by.",
-        right="state: ERROR\nerror_code: E_TOOL_FAILURE",
-        wrong="state: ERROR",
-        severity=WARNING,
-    ),
-    _rule(
-        "ERR006",
-        _PROPAGATION,
-        "`error_code` is no identifier",
-        "`error_code` is {value}; write a stable identifier without spaces, such as `E_TOOL_FAILURE`.",
-        why="A machine routes by the code, so it must be the same each time.",
-        right="error_code: E_TOOL_FAILURE",
-        wrong="error_code: the tool failed",
-        severity=WARNING,
-    ),
-    _rule(
-        "ERR007",
-        "Guidance by state",
-        "error keys on success",
-        "The state is `SUCCESS`, but `{key}` speaks of an error; leave it out or report another state.",
-        why="A successful return omits error-oriented keys, so that nobody retries what is done.",
-        right="state: SUCCESS",
-        wrong="state: SUCCESS\nerror_code: E_TOOL_FAILURE",
         severity=WARNING,
     ),
 )
