@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.app.scenes import Scene
 from tests.app.stage import Stage, stage
@@ -80,6 +82,13 @@ async def test_the_reported_model_is_held_against_the_one_that_ran(recorded: str
         task.attempts[0].run = Run("agents", "s", "p", RunState.ENDED, "/store", 0.0, 1.0, model=recorded)
         await s.press("4")
         assert f"model       openai/gpt-5.2   {words}" in s.details.shown_text
+        await s.press("1")
+        overview = re.sub(r"\s+", " ", s.details.shown_text)
+        differs = recorded != "gpt-5.2"
+        assert (f"model openai/gpt-5.2 mode code {words}" in overview, "(attested)" in overview) == (
+            differs,
+            not differs,
+        )
 
 
 async def test_what_nobody_claims_is_listed_by_who_may_have_done_it() -> None:

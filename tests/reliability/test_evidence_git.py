@@ -267,8 +267,10 @@ def test_without_a_usable_repository_the_disk_still_answers(
     (result,) = Checker(repository.root).check([request(returned(created=["x.md", "y.md", "z.md"]))])
     assert words in result.git
     assert result.changed is None
-    verified, contradicted = Verdict.VERIFIED, Verdict.CONTRADICTED
-    assert [claim.verdict for claim in result.claims] == [verified, contradicted, contradicted]
+    contradicted = Verdict.CONTRADICTED
+    # Without any repository there is nobody to ask; with one, what it would have said is missing.
+    new = Verdict.VERIFIED if kind == "none" else Verdict.UNVERIFIABLE
+    assert [claim.verdict for claim in result.claims] == [new, contradicted, contradicted]
 
 
 def test_a_repository_without_a_commit_knows_nothing_from_before(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from agentwatch.delegation.problems import ARTIFACT_MISSING, found, promises_art
 from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
+from agentwatch.evidence.moves import beside
 from agentwatch.evidence.paths import place_of
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
@@ -170,15 +171,15 @@ def _check_file(file: _File) -> _Checked | None:
 def _missing(file: _File, document: Return) -> tuple[str, ...]:
     """The artifacts of a completed return that are nowhere in its project: rule 6 of subagent-return.
 
-    Their paths are relative to the project. Finished work may have been archived as a whole, so what is left of such a
-    path is looked for beside the return, too. Where the project begins is not known of a lone file: then none is.
+    Their paths are relative to the project. Finished work may have been archived as a whole, so such a path
+    is looked for beside the return, too. Where the project begins is not known of a lone file: then none is.
     """
     project = _project(file)
     if project is None or not promises_artifacts(document):
         return ()
-    above = f"{file.root}/{file.relative}"[len(project) :].strip("/").split("/")[:-1]
+    returned = f"{file.root}/{file.relative}"[len(project) :].strip("/")
     places = {path: place_of(path, project).relative for path in document.artifacts}
-    meant = {path: _candidates(place, above) for path, place in places.items() if place is not None}
+    meant = {path: [place, *beside(place, returned)] for path, place in places.items() if place is not None}
     looks = Disk(project).look({one for some in meant.values() for one in some})
     return tuple(path for path, some in meant.items() if all(looks[one].kind is FileKind.MISSING for one in some))
 
@@ -193,13 +194,6 @@ def _project(file: _File) -> str | None:
     if place.is_relative_to(here):
         return here
     return None if file.explicit else file.root
-
-
-def _candidates(path: str, above: list[str]) -> list[str]:
-    """Where an artifact may lie now: where it says, or with less of its path, in a directory above its return."""
-    parts = path.split("/")
-    rests = ["/".join(parts[start:]) for start in range(1, len(parts))]
-    return [path, *("/".join((*above[:depth], rest)) for depth in range(1, len(above) + 1) for rest in rests)]
 
 
 def _may_be_others(reading: Reading) -> bool:

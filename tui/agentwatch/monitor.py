@@ -79,7 +79,7 @@ class Monitor:
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self._herald: Herald | None = None
-        self._inspected: dict[str, tuple[str, str | None]] = {}
+        self._inspected: dict[str, tuple[str, str | None, tuple[str, ...]]] = {}
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
 
@@ -268,10 +268,11 @@ class Monitor:
             if attempt is None or attempt.returned is None:
                 continue
             returned, handoff = attempt.returned, attempt.handoff
-            key = (returned.digest, handoff.digest if handoff else None)
+            former = self.tree.former_places(task_id, returned)
+            key = (returned.digest, handoff.digest if handoff else None, former)
             if self._inspected.get(returned.path) != key:
                 self._inspected[returned.path] = key
-                targets.append(Target(returned, handoff, attempt.started_at if handoff else None))
+                targets.append(Target(returned, handoff, attempt.started_at if handoff else None, former))
         return targets
 
     def _checked(self, checks: Sequence[Checks]) -> list[Observation]:

@@ -95,33 +95,43 @@ def test_artifacts_of_the_drifted_dialect(
 
 def test_what_a_handoff_requires(repository: Repository) -> None:
     repository.write("made.md")
+    repository.write("old.md", at=BEFORE)
+    repository.write("docs/a.md", at=BEFORE)
     packet = handoff(
         deliverables=[
             {"path": "made.md", "description": "d", "must_create": True},
+            {"path": "old.md", "description": "d", "must_create": True},
             {"path": "unmade.md", "description": "d", "must_create": True},
             {"path": "optional.md", "description": "d", "must_create": False},
         ],
         evidence=[
             {"path": "docs/a.md", "purpose": "p", "required": True},
             {"path": "docs/b.md", "purpose": "p", "required": True},
+            {"path": "docs/gone.md", "purpose": "p", "required": True},
             {"path": "tracked.md", "purpose": "p", "required": True},
             {"path": "docs/d.md", "purpose": "p", "required": False},
         ],
         success_criteria=["The migration is reversible", "Documents the checkout endpoint"],
     )
     text = returned(
-        evidence=["`docs/a.md`", "old/docs/b.md"], summary="Documented the checkout endpoint in tracked.md."
+        evidence=["`docs/a.md`", "old/docs/b.md", "docs/gone.md"],
+        summary="Documented the checkout endpoint in tracked.md.",
     )
     claims = {(claim.kind, claim.path): claim for claim in check(repository.root, text, packet).claims}
     asked = {key: claim.verdict for key, claim in claims.items() if key[0] != "evidence"}
     assert asked == {
         ("must_create", "made.md"): V,
+        ("must_create", "old.md"): U,
         ("must_create", "unmade.md"): C,
         ("required_evidence", "docs/a.md"): V,
         ("required_evidence", "docs/b.md"): U,
+        ("required_evidence", "docs/gone.md"): U,
         ("required_evidence", "tracked.md"): U,
         ("criterion", "The migration is reversible"): U,
+        ("criterion", "Documents the checkout endpoint"): U,
     }
+    assert "the return says nothing about it" in claims["criterion", "The migration is reversible"].detail
+    assert "whether it is met was not checked" in claims["criterion", "Documents the checkout endpoint"].detail
     assert claims["required_evidence", "docs/b.md"].detail.startswith("required evidence is not cited")
 
 
@@ -288,7 +298,8 @@ def test_a_shallow_clone_says_what_it_can(repository: Repository, tmp_path: Path
     repository.git("clone", "-q", "--depth", "1", f"file://{repository.root}", str(tmp_path / "clone"))
     result = check(tmp_path / "clone", returned(modified=["tracked.md", "x.md"]))
     assert result.git == ""
-    assert [claim.verdict for claim in result.claims] == [V, V]
+    # All files of a clone are new by their times, and whether its first commit made or changed them, nobody can tell.
+    assert [claim.verdict for claim in result.claims] == [U, U]
 
 
 @pytest.mark.parametrize(
@@ -305,6 +316,7 @@ def test_a_shallow_clone_says_what_it_can(repository: Repository, tmp_path: Path
 )
 def test_required_evidence_is_cited_by_its_own_name_only(repository: Repository, bullet: str, cites: bool) -> None:
     packet = handoff(evidence=[{"path": "./docs/b.md", "purpose": "p", "required": True}])
+    repository.write("docs/b.md", "1\n2\n3\n", at=BEFORE)
     claims = check(repository.root, returned(evidence=[bullet]), packet).claims
     assert [claim.verdict is V for claim in claims if claim.kind == "required_evidence"] == [cites]
 

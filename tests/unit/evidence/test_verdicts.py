@@ -76,6 +76,16 @@ def new_but_ignored(repository: Repository) -> None:
     repository.write("x.md", at=AFTER)
 
 
+def old_and_only_committed_since(repository: Repository) -> None:
+    old_untracked(repository)
+    repository.commit(at=AFTER)
+
+
+def lost_by_the_index(repository: Repository) -> None:
+    tracked_and_rewritten_the_same(repository)
+    repository.git("rm", "-q", "--cached", "x.md")
+
+
 def empty(repository: Repository) -> None:
     repository.write("x.md", "")
 
@@ -121,25 +131,25 @@ def other_case(repository: Repository) -> None:
 
 TABLE: list[tuple[str, Callable[[Repository], None], Verdict, str]] = [
     ("created", nothing, C, "missing"),
-    ("created", new, V, "exists, new since the handoff"),
+    ("created", new, V, "exists, written since the handoff, and git did not have it before; its content was not"),
     ("created", old_untracked, C, "older than the handoff"),
     ("created", old_tracked, C, "claimed created but tracked before the handoff"),
     ("created", tracked_and_changed, C, "claimed created but tracked before the handoff"),
     ("created", tracked_and_deleted, C, "missing: git had it before the handoff"),
-    ("created", new_and_committed_since, V, "exists, new since the handoff"),
-    ("created", new_in_the_index, V, "exists, new since the handoff"),
-    ("created", new_but_ignored, V, "exists, new since the handoff"),
+    ("created", new_and_committed_since, V, "exists, written since the handoff"),
+    ("created", new_in_the_index, V, "exists, written since the handoff"),
+    ("created", new_but_ignored, V, "exists, written since the handoff"),
     ("created", empty, C, "empty"),
     ("created", directory, C, "not a regular file: a directory"),
     ("created", pipe, C, "not a regular file: a named pipe"),
     ("created", unix_socket, C, "not a regular file: a socket"),
-    ("created", link_inside, V, "exists, new since the handoff (through a symbolic link"),
+    ("created", link_inside, V, "git did not have it before (through a symbolic link"),
     ("created", link_outside, C, "outside the workspace: a symbolic link"),
     ("created", dangling_link, C, "missing"),
     ("created", circle, U, "cannot be looked at"),
     ("created", other_case, C, "case differs: on disk it is X.MD"),
     ("modified", nothing, C, "missing"),
-    ("modified", new, V, "written since the handoff (git does not track it)"),
+    ("modified", new, V, "written since the handoff, and git did not have it before"),
     ("modified", old_untracked, C, "older than the handoff"),
     ("modified", old_tracked, C, "claimed modified but unchanged"),
     ("modified", tracked_and_changed, V, "differs from the last commit, written since the handoff"),
@@ -147,19 +157,23 @@ TABLE: list[tuple[str, Callable[[Repository], None], Verdict, str]] = [
     ("modified", tracked_and_rewritten_the_same, U, "git sees no difference"),
     ("modified", tracked_and_committed_since, V, "changed by a commit since the handoff"),
     ("modified", tracked_and_deleted, C, "missing: git had it before the handoff"),
-    ("modified", new_but_ignored, V, "written since the handoff (git does not track it)"),
+    ("modified", new_but_ignored, V, "written since the handoff, and git did not have it before"),
     ("modified", empty, C, "empty"),
     ("modified", pipe, C, "not a regular file"),
     ("modified", link_outside, C, "outside the workspace"),
     ("modified", other_case, C, "case differs"),
     ("deliverable", nothing, C, "missing"),
     ("deliverable", new, V, "exists, written since the handoff"),
-    ("deliverable", old_tracked, V, "exists, last written before the handoff"),
+    ("deliverable", old_tracked, U, "exists, but was last written before the handoff"),
+    ("deliverable", tracked_and_rewritten_the_same, U, "git sees no difference"),
+    ("modified", old_and_only_committed_since, C, "claimed modified but unchanged"),
+    ("created", lost_by_the_index, C, "claimed created but tracked before the handoff"),
+    ("modified", lost_by_the_index, U, "git cannot say"),
     ("deliverable", empty, C, "empty"),
     ("deliverable", directory, C, "not a regular file"),
     ("deliverable", other_case, C, "case differs"),
     ("evidence", nothing, C, "missing"),
-    ("evidence", old_tracked, V, "exists"),
+    ("evidence", old_tracked, V, "exists; its content was not checked"),
     ("evidence", directory, V, "exists"),
     ("evidence", empty, V, "exists, but is empty"),
     ("evidence", pipe, C, "not a regular file: a named pipe"),
@@ -190,11 +204,11 @@ def test_a_claim_in_a_repository(
     ("kind", "state", "verdict", "words"),
     [
         ("created", nothing, C, "missing"),
-        ("created", new, V, "exists, new since the handoff"),
+        ("created", new, V, "exists, written since the handoff (not in a git repository); its content was not checked"),
         ("created", old_untracked, C, "older than the handoff"),
         ("modified", new, V, "written since the handoff (not in a git repository)"),
         ("modified", old_untracked, C, "older than the handoff"),
-        ("deliverable", old_untracked, V, "exists"),
+        ("deliverable", old_untracked, U, "exists, but was last written before the handoff"),
     ],
     ids=lambda value: value.__name__ if callable(value) else str(value)[:12],
 )
@@ -210,11 +224,12 @@ def test_a_claim_without_git(
 @pytest.mark.parametrize(
     ("kind", "state", "verdict", "words"),
     [
-        ("created", old_tracked, V, "no handoff is known"),
+        ("created", old_tracked, U, "no handoff is known, so nothing tells whether it was created"),
+        ("created", new, U, "no handoff is known"),
         ("created", nothing, C, "missing"),
-        ("modified", old_tracked, U, "without a handoff"),
-        ("modified", tracked_and_changed_before, V, "differs from the last commit"),
-        ("deliverable", old_tracked, V, "exists"),
+        ("modified", old_tracked, U, "no handoff is known, so nothing tells whether it was modified"),
+        ("modified", tracked_and_changed_before, U, "no handoff is known"),
+        ("deliverable", old_tracked, V, "exists; its content was not checked"),
     ],
     ids=lambda value: value.__name__ if callable(value) else str(value)[:12],
 )
@@ -248,12 +263,12 @@ def test_without_the_time_of_a_handoff_no_time_is_compared(
         (".", C, "it is the workspace itself"),
         ("a/..", C, "it is the workspace itself"),
         ("sub\\x.md", C, "missing under this name: there is a file with `/`"),
-        ("./sub/../sub//x.md", V, "exists, new since the handoff"),
-        ("sub/", V, "exists, new since the handoff"),
+        ("./sub/../sub//x.md", V, "exists, written since the handoff"),
+        ("sub/", V, "exists, written since the handoff"),
         ("sub/x.md/", C, "claimed as a directory"),
         ("hollow/", C, "empty: the directory holds nothing"),
         ("sub/x.md/y", C, "missing"),
-        ("sub/__init__.py", V, "exists, new since the handoff"),
+        ("sub/__init__.py", V, "exists, written since the handoff"),
         ("sub/*.md", U, "a pattern, not a path"),
         ("SUB/X.md", C, "case differs: on disk it is sub/x.md"),
         ("through/x.md", V, "through a symbolic link"),
@@ -267,9 +282,8 @@ def test_a_hostile_or_careless_path(repository: Repository, path: str, verdict: 
     (repository.root / "through").symlink_to("sub")
     (repository.root / "out").symlink_to("/etc")
     claim = only(check(repository.root, artifact(path)))
-    # An artifact only has to be there; its age is told beside it.
     assert claim.verdict is verdict, claim.detail
-    assert words.removesuffix(", new since the handoff") in claim.detail
+    assert words in claim.detail
 
 
 def artifact(path: str) -> str:
@@ -294,6 +308,32 @@ def test_an_absolute_path_inside_the_workspace_is_named_with_the_relative_one(re
 def test_a_name_that_no_file_system_takes_is_missing(repository: Repository) -> None:
     claim = only(check(repository.root, artifact("a\ud800b.md")))
     assert claim.verdict is C
+
+
+def test_a_directory_is_judged_by_what_git_has_in_it(repository: Repository) -> None:
+    for name in ("old", "grown", "edited"):
+        repository.write(f"{name}/x.md", at=BEFORE)
+    repository.commit(at=BEFORE)
+    repository.write("grown/new.md")
+    repository.write("edited/x.md", "other\n")
+    repository.write("new/x.md")
+    repository.touch("edited", BEFORE)
+    for name in ("old", "grown", "new"):
+        repository.touch(name, AFTER)
+    claims = check(repository.root, returned(created=["grown/", "new/"], deliverables=["old/", "grown/"])).claims
+    assert [claim.verdict for claim in claims] == [C, V, U, V], claims
+    assert only(check(repository.root, returned(modified=["edited/"]))).verdict is U
+
+
+@pytest.mark.parametrize("kind", ["created", "modified", "deliverable"])
+def test_a_file_in_another_repository_is_not_known_to_git(repository: Repository, kind: str) -> None:
+    inner = Repository(repository.root / "inner", repository.home)
+    inner.init()
+    inner.write("deep/x.md", at=BEFORE)
+    inner.commit(at=BEFORE)
+    inner.touch("deep/x.md", AFTER)
+    claim = only(check(repository.root, claiming(kind, "inner/deep/x.md")))
+    assert (claim.verdict, "a git repository of its own" in claim.detail) == (U, True), claim.detail
 
 
 def test_a_file_that_appears_later_is_verified_by_the_next_check(repository: Repository) -> None:

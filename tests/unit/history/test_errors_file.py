@@ -296,7 +296,7 @@ REST = (
     "\n## Deliverables\n- (none)\n\n## Evidence\n- (none)\n\n## Runtime Attestation\nruntime_model_reported: m\n"
     "runtime_mode_reported: coder\nfiles_created:\n- (none)\nfiles_modified:\n- (none)\nlimitations:\n- half\n"
 )
-NOWHERE = Claim("artifact", "plan.md", Verdict.CONTRADICTED, "missing: no such file in the workspace")
+NOWHERE = Claim("artifact", "plan.md", Verdict.CONTRADICTED, "missing: no such file in the workspace", is_missing=True)
 
 
 @pytest.mark.parametrize("status", ["completed", "implemented"])
@@ -309,13 +309,16 @@ def test_a_missing_artifact_of_a_completed_return_is_a_failure_too(status: str) 
     assert placed.path == META
     assert "the artifact plan.md is not on disk" in placed.finding.message
     assert [(one.path, rules_of(one)) for one in failures(task)] == [(META, ("LNK007",))]
-    assert failures(checked(tree, task_id, NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists"))) == []
+    assert (
+        failures(checked(tree, task_id, NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists", is_missing=False)))
+        == []
+    )
 
 
 def test_what_is_otherwise_false_or_not_completed_is_no_missing_artifact() -> None:
     tree = tree_of([Workspace().seen(META, meta("completed"))])
     task_id = "specs/7_api/coder"
-    assert failures(checked(tree, task_id, NOWHERE._replace(detail="empty"))) == []
+    assert failures(checked(tree, task_id, NOWHERE._replace(detail="empty", is_missing=False))) == []
     assert failures(checked(tree, task_id, NOWHERE._replace(kind="created"))) == []
     tree = tree_of([Workspace().seen(META, meta("partial"))])
     assert failures(checked(tree, task_id, NOWHERE)) == []

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import State
 from agentwatch.report.document import document
+from agentwatch.report.html import html
+from agentwatch.report.markdown import markdown
 from agentwatch.report.shapes import DecisionLine
 from tests.unit.report.sessions import START, Session, small
 
@@ -137,3 +140,14 @@ def test_a_time_of_no_world_is_no_time() -> None:
     session = Session()
     session.asked(1e18, "far")
     assert json.loads(document(session.account()))["tasks"][0]["attempts"][0]["started_at"] is None
+
+
+def test_a_mode_that_is_not_the_one_asked_for_is_not_only_attested() -> None:
+    session = Session()
+    for name, mode in (("a", "code"), ("b", "architect")):
+        session.asked(0, name, mode="code")
+        session.told(9, name, "completed", model="some/model", mode=mode)
+    same, other = markdown(session.account()), html(session.account())
+    assert "some/model (attested)" in same
+    assert "some/model (differs: the handoff asked for code)" in same
+    assert "some/model in mode architect differs: the handoff asked for code" in re.sub(r"<[^>]+>", "", other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 
 class Verdict(StrEnum):
@@ -14,15 +14,12 @@ class Verdict(StrEnum):
     UNVERIFIABLE = "unverifiable"
 
 
-MISSING: Final = "missing"
-"""What the detail of a claim begins with whose file is not there."""
-
-
 class Claim(NamedTuple):
     """A claim and its verdict. `path` is foreign text as it was claimed; `detail` is the reason in words.
 
     `detail` may quote a file name that was found: it is foreign text too. `lines` is the range of 1-based lines, both
     included, where one was claimed. `file` is the path in the workspace that is meant, None where none is.
+    `is_missing`: it is false because nothing is there.
     """
 
     kind: str
@@ -31,11 +28,7 @@ class Claim(NamedTuple):
     detail: str
     lines: tuple[int, int] | None = None
     file: str | None = None
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether it is false because nothing is there."""
-        return self.verdict is Verdict.CONTRADICTED and self.detail.startswith(MISSING)
+    is_missing: bool = False
 
 
 class Change(NamedTuple):

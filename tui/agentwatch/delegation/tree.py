@@ -155,6 +155,11 @@ class DelegationTree:
         """The ids of the decisions about a task after which it can be decided anew: their fitters have ended."""
         return self._carriers.over(task_id)
 
+    def former_places(self, task_id: str, returned: Version) -> tuple[str, ...]:
+        """Where a return lay before it was moved."""
+        same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
+        return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
+
     def unclaimed(self, task: Task) -> Unclaimed | None:
         """The files that changed during the latest attempt and that no return claims; None where nothing is known.
 

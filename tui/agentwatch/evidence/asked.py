@@ -13,12 +13,13 @@ from agentwatch.evidence.shapes import Assertion, Kind, Limit, Verdict
 if TYPE_CHECKING:
     from agentwatch.contracts.handoff import HandoffPacket
 
-CITED: Final = "required evidence, and the return cites it"
+CITED: Final = "required evidence: the return cites it; whether it was read cannot be seen"
 NOT_CITED: Final = "required evidence is not cited in the return's Evidence; whether it was read cannot be seen"
 ONLY_MENTIONED: Final = "required evidence: the return mentions it, but does not cite it in its Evidence"
 NO_FILE: Final = "required evidence: the handoff names no file here"
 NO_PLACE: Final = "required evidence: this return's contract has no section to cite it in, and the text does not"
 NOT_FINISHED: Final = "required evidence is not cited; the return does not claim that the work is done"
+MENTIONED: Final = "success criterion: the return speaks of it; whether it is met was not checked"
 NO_TRACE: Final = "success criterion: the return says nothing about it, so look for yourself"
 
 _WORD: Final = re.compile(r"[^\W_]{4,}")
@@ -88,8 +89,9 @@ def assertions_of(
             yield Assertion(Kind.REQUIRED_EVIDENCE, pointer.path, settled=settled)
     stems = {word[:_STEM] for word in _WORD.findall(looked_at.casefold())}
     for criterion in packet.success_criteria or ():
-        if criterion.strip() and not _has_trace(criterion, stems):
-            yield Assertion(Kind.CRITERION, criterion, settled=(Verdict.UNVERIFIABLE, NO_TRACE))
+        if criterion.strip():
+            words = MENTIONED if _has_trace(criterion, stems) else NO_TRACE
+            yield Assertion(Kind.CRITERION, criterion, settled=(Verdict.UNVERIFIABLE, words))
     for constraint in packet.constraints or ():
         limit, below = limit_of(constraint)
         if limit is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -10,15 +11,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.evidence import verdicts
+from agentwatch.evidence import moves, verdicts
 from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
-from agentwatch.evidence.git import SLACK, GitView, History, look
+from agentwatch.evidence.git import SLACK, GitFacts, GitView, History, look, renames
 from agentwatch.evidence.paths import Place, place_of
 from agentwatch.evidence.plumbing import SECONDS
-from agentwatch.evidence.repository import NoRepositoryError
-from agentwatch.evidence.shapes import Assertion, Change, Claim, Kind
-from agentwatch.sources.files.names import to_path
+from agentwatch.evidence.repository import NoRepositoryError, NotInRepositoryError
+from agentwatch.evidence.shapes import Assertion, Change, Claim, Kind, Verdict
+from agentwatch.evidence.verdicts import NO_HANDOFF, Handed
+from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
 MAX_CHANGED: Final = 1_000
@@ -38,7 +40,8 @@ class Request(NamedTuple):
     """A return to check, with the handoff it answers. `digest` is the return's; times are in epoch seconds.
 
     Names are paths relative to the workspace; `stored` texts are no files but a session's. Without
-    `returned_at` the attempt has lasted until now.
+    `returned_at` the attempt has lasted until now. `handoff_at` is the time of the handoff as it is now, where that is
+    another version than the one that was handed off. `former` are the names under which the return lay before.
     """
 
     task_id: str
@@ -50,6 +53,8 @@ class Request(NamedTuple):
     handed_off_at: float | None = None
     returned_at: float | None = None
     stored: bool = False
+    handoff_at: float | None = None
+    former: tuple[str, ...] = ()
 
 
 class Result(NamedTuple):
@@ -71,6 +76,8 @@ class _Prepared(NamedTuple):
     request: Request
     assertions: tuple[Assertion, ...]
     places: tuple[Place | None, ...]
+    handoff: str | None
+    """The place of the handoff; a session's is never there."""
 
     @property
     def relatives(self) -> set[str]:
@@ -84,7 +91,12 @@ class _Round:
     facts: dict[str, DiskFacts]
     view: GitView | None
     without_git: str
+    failed: bool
+    """There is a repository, and it could not be asked."""
     disk: Disk
+    moved: dict[tuple[int, str], str] = field(default_factory=dict)
+    """By the number of a request and a path that is missing, where the file lies now."""
+    nested: dict[str, bool] = field(default_factory=dict)
     unread: int = _READ
     changes: dict[float, tuple[str, ...] | None] = field(default_factory=dict)
     newest: list[str] | None = None
@@ -115,6 +127,13 @@ class _Round:
         )
         return tuple(islice(during, MAX_CHANGED))
 
+    def git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
+        """What git says of a file, or of what it has in a directory; None where it says nothing."""
+        if self.view is None:
+            return None
+        is_directory = self.facts[path].kind is FileKind.DIRECTORY
+        return (self.view.facts_below if is_directory else self.view.facts)(path, handed_off_at)
+
     def _changed(self, view: GitView, handed_off_at: float) -> tuple[str, ...] | None:
         committed = view.changes_since(handed_off_at)
         if committed is None or not view.complete:
@@ -134,6 +153,29 @@ class _Round:
         return self.newest
 
 
+def _handed(one: _Prepared, state: _Round) -> Handed:
+    """When the handoff of a request was written, as far as anybody can tell."""
+    request, name = one.request, one.handoff
+    at, returned_at = request.handed_off_at, request.returned_at
+    if at is None or not math.isfinite(at):
+        return Handed(why=NO_HANDOFF if name is None else "nothing tells when the handoff was written")
+    now = at if request.handoff_at is None else request.handoff_at
+    if returned_at is not None and (at > returned_at or at == returned_at < now):
+        return Handed(why="the handoff was written after its return")
+    if name is None:
+        return Handed(at, at)
+    git = state.view.facts(name, at) if state.view is not None else None
+    if git is not None and git.tracked_before and not (git.committed or git.changed):
+        return Handed(why="git had the handoff before the time that its file has")
+    disk = state.facts[name]
+    if disk.kind is FileKind.REFUSED:
+        return Handed(why="the handoff cannot be looked at")
+    if disk.kind is not FileKind.REGULAR or now != at:
+        return Handed(at, at)
+    # The time of a file can be set back; when its inode was last changed cannot.
+    return Handed(at, max(at, disk.ctime_ns / _NANOSECONDS))
+
+
 class Checker:
     """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread."""
 
@@ -143,6 +185,7 @@ class Checker:
         self._git_seconds = git_seconds
         self._disk = Disk(self._workspace)
         self._history = History()
+        self._verified: set[tuple[str, str, str, tuple[int, int] | None]] = set()
         self._lines: dict[str, tuple[tuple[int, int, int, int], int]] = {}
 
     def check(self, requests: Sequence[Request]) -> list[Result]:
@@ -157,12 +200,41 @@ class Checker:
             for one in prepared:
                 paths |= one.relatives
                 paths.update(place.slashed for place in one.places if place is not None and place.slashed is not None)
+            paths.update(one.handoff for one in prepared if one.handoff is not None)
             facts = self._disk.look(paths)
-            view, without_git = asked.result()
+            view, without_git, failed = asked.result()
         if view is not None:
             facts |= self._disk.look((view.changed | view.untracked).difference(facts))
-        state = _Round(facts, view, without_git, self._disk)
-        return [self._result(one, state) for one in prepared]
+        state = _Round(facts, view, without_git, failed, self._disk)
+        self._find_moved(prepared, state)
+        return [self._result(number, one, state) for number, one in enumerate(prepared)]
+
+    def _find_moved(self, prepared: Sequence[_Prepared], state: _Round) -> None:
+        """Look for the files that are not where they are claimed: where git, or their return, has gone."""
+        missing = [
+            (number, path)
+            for number, one in enumerate(prepared)
+            for path in one.relatives
+            if state.facts[path].kind is FileKind.MISSING and state.facts[path].variant is None
+        ]
+        if not missing:
+            return
+        gone = {path for _, path in missing}
+        by_git = renames(self._workspace, gone, self._history, seconds=self._git_seconds) if state.view else {}
+        places: dict[tuple[int, str], list[str]] = {}
+        for number, path in missing:
+            request = prepared[number].request
+            beside = (
+                []
+                if request.stored
+                else moves.beside(path, to_name(request.returned_name), map(to_name, request.former))
+            )
+            places[number, path] = ([by_git[path]] if path in by_git else []) + beside
+        state.facts |= self._disk.look({place for some in places.values() for place in some} - state.facts.keys())
+        for key, some in places.items():
+            there = (one for one in some if state.facts[one].kind in (FileKind.REGULAR, FileKind.DIRECTORY))
+            if (place := next(there, None)) is not None:
+                state.moved[key] = place
 
     def _prepare(self, request: Request) -> _Prepared:
         assertions = claims_of(
@@ -179,18 +251,24 @@ class Checker:
             else None
             for assertion in assertions
         )
-        return _Prepared(request, assertions, places)
+        handoff = place_of(to_name(request.handoff_name), self._workspace).relative if request.handoff_name else None
+        return _Prepared(request, assertions, places, handoff)
 
-    def _look_at_git(self, times: list[float]) -> tuple[GitView | None, str]:
+    def _look_at_git(self, times: list[float]) -> tuple[GitView | None, str, bool]:
+        """(what git says, why it does not say all, whether it should have)."""
         try:
             view = look(self._workspace, times, history=self._history, seconds=self._git_seconds)
+        except NotInRepositoryError as error:
+            was_there = self._history.repository is not None
+            return None, "the git repository is gone" if was_there else error.reason, was_there
         except NoRepositoryError as error:
-            return None, error.reason
-        return view, "" if view.complete else "git lists too many changes"
+            return None, error.reason, True
+        return view, "" if view.complete else "git lists too many changes", True
 
-    def _result(self, one: _Prepared, state: _Round) -> Result:
+    def _result(self, number: int, one: _Prepared, state: _Round) -> Result:
         request = one.request
-        changed = state.changed_since(request.handed_off_at) if one.assertions else None
+        handed = _handed(one, state)
+        changed = state.changed_since(handed.at) if one.assertions else None
         claims: list[Claim] = []
         for assertion, place in zip(one.assertions, one.places, strict=True):
             if assertion.kind is Kind.CONSTRAINT and assertion.settled is None:
@@ -201,28 +279,55 @@ class Checker:
                 claimed = {place.relative for place in made if place.relative is not None} - own
                 claims.append(verdicts.judge_constraint(assertion, claimed, others, state.without_git))
             else:
-                found = self._found(assertion, place, state, request.handed_off_at) if place is not None else None
-                claims.append(verdicts.judge(assertion, found, request.handed_off_at))
+                moved = state.moved.get((number, place.relative or "")) if place is not None else None
+                found = self._found(assertion, place, moved, state, handed.at) if place is not None else None
+                claims.append(self._kept(request, verdicts.judge(assertion, found, handed), moved))
         return Result(
             request.task_id,
             request.digest,
             tuple(claims),
-            frozenset(one.relatives),
-            state.changed_during(request.handed_off_at, request.returned_at),
+            frozenset(one.relatives | {place for (of, _), place in state.moved.items() if of == number}),
+            state.changed_during(handed.at, request.returned_at),
             state.without_git,
         )
 
-    def _found(self, assertion: Assertion, place: Place, state: _Round, handed_off_at: float | None) -> verdicts.Found:
-        path = place.relative
-        if path is None:
+    def _kept(self, request: Request, claim: Claim, moved: str | None) -> Claim:
+        """What was verified stays so when the file moves, though its new place tells less of it."""
+        key = request.digest, claim.kind, claim.path, claim.lines
+        if claim.verdict is Verdict.VERIFIED:
+            self._verified.add(key)
+        elif claim.verdict is Verdict.UNVERIFIABLE and moved is not None and key in self._verified:
+            return claim._replace(verdict=Verdict.VERIFIED, detail=f"moved since, to {moved}: it was verified before")
+        return claim
+
+    def _found(
+        self, assertion: Assertion, place: Place, moved: str | None, state: _Round, handed_off_at: float | None
+    ) -> verdicts.Found:
+        if place.relative is None:
             return verdicts.Found(place, MISSING)
+        path = moved or place.relative
         disk = state.facts[path]
-        known = state.view.facts(path, handed_off_at) if state.view is not None else None
+        known = state.git_facts(path, handed_off_at)
+        if known is not None and moved is not None and (before := state.git_facts(place.relative, handed_off_at)):
+            known = known._replace(tracked_before=known.tracked_before or before.tracked_before)
+        without_git = state.without_git
+        if state.view is not None and self._is_nested(path, state):
+            known, without_git = None, "it lies in a git repository of its own"
         count, uncounted = None, ""
         if assertion.lines is not None and disk.kind is FileKind.REGULAR:
             count, uncounted = self._count(path, disk, state)
         slashed = state.facts.get(place.slashed) if place.slashed is not None else None
-        return verdicts.Found(place, disk, known, state.without_git, count, uncounted, slashed)
+        return verdicts.Found(place, disk, known, without_git, state.failed, count, uncounted, slashed, moved)
+
+    def _is_nested(self, path: str, state: _Round) -> bool:
+        """The path lies in another repository, below the workspace."""
+        above = path.rpartition("/")[0]
+        if not above:
+            return False
+        if above not in state.nested:
+            here = os.path.lexists(f"{self._workspace}/{above}/.git")
+            state.nested[above] = here or self._is_nested(above, state)
+        return state.nested[above]
 
     def _count(self, path: str, disk: DiskFacts, state: _Round) -> tuple[int | None, str]:
         """(the number of lines of a file, None where it is not counted; why)."""

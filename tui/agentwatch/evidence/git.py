@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing
-from agentwatch.evidence.repository import Repository, find_repository
+from agentwatch.evidence.repository import NoRepositoryError, Repository, find_repository
 
 SLACK: Final = 0.05
 """Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
@@ -31,6 +32,11 @@ _STATUS: Final = (
 _FIELDS: Final = {b"1": 8, b"2": 9, b"u": 10}
 """Blanks before the path of an entry, by its kind."""
 _COMMITS_BYTES: Final = 4 * 1024 * 1024
+_RENAMED: Final = 200
+"""Missing paths that git is asked about in one round."""
+_MOVES: Final = 5
+"""How often one file may have been moved."""
+_RENAME: Final = re.compile(r"R\d{1,3}")
 _LATEST: Final = 2**31 - 1
 """The last second that older versions of git understand."""
 
@@ -40,13 +46,14 @@ class GitFacts(NamedTuple):
 
     `known`: in the index or the last commit. `tracked_before`: in the commit that was there at the handoff.
     `committed`: the last commit has it otherwise than the one at the handoff. `changed`: it differs from the last
-    commit. Without a handoff `tracked_before` and `committed` are None.
+    commit. Without a handoff `tracked_before` and `committed` are None; `changed` is None for a file that the index
+    has lost, for then nobody has compared it.
     """
 
     known: bool
     tracked_before: bool | None
     committed: bool | None
-    changed: bool
+    changed: bool | None
 
 
 @dataclass(slots=True)
@@ -82,8 +89,25 @@ class GitView:
                 done = self.committed[base].get(path)
                 tracked_before = done != "A" if now else done == "D"
                 committed = done is not None
-        changed = path in self.changed or path in self.deleted
-        return GitFacts(now or changed, tracked_before, committed, changed)
+        lost = path in self.deleted and path in self.untracked
+        changed = None if lost else path in self.changed or path in self.deleted
+        return GitFacts(now or changed is not False, tracked_before, committed, changed)
+
+    def facts_below(self, directory: str, handed_off_at: float | None) -> GitFacts | None:
+        """The facts of a directory: what holds of any file that git has in it."""
+        start = f"{directory}/"
+        paths = {path for path in (self.tracked or frozenset()) | self.changed if path.startswith(start)}
+        inner = [self.facts(path, handed_off_at) for path in paths or (directory,)]
+        known = [facts for facts in inner if facts is not None]
+        if len(known) < len(inner):
+            return None
+        before, committed, changed = (
+            _any(one.tracked_before for one in known),
+            _any(one.committed for one in known),
+            _any(one.changed for one in known),
+        )
+        is_new = any(path.startswith(start) for path in self.untracked - self.deleted)
+        return GitFacts(bool(paths), before, committed, True if is_new else changed)
 
     def changes_since(self, handed_off_at: float) -> frozenset[str] | None:
         """What commits have added or changed since a handoff; None where it was not looked up."""
@@ -104,6 +128,8 @@ class History:
     tracked: frozenset[str] | None = None
     bases: dict[float, str | None] = field(default_factory=dict)
     committed: dict[str, dict[str, str]] = field(default_factory=dict)
+    renamed: dict[str, str | None] = field(default_factory=dict)
+    """Where commits have moved a path to that is not there any more, None for nowhere."""
 
 
 def look(
@@ -126,16 +152,71 @@ def look(
             if history.repository != repository:
                 history.tracked = _tracked(git, repository.head)
                 history.repository, history.bases, history.committed = repository, {}, {}
+                history.renamed = {}
             view.tracked = history.tracked
             # A history that breaks off says nothing of the past; what is there now can still be told.
             with contextlib.suppress(GitFailedError):
                 if missing := [time for time in times if time not in history.bases]:
-                    history.bases |= _bases(git, repository.head, missing)
-                bases = {history.bases[time] for time in times}
+                    found = _bases(git, repository.head, missing)
+                    # Where the history was cut off, "no commit yet" is not known.
+                    cut = repository.is_shallow
+                    history.bases |= {time: base for time, base in found.items() if base is not None or not cut}
+                bases = {history.bases[time] for time in times if time in history.bases}
                 history.committed |= _committed(git, repository.head, bases - history.committed.keys())
             view.bases, view.committed = history.bases, history.committed
         view.changed, view.deleted, view.untracked, view.complete = status.result()
     return view
+
+
+def renames(workspace: str, paths: Iterable[str], history: History, *, seconds: float = SECONDS) -> dict[str, str]:
+    """Where git moved these files, which are not there any more: by a commit, or in the index. Nothing where it fails.
+
+    `history` is what `look` has filled a moment ago.
+    """
+    found: dict[str, str] = {}
+    repository = history.repository
+    if repository is None or repository.head is None:
+        return found
+    with contextlib.suppress(NoRepositoryError), Plumbing(repository, workspace, seconds=seconds) as git:
+        options = ("-M", "-z", "--name-status", "--diff-filter=R", "--no-ext-diff")
+        staged = _moves(git, "diff-index", "--cached", *options, repository.head)
+        asked = set(paths)
+        for _ in range(_MOVES):
+            if new := sorted(asked - history.renamed.keys())[:_RENAMED]:
+                log = ("log", "--format=%H", "--diff-filter=D", "--no-renames", repository.head, "--")
+                commits = git.ask(*log, *(repository.prefix + path for path in new)).text
+                moved = _moves(git, "diff-tree", "--stdin", "-r", *options, given=commits) if commits else {}
+                history.renamed |= {path: moved.get(path) for path in new}
+            steps = {path: staged.get(path) or history.renamed.get(path) for path in asked}
+            found |= {path: target for path, target in steps.items() if target is not None}
+            asked = {target for target in steps.values() if target is not None} - found.keys()
+    return {path: _end(path, found) for path in found}
+
+
+def _end(path: str, moves: dict[str, str]) -> str:
+    """Where a path has got to by all of its moves."""
+    for _ in range(_MOVES):
+        path = moves.get(path, path)
+    return path
+
+
+def _moves(git: Plumbing, *command: str, given: bytes = b"") -> dict[str, str]:
+    """The renames that a command of git lists, the latest first, below the workspace."""
+    words = iter(os.fsdecode(word) for word in git.ask(*command, given=given).text.split(b"\0"))
+    prefix = git.repository.prefix
+    moves: dict[str, str] = {}
+    for word in words:
+        if not _RENAME.fullmatch(word.rpartition("\n")[2]):
+            continue
+        old, new = next(words, ""), next(words, "")
+        if old.startswith(prefix) and new.startswith(prefix):
+            moves.setdefault(old.removeprefix(prefix), new.removeprefix(prefix))
+    return moves
+
+
+def _any(values: Iterable[bool | None]) -> bool | None:
+    found = set(values)
+    return True if True in found else None if None in found else False
 
 
 def commit_before(git: Plumbing, time: float) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.task import Version
+from agentwatch.sources.files.names import to_name
 
 if TYPE_CHECKING:
     from agentwatch.evidence.checker import Checker, Request
@@ -26,11 +27,15 @@ _JOIN_SECONDS: Final = 1.0
 
 
 class Target(NamedTuple):
-    """A return to check, the handoff it answers, and when that was given (epoch seconds)."""
+    """A return to check, the handoff it answers, and when that was given (epoch seconds).
+
+    `former` are the names under which the return lay before.
+    """
 
     returned: Version
     handoff: Version | None = None
     handed_off_at: float | None = None
+    former: tuple[str, ...] = ()
 
 
 class Checks(NamedTuple):
@@ -161,6 +166,8 @@ class Inspector:
             target.handed_off_at,
             target.returned.at,
             target.returned.stored,
+            handoff.at if handoff else None,
+            target.former,
         )
 
     def _changed(self) -> list[Target]:
@@ -171,8 +178,12 @@ class Inspector:
         return [
             known.target
             for known in self._known.values()
-            if known.look is None or self._look(known.watched) != known.look
+            if (known.look is None or self._look(known.watched) != known.look) and self._is_there(known.target.returned)
         ]
+
+    def _is_there(self, returned: Version) -> bool:
+        """What was found last of a return that is gone stays, or is found again where it was moved to."""
+        return returned.stored or os.path.lexists(f"{self._root}/{to_name(returned.path)}")
 
     def _look_before(self, target: Target) -> _Look | None:
         known = self._known.get(target.returned.path)

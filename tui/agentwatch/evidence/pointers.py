@@ -37,11 +37,13 @@ class Likeness(Enum):
 
 
 class Pointer(NamedTuple):
-    """A path that a text points to, and the lines of it."""
+    """A path that a text points to, and the lines of it. `stated`: the text goes on to say something about it, behind
+    a colon or around it; what a dash or a bracket adds only describes it."""
 
     path: str
     lines: tuple[int, int] | None
     doubtful: bool
+    stated: bool = False
 
 
 def likeness(word: str) -> Likeness:
@@ -76,27 +78,32 @@ def pointers(text: str) -> tuple[Pointer, ...]:
     text = text.strip()[:LONGEST]
     leading = _TICKED.match(text)
     if leading is not None:
-        return _of_words([leading[1]])
-    links = _LINK.findall(text)
-    if links:
-        return _of_words(links)
+        return _of_words([leading[1]], stated=_states(text[leading.end() :]))
+    if links := list(_LINK.finditer(text)):
+        around = text[: links[0].start()].strip("*_ ") != "" or _states(text[links[-1].end() :])
+        return _of_words([link[1] for link in links], stated=around)
     separator = _SEPARATOR.search(text)
     head = (text[: separator.start()] if separator else text).strip().strip("*_").rstrip(".,;:")
     words = [word.strip("`*\"'") for word in _LIST.split(head)]
-    found = _of_words(words)
+    found = _of_words(words, stated=separator is not None and _states(separator[0]))
     if len(found) == len(words):
         return found
     ticked = [word for word in _TICKED.findall(text) if likeness(_split_lines(word)[0]) is Likeness.PATH]
-    return _of_words(ticked)
+    return _of_words(ticked, stated=True)
 
 
-def _of_words(words: list[str]) -> tuple[Pointer, ...]:
+def _states(rest: str) -> bool:
+    """What follows a path is said about it."""
+    return rest.lstrip("*_ ").startswith((":", ";"))
+
+
+def _of_words(words: list[str], *, stated: bool) -> tuple[Pointer, ...]:
     made: list[Pointer] = []
     for word in words:
         path, lines = _split_lines(word.strip())
         like = likeness(path)
         if like is not Likeness.NONE:
-            made.append(Pointer(path, lines, like is Likeness.DOUBTFUL))
+            made.append(Pointer(path, lines, like is Likeness.DOUBTFUL, stated))
     return tuple(made)
 
 

@@ -38,6 +38,10 @@ class NoRepositoryError(Exception):
         self.reason = reason
 
 
+class NotInRepositoryError(NoRepositoryError):
+    """No directory from the workspace up is under git: there is nothing to ask, and nothing that failed."""
+
+
 class Repository(NamedTuple):
     """A work tree and its repository: absolute paths, resolved.
 
@@ -52,6 +56,11 @@ class Repository(NamedTuple):
     head: str | None
     settings: tuple[tuple[str, str], ...]
 
+    @property
+    def is_shallow(self) -> bool:
+        """Its history breaks off: what was before the first commit that it has is not known."""
+        return os.path.lexists(f"{self.common_directory}/shallow")
+
 
 def find_repository(workspace: str) -> Repository:
     """The repository that the workspace is in, itself or one of the directories above. Raises NoRepositoryError."""
@@ -60,20 +69,27 @@ def find_repository(workspace: str) -> Repository:
         mark = os.path.join(top, ".git")  # noqa: PTH118  many levels, no objects
         try:
             status = os.lstat(mark)
-        except OSError:
+        except FileNotFoundError:
             status = None
+        except OSError as error:
+            raise NoRepositoryError(f".git cannot be looked at: {os.strerror(error.errno or 0)}") from None
         if status is not None:
             git, common = _directories(top, mark, status)
             prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
             settings, format_is_known = _settings(common)
             if not format_is_known:
                 raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
-            return Repository(top, git, common, prefix, _head(git, common), settings)
+            head = _head(git, common)
+            if head is None and _has_commits(git, common):
+                raise NoRepositoryError(
+                    "the HEAD of the git repository names a branch without a commit, though there are commits"
+                )
+            return Repository(top, git, common, prefix, head, settings)
         if all(os.path.exists(os.path.join(top, name)) for name in ("HEAD", "objects", "refs")):  # noqa: PTH118
             raise NoRepositoryError("a bare git repository: it has no files to compare with")
         above = os.path.dirname(top)  # noqa: PTH120
         if above == top:
-            raise NoRepositoryError("not in a git repository")
+            raise NotInRepositoryError("not in a git repository")
         top = above
 
 
@@ -127,6 +143,13 @@ def _packed(common: str, name: str) -> str | None:
     text = _text(common, "packed-refs", _PACKED) or ""
     found = re.search(rf"^([0-9a-f]{{40}}|[0-9a-f]{{64}}) {re.escape(name)}$", text, re.MULTILINE)
     return found[1] if found else None
+
+
+def _has_commits(git: str, common: str) -> bool:
+    """A repository whose HEAD has no commit had some all the same: another branch, packed ones, or a log of them."""
+    if any(os.path.lexists(place) for place in (f"{git}/logs/HEAD", f"{common}/packed-refs")):
+        return True
+    return any(names for _, _, names in os.walk(f"{common}/refs"))
 
 
 def _settings(common: str) -> tuple[tuple[tuple[str, str], ...], bool]:

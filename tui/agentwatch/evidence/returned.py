@@ -68,7 +68,9 @@ def _of_return_format(document: ReturnFormat) -> Iterator[Assertion]:
         if not found:
             yield Assertion(Kind.EVIDENCE, text, settled=(Verdict.UNVERIFIABLE, NOT_A_PATH))
         for pointer in found:
-            yield Assertion(Kind.EVIDENCE, pointer.path, pointer.lines, doubtful=pointer.doubtful)
+            yield Assertion(
+                Kind.EVIDENCE, pointer.path, pointer.lines, doubtful=pointer.doubtful, stated=pointer.stated
+            )
 
 
 def _of_artifacts(document: SubagentReturn | ReturnMeta, *, unfinished: bool) -> Iterator[Assertion]:

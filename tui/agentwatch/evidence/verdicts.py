@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import MISSING
 from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
 from agentwatch.evidence.paths import Fault, Place
@@ -25,43 +24,70 @@ _CODE: Final = re.compile(
     r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z"
 )
 _NANOSECONDS: Final = 1_000_000_000
+NO_HANDOFF: Final = "no handoff is known"
+STATED: Final = "the file exists; what is said of it cannot be checked"
+_LATER: Final = "the handoff was put there, or given its time, after that: whether it is older is not known"
+UNREAD: Final = "; its content was not checked"
+_WORDS: Final = {
+    Kind.CREATED: "created",
+    Kind.MODIFIED: "modified",
+    Kind.MUST_CREATE: "made for this task",
+}
 _LONGEST: Final = 4_096
 """Characters of a claimed path or text that are kept."""
+
+
+class Handed(NamedTuple):
+    """When the handoff was written, in seconds since the epoch; `at` is None where nobody knows, and `why` says so.
+
+    A file's time can be set back. So it was there at `at` by its own word, and for sure only at `sure`, not before.
+    """
+
+    at: float | None = None
+    sure: float = -math.inf
+    why: str = NO_HANDOFF
 
 
 class Found(NamedTuple):
     """What was found about the path of an assertion.
 
-    `git` is None, and `without_git` says why, where git says nothing. `line_count` is that of the file, None where it
-    was not counted, and `uncounted` says why. `slashed` are the facts of the same path with `/` for backslashes.
+    `git` is None, and `without_git` says why, where git says nothing; `failed`: there is a repository, and it could not
+    be asked. `line_count` is that of the file, None where it was not counted, and `uncounted` says why. `slashed` are
+    the facts of the same path with `/` for backslashes. `moved` is where the file lies now, and what is told here is
+    about that place.
     """
 
     place: Place
     disk: DiskFacts
     git: GitFacts | None = None
     without_git: str = ""
+    failed: bool = False
     line_count: int | None = None
     uncounted: str = ""
     slashed: DiskFacts | None = None
+    moved: str | None = None
 
 
-def judge(assertion: Assertion, found: Found | None, handed_off_at: float | None) -> Claim:
-    """The claim that an assertion becomes. `handed_off_at` is in seconds since the epoch.
-
-    `found` may be None only where the assertion is settled by its text.
-    """
-    if handed_off_at is not None and not math.isfinite(handed_off_at):
-        handed_off_at = None
+def judge(assertion: Assertion, found: Found | None, handed: Handed) -> Claim:
+    """The claim that an assertion becomes. `found` may be None only where the assertion is settled by its text."""
     if assertion.settled is not None or found is None:
         verdict, detail = assertion.settled or (_OPEN, "it was not looked at")
+        if verdict is _YES and found is not None and found.disk.kind not in (FileKind.REGULAR, FileKind.DIRECTORY):
+            verdict, detail = _OPEN, f"{detail}, but no such file was found"
     else:
-        verdict, detail = _of_path(assertion, found, handed_off_at)
-    relative = found.place.relative if found is not None else None
-    file = to_path(relative) if relative is not None else None
-    return Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail, assertion.lines, file)
+        verdict, detail = _of_path(assertion, found, handed)
+    path, file, missing = assertion.path[:_LONGEST], None, False
+    if found is not None:
+        file = found.moved or found.place.relative
+        is_there = found.disk.kind is not FileKind.MISSING or found.disk.variant or found.place.fault
+        missing = verdict is _NO and not is_there
+    if found is not None and found.moved is not None:
+        detail = f"moved since, to {found.moved}: {detail}"
+    file = to_path(file) if file is not None else None
+    return Claim(assertion.kind, path, verdict, detail, assertion.lines, file, missing)
 
 
-def _of_path(assertion: Assertion, found: Found, handed_off_at: float | None) -> tuple[Verdict, str]:
+def _of_path(assertion: Assertion, found: Found, handed: Handed) -> tuple[Verdict, str]:
     fault = found.place.fault
     if fault is not None:
         return _misplaced(assertion, found, fault)
@@ -77,14 +103,16 @@ def _of_path(assertion: Assertion, found: Found, handed_off_at: float | None) ->
         return _missing(assertion, found)
     if assertion.kind in (Kind.EVIDENCE, Kind.REFERENCE):
         return _cited(assertion, found)
-    return _made(assertion, found, handed_off_at)
+    return _made(assertion, found, handed)
 
 
 def _misplaced(assertion: Assertion, found: Found, fault: Fault) -> tuple[Verdict, str]:
     if assertion.kind is Kind.EVIDENCE:
         # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
         if fault is Fault.ABSOLUTE and found.disk.kind in (FileKind.REGULAR, FileKind.DIRECTORY):
-            return _YES, "exists (given as an absolute path)"
+            if assertion.stated:
+                return _OPEN, STATED
+            return _YES, _note("exists (given as an absolute path)", found.disk)
         if fault is Fault.ABSOLUTE and found.disk.kind is FileKind.MISSING:
             return _NO, "missing: nothing is there"
         return _OPEN, f"{fault}, so it is not looked at"
@@ -98,7 +126,7 @@ def _misplaced(assertion: Assertion, found: Found, fault: Fault) -> tuple[Verdic
 
 def _missing(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
     if found.slashed is not None and found.slashed.kind is not FileKind.MISSING:
-        return _NO, rf"{MISSING} under this name: there is a file with `/` in place of `\`, and paths are written so"
+        return _NO, r"missing under this name: there is a file with `/` in place of `\`, and paths are written so"
     if assertion.unfinished:
         return _OPEN, "missing so far; the return does not say that the work is done"
     if assertion.doubtful:
@@ -106,8 +134,8 @@ def _missing(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
     if any(letter in assertion.path for letter in "*?"):
         return _OPEN, "a pattern, not a path: name the files one by one"
     if found.git is not None and found.git.tracked_before:
-        return _NO, f"{MISSING}: git had it before the handoff, and it is gone"
-    return _NO, f"{MISSING}: no such file in the workspace"
+        return _NO, "missing: git had it before the handoff, and it is gone"
+    return _NO, "missing: no such file in the workspace"
 
 
 def _cited(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
@@ -115,7 +143,9 @@ def _cited(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
     if assertion.lines is None:
         if disk.kind is FileKind.OTHER:
             return _NO, f"not a regular file: {disk.words}"
-        return _YES, _note("exists", disk, ", but is empty" if disk.empty else "")
+        if assertion.stated:
+            return _OPEN, STATED
+        return _YES, "exists, but is empty" if disk.empty else _note("exists", disk)
     if disk.kind is not FileKind.REGULAR:
         return _NO, f"not a regular file: {disk.words or 'a directory'}; it has no lines"
     first, last = assertion.lines
@@ -126,10 +156,12 @@ def _cited(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
     if last > found.line_count:
         lines = f"{found.line_count} line{'s' if found.line_count != 1 else ''}"
         return _NO, f"line range {first}-{last} is beyond the end: the file has {lines}"
+    if assertion.stated:
+        return _OPEN, STATED
     return _YES, _note(f"exists, with lines {first}-{last}", disk)
 
 
-def _made(assertion: Assertion, found: Found, handed_off_at: float | None) -> tuple[Verdict, str]:
+def _made(assertion: Assertion, found: Found, handed: Handed) -> tuple[Verdict, str]:
     disk = found.disk
     if disk.kind is FileKind.OTHER:
         return _NO, f"not a regular file: {disk.words}"
@@ -140,64 +172,73 @@ def _made(assertion: Assertion, found: Found, handed_off_at: float | None) -> tu
     name = (found.place.relative or "").rpartition("/")[2]
     if disk.empty and name not in _EMPTY_BY_NATURE:
         return _NO, f"empty: the {'directory' if disk.kind is FileKind.DIRECTORY else 'file'} holds nothing"
+    if handed.at is None:
+        if assertion.kind in (Kind.DELIVERABLE, Kind.ARTIFACT):
+            # That it is there is all that is said of it, and all that can be seen.
+            return _YES, _note("exists", disk)
+        return _OPEN, f"exists; {handed.why}, so nothing tells whether it was {_WORDS[assertion.kind]}"
+    older = is_older(disk, handed.at)
     if assertion.kind is Kind.CREATED:
-        return _created(found, handed_off_at)
-    if assertion.kind is Kind.MODIFIED:
-        return _modified(found, handed_off_at)
-    return _YES, _note("exists", disk, _age(disk, handed_off_at))
-
-
-def _created(found: Found, handed_off_at: float | None) -> tuple[Verdict, str]:
-    disk, git = found.disk, found.git
-    if handed_off_at is None:
-        return _YES, _note("exists; no handoff is known, so its age says nothing", disk)
-    if git is not None and git.tracked_before:
-        return _NO, "claimed created but tracked before the handoff: git already had it"
-    if is_older(disk, handed_off_at):
-        return _NO, "older than the handoff: claimed created, but last written before it"
-    return _YES, _note("exists, new since the handoff", disk)
-
-
-def _modified(found: Found, handed_off_at: float | None) -> tuple[Verdict, str]:
-    disk, git = found.disk, found.git
-    compares = git is not None and (git.known or git.changed)
-    if handed_off_at is None:
-        if compares and git is not None and git.changed:
-            return _YES, _note("exists and differs from the last commit; no handoff is known", disk)
-        return _OPEN, "exists; without a handoff nothing tells whether it was modified"
-    older = is_older(disk, handed_off_at)
-    if not compares or git is None:
-        why = found.without_git or "git does not track it"
+        if found.git is not None and found.git.tracked_before:
+            return _NO, "claimed created but tracked before the handoff: git already had it"
         if older:
-            return _NO, f"older than the handoff: claimed modified, but last written before it ({why})"
-        return _YES, _note(f"written since the handoff ({why})", disk)
-    if git.committed:
-        return _YES, _note("changed by a commit since the handoff", disk)
-    if git.changed:
-        if older:
-            return _NO, "older than the handoff: it differs from the last commit, but was last written before it"
-        return _YES, _note("differs from the last commit, written since the handoff", disk)
-    if older:
+            return _NO, "older than the handoff: claimed created, but last written before it"
+    elif older:
+        return _untouched(assertion, found, is_sure=handed.sure <= handed.at + SLACK)
+    return _written(found, is_sure=not is_older(disk, handed.sure))
+
+
+def _untouched(assertion: Assertion, found: Found, *, is_sure: bool) -> tuple[Verdict, str]:
+    """A file that was last written before the handoff, and is not claimed to be new; `is_sure` is of that time."""
+    git = found.git
+    if assertion.kind is not Kind.MODIFIED:
+        return _OPEN, "exists, but was last written before the handoff: nothing shows that this attempt made it"
+    if found.disk.kind is FileKind.DIRECTORY:
+        return _OPEN, "a directory, whose time says nothing of the files in it"
+    if git is not None and git.tracked_before and git.committed:
+        if not is_sure:
+            return _OPEN, f"changed by a commit since the handoff, but {_LATER}"
+        return _YES, _note("changed by a commit since the handoff", found.disk, "")
+    if git is not None and git.changed:
+        return _NO, "older than the handoff: it differs from the last commit, but was last written before it"
+    if git is not None and git.known:
         return _NO, "claimed modified but unchanged: git sees no difference, and it was last written before the handoff"
+    why = found.without_git or "git does not track it"
+    return _NO, f"older than the handoff: claimed modified, but last written before it ({why})"
+
+
+def _written(found: Found, *, is_sure: bool) -> tuple[Verdict, str]:
+    """A file that was last written since the handoff, by what the handoff says of its own time; `is_sure`: and also
+    since that file lies there."""
+    git, disk = found.git, found.disk
+    if not is_sure:
+        return _OPEN, f"written since the handoff, but {_LATER}"
+    if git is None and not found.failed:
+        return _YES, _note(f"exists, written since the handoff ({found.without_git})", disk)
+    if git is None or git.tracked_before is None or git.changed is None:
+        why = found.without_git or "its history or its index breaks off"
+        return _OPEN, f"written since the handoff, but git cannot say whether it differs from before ({why})"
+    if not git.tracked_before:
+        return _YES, _note("exists, written since the handoff, and git did not have it before", disk)
+    if git.committed:
+        return _YES, _note("changed by a commit since the handoff", disk, "")
+    if git.changed:
+        return _YES, _note("differs from the last commit, written since the handoff", disk, "")
     return _OPEN, "written since the handoff, but git sees no difference: its content is what it was"
 
 
-def is_older(disk: DiskFacts, handed_off_at: float) -> bool:
-    """The file was last written before the handoff, by its modification time."""
+def is_older(disk: DiskFacts, time: float) -> bool:
+    """The file was last written before this, by its modification time."""
+    if not math.isfinite(time):
+        return False
     if disk.mtime_ns % _NANOSECONDS == 0:
         # Some file systems keep whole seconds only.
-        return disk.mtime_ns // _NANOSECONDS < math.floor(handed_off_at)
-    return disk.mtime_ns / _NANOSECONDS < handed_off_at - SLACK
+        return disk.mtime_ns // _NANOSECONDS < math.floor(time)
+    return disk.mtime_ns / _NANOSECONDS < time - SLACK
 
 
-def _age(disk: DiskFacts, handed_off_at: float | None) -> str:
-    if handed_off_at is None or disk.kind is not FileKind.REGULAR:
-        return ""
-    return ", last written before the handoff" if is_older(disk, handed_off_at) else ", written since the handoff"
-
-
-def _note(words: str, disk: DiskFacts, more: str = "") -> str:
-    return words + more + (" (through a symbolic link in the workspace)" if disk.linked else "")
+def _note(words: str, disk: DiskFacts, more: str = UNREAD) -> str:
+    return words + (" (through a symbolic link in the workspace)" if disk.linked else "") + more
 
 
 def judge_constraint(
@@ -216,7 +257,7 @@ def judge_constraint(
             verdict = _OPEN
             detail = f"no claimed file breaks it, but {_listed(others)} changed since the handoff, by whom is not known"
         else:
-            verdict, detail = _YES, "no file claimed, and none changed since the handoff, breaks it"
+            verdict, detail = _YES, "no file claimed, and none that git saw change since the handoff, breaks it"
     return Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail)
 
 

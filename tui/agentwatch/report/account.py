@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from agentwatch.contracts.shapes import Return
 from agentwatch.delegation import asks, facts
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import Change
@@ -155,11 +157,22 @@ def _returned(attempt: Attempt) -> HandedBack | None:
         limitations=result.limitations,
         model=result.model,
         mode=result.mode,
+        others_say=_others_say(attempt, result),
         confidence=result.confidence,
         artifacts=result.artifacts,
         files_created=result.files_created,
         files_modified=result.files_modified,
     )
+
+
+def _others_say(attempt: Attempt, result: Return) -> str:
+    recorded, asked = attempt.run.model if attempt.run else None, attempt.packet.mode if attempt.packet else None
+    said = []
+    if model_agreement(recorded, result.model) is Agreement.DIFFERS:
+        said.append(f"recorded as {recorded}")
+    if mode_agreement(asked, result.mode) is Agreement.DIFFERS:
+        said.append(f"the handoff asked for {asked}")
+    return "; ".join(said)
 
 
 def _finding(placed: PlacedFinding) -> FindingLine:

@@ -151,7 +151,8 @@ def _returned(returned: HandedBack) -> Iterator[tuple[str, Child]]:
         yield "confidence", f"{returned.confidence:.2f}"
     if returned.model or returned.mode:
         said = " in mode ".join(part for part in (returned.model or "model not reported", returned.mode) if part)
-        yield "model", joined((text(said, 200), element("span", " attested", class_="faint")))
+        differs = text(f" differs: {returned.others_say}", 200) if returned.others_say else None
+        yield "model", joined((text(said, 200), differs or element("span", " attested", class_="faint")))
 
 
 def _decisions(decisions: Sequence[DecisionLine]) -> Html:

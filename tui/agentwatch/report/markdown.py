@@ -261,7 +261,8 @@ def _said(attempt: AttemptLine) -> Iterator[str]:
         if value:
             yield f"- **{label}** {inline(value, _PROSE)}"
     if returned.model:
-        yield f"- **model** {inline(returned.model, 80)} (attested)"
+        differs = f"differs: {inline(returned.others_say, 200)}" if returned.others_say else "attested"
+        yield f"- **model** {inline(returned.model, 80)} ({differs})"
 
 
 def _timeline(account: Account) -> Iterator[str]:

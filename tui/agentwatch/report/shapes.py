@@ -57,6 +57,8 @@ class HandedBack:
     limitations: tuple[str, ...]
     model: str | None
     mode: str | None
+    others_say: str
+    """What others say of model and mode where that is something else, else ""."""
     confidence: float | None
     artifacts: tuple[str, ...]
     files_created: tuple[str, ...]

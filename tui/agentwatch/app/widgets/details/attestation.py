@@ -43,16 +43,6 @@ _WITHOUT: Final[dict[Contract, str]] = {
 
 
 _ORDER: Final = {Verdict.CONTRADICTED: 0, Verdict.UNVERIFIABLE: 1, Verdict.VERIFIED: 2}
-_MODEL: Final = {
-    Agreement.MATCHES: "✓ as recorded",
-    Agreement.DIFFERS: "! differs: recorded as ",
-    Agreement.UNKNOWN: "? unverifiable: no source tells",
-}
-_MODE: Final = {
-    Agreement.MATCHES: "✓ as the handoff asked",
-    Agreement.DIFFERS: "! differs: the handoff asked for ",
-    Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
-}
 _AGREEMENT_COLORS: Final = {Agreement.MATCHES: "state-completed", Agreement.DIFFERS: "text-warning"}
 _ALONE: Final = "changed while this attempt ran alone, and no return claims them"
 _AMONG: Final = "changed while several ran, and no return claims them"
@@ -130,9 +120,9 @@ def _attestation(view: View, attempt: Attempt, attested: AttestationSection) -> 
         return
     packet = attempt.packet or view.task.packet
     model, recorded = attested.runtime_model_reported, attempt.run.model if attempt.run else None
-    yield field("model", _reported(model, _MODEL, model_agreement(recorded, model), recorded))
+    yield field("model", _reported(model, wording.MODEL_WORDS, model_agreement(recorded, model), recorded))
     mode, asked = attested.runtime_mode_reported, packet.mode if packet else None
-    yield field("mode", _reported(mode, _MODE, mode_agreement(asked, mode), asked))
+    yield field("mode", _reported(mode, wording.MODE_WORDS, mode_agreement(asked, mode), asked))
     for label, paths in (("created", attested.files_created), ("modified", attested.files_modified)):
         count = present.plural(len(paths), "file") if paths else "none" if paths is not None else "not reported"
         yield field(label, Content(count) if paths else faint(count))

@@ -28,6 +28,7 @@ from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
 from agentwatch.delegation import asks
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt, Basis, State, Task
 from agentwatch.text import exact
 
@@ -126,9 +127,7 @@ def _standing(view: View) -> Iterator[Block]:
         yield from _decided(decision)
     result = task.result
     if result and (result.model or result.mode):
-        model = plain(result.model) if result.model else faint("not reported")
-        mode = Content.assemble(("   mode  ", FAINT), plain(result.mode)) if result.mode else Content("")
-        yield field("model", Content.assemble(model, mode, ("   (attested)", FAINT)))
+        yield field("model", _attested(task, result))
     if result and result.confidence is not None:
         yield field("confidence", Content(f"{result.confidence:.2f}"))
     if task.attempts and not task.is_session:
@@ -138,6 +137,23 @@ def _standing(view: View) -> Iterator[Block]:
     if holds := view.tree.holds(task):
         waits = "waits" if holds == 1 else "wait"
         yield field("holds", Content(f"{present.plural(holds, 'task')} {waits} on it"))
+
+
+def _attested(task: Task, result: Return) -> Content:
+    """The model and mode that a return reports, and what others say where that is something else."""
+    model = plain(result.model) if result.model else faint("not reported")
+    mode = Content.assemble(("   mode  ", FAINT), plain(result.mode)) if result.mode else Content("")
+    recorded, asked = task.run.model if task.run else None, task.packet.mode if task.packet else None
+    others = (
+        (wording.MODEL_WORDS, model_agreement(recorded, result.model), recorded),
+        (wording.MODE_WORDS, mode_agreement(asked, result.mode), asked),
+    )
+    differing = [
+        Content.assemble("   ", (words[agreement], "$text-warning"), plain(other or "", 60))
+        for words, agreement, other in others
+        if agreement is Agreement.DIFFERS
+    ]
+    return Content.assemble(model, mode, *(differing or [Content.styled("   (attested)", FAINT)]))
 
 
 def _decided(decision: Decision) -> Iterator[Block]:

@@ -11,6 +11,7 @@ from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details.blocks import plain
 from agentwatch.contracts.shapes import Contract, Severity, TodoStatus
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.runtime import Agreement
 from agentwatch.delegation.task import Attempt, Basis, State, Task
 
 ACCENT: Final = "bold $text-accent"
@@ -33,6 +34,18 @@ VERDICT_LOOKS: Final[dict[Verdict, present.Look]] = {
     Verdict.VERIFIED: present.Look("✓", "verified", "state-completed"),
     Verdict.CONTRADICTED: present.Look("⚑", "false", "state-contradicted"),
     Verdict.UNVERIFIABLE: present.Look("?", "unverifiable", "text-muted"),
+}
+
+MODEL_WORDS: Final = {
+    Agreement.MATCHES: "✓ as recorded",
+    Agreement.DIFFERS: "! differs: recorded as ",
+    Agreement.UNKNOWN: "? unverifiable: no source tells",
+}
+"""How a reported model compares; behind the last word of DIFFERS comes the other one."""
+MODE_WORDS: Final = {
+    Agreement.MATCHES: "✓ as the handoff asked",
+    Agreement.DIFFERS: "! differs: the handoff asked for ",
+    Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
 }
 
 TODO_LOOKS: Final[dict[TodoStatus, present.Look]] = {

@@ -1,0 +1,187 @@
+"""Finished work that was archived: what was verified stays so, and nothing of it is called a lie."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentwatch.config import Settings
+from agentwatch.delegation.claims import Verdict
+from agentwatch.evidence.checker import Checker
+from agentwatch.evidence.moves import beside
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.evidence.repository import AFTER, BEFORE, Repository, only, request, returned
+
+V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
+CLAIMED = "specs/7_api/notes/x.md"
+
+
+def work(repository: Repository) -> None:
+    repository.write(CLAIMED, "a line\n" * 20, at=AFTER)
+    repository.write("specs/7_api/a.return.md", returned(created=[CLAIMED]), at=AFTER)
+    (repository.root / "specs" / "archive").mkdir()
+    (repository.root / "docs").mkdir()
+
+
+def moved_by_git(repository: Repository) -> str:
+    repository.git("mv", "specs/7_api", "specs/archive/7_api")
+    return "specs/archive/7_api/a.return.md"
+
+
+def moved_by_git_and_committed(repository: Repository) -> str:
+    name = moved_by_git(repository)
+    repository.commit(at=2 * AFTER)
+    return name
+
+
+def moved_twice(repository: Repository) -> str:
+    moved_by_git_and_committed(repository)
+    repository.git("mv", "specs/archive/7_api/notes/x.md", "docs/first.md")
+    repository.commit(at=2 * AFTER)
+    repository.git("mv", "docs/first.md", "docs/last.md")
+    return "specs/archive/7_api/a.return.md"
+
+
+def moved_away_from_its_return(repository: Repository) -> str:
+    repository.git("mv", CLAIMED, "docs/notes.md")
+    repository.commit(at=2 * AFTER)
+    return "specs/7_api/a.return.md"
+
+
+def moved_without_git(repository: Repository) -> str:
+    (repository.root / "specs" / "7_api").rename(repository.root / "specs" / "archive" / "7_api")
+    return "specs/archive/7_api/a.return.md"
+
+
+@pytest.mark.parametrize(
+    ("move", "to"),
+    [
+        (moved_by_git, "specs/archive/7_api/notes/x.md"),
+        (moved_by_git_and_committed, "specs/archive/7_api/notes/x.md"),
+        (moved_twice, "docs/last.md"),
+        (moved_away_from_its_return, "docs/notes.md"),
+        (moved_without_git, "specs/archive/7_api/notes/x.md"),
+    ],
+)
+@pytest.mark.parametrize("looked", [True, False], ids=["seen before", "seen now"])
+def test_a_file_that_was_moved_is_found(
+    repository: Repository, move: Callable[[Repository], str], to: str, looked: bool
+) -> None:
+    work(repository)
+    repository.commit(at=AFTER)
+    checker = Checker(repository.root)
+    asked = request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")
+    if looked:
+        assert only(checker.check([asked])[0]).verdict is V
+    (result,) = checker.check([asked._replace(returned_name=move(repository))])
+    claim = only(result)
+    assert (claim.verdict, claim.path, claim.file) == (V, CLAIMED, to), claim.detail
+    assert claim.detail.startswith(f"moved since, to {to}: ")
+    assert to in result.watch_paths
+
+
+def test_without_a_repository_it_is_found_beside_its_return(plain: Repository) -> None:
+    work(plain)
+    name = moved_without_git(plain)
+    claim = only(Checker(plain.root).check([request(returned(created=[CLAIMED]), name=name)])[0])
+    assert (claim.verdict, claim.file) == (V, "specs/archive/7_api/notes/x.md"), claim.detail
+
+
+def test_a_directory_with_another_name_is_found_where_it_is_known_how_its_return_moved(plain: Repository) -> None:
+    work(plain)
+    (plain.root / "specs" / "7_api").rename(plain.root / "done")
+    asked = request(returned(created=[CLAIMED]), name="done/a.return.md")
+    checker = Checker(plain.root)
+    assert only(checker.check([asked])[0]).verdict is C
+    claim = only(checker.check([asked._replace(former=("specs/7_api/a.return.md",))])[0])
+    assert (claim.verdict, claim.file) == (V, "done/notes/x.md")
+
+
+@pytest.mark.parametrize("git", [True, False])
+def test_a_file_that_is_gone_is_not_found_elsewhere(repository: Repository, plain: Repository, git: bool) -> None:
+    where = repository if git else plain
+    work(where)
+    where.write("docs/x.md", "another\n")
+    if git:
+        where.commit(at=AFTER)
+    (where.root / CLAIMED).unlink()
+    claim = only(Checker(where.root).check([request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")])[0])
+    assert (claim.verdict, claim.is_missing) == (C, True)
+
+
+def test_an_old_file_does_not_become_new_by_a_move(repository: Repository) -> None:
+    repository.write("old.md", "a line\n" * 20, at=BEFORE)
+    repository.commit(at=BEFORE)
+    repository.git("mv", "old.md", "new.md")
+    repository.commit(at=AFTER)
+    repository.touch("new.md", AFTER)
+    claim = only(Checker(repository.root).check([request(returned(created=["old.md"]))])[0])
+    assert (claim.verdict, "tracked before" in claim.detail) == (C, True), claim.detail
+
+
+def test_what_was_verified_stays_so_where_its_new_place_tells_less(plain: Repository) -> None:
+    """A copy takes its times along or not; the handoff that was put into the archive has no time that is sure."""
+    work(plain)
+    asked = request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")
+    checker = Checker(plain.root)
+    assert only(checker.check([asked])[0]).verdict is V
+    archived = asked._replace(returned_name=moved_without_git(plain), handed_off_at=None)
+    claim = only(checker.check([archived])[0])
+    assert (claim.verdict, "it was verified before" in claim.detail) == (V, True)
+    assert only(Checker(plain.root).check([archived])[0]).verdict is U
+
+
+@pytest.mark.parametrize(
+    ("path", "now", "former", "places"),
+    [
+        ("specs/7/x.md", "specs/archive/7/r.json", (), ["specs/archive/7/x.md"]),
+        ("specs/archive/7/x.md", "specs/7/r.json", (), ["specs/7/x.md"]),
+        ("specs/7/x.md", "specs/7/r.json", (), []),
+        ("docs/7/x.md", "specs/7/r.json", (), []),
+        ("x.md", "specs/7/r.json", (), []),
+        ("a/7/x.md", "b/8/r.json", ("a/7/r.json",), ["b/8/x.md"]),
+        ("a/7/out/x.md", "b/7/in/r.json", ("a/7/in/r.json",), ["b/7/out/x.md"]),
+        ("other/x.md", "b/8/r.json", ("a/7/r.json",), []),
+    ],
+)
+def test_where_a_moved_directory_puts_a_file(path: str, now: str, former: tuple[str, ...], places: list[str]) -> None:
+    assert beside(path, now, former) == places
+
+
+async def test_archiving_while_it_is_watched_accuses_nobody(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "workspace", tmp_path / "home")
+    work(made)
+    text = returned(created=[CLAIMED], deliverables=[CLAIMED]).replace("state: ", "task_id: api\nstate: ", 1)
+    # The same name everywhere, so that the task stays the same when its directory moves.
+    (made.root / "specs/7_api/a.handoff.json").write_text(
+        '{"task_id": "api", "objective": "o", "evidence": [], "success_criteria": ["c"], "risks": []}'
+    )
+    now = time.time()
+    os.utime(made.root / CLAIMED, (now + 1, now + 1))
+    (made.root / "specs/7_api/a.return.md").write_text(text)
+    os.utime(made.root / "specs/7_api/a.return.md", (now + 2, now + 2))
+    monitor = Monitor(made.root, Settings(), FilesSource(made.root), clock=time.time, inspects=True, remembers=True)
+    updates = monitor.updates()
+
+    async def until(holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            async for _ in updates:
+                if holds():
+                    return
+
+    def verdicts() -> list[Verdict]:
+        task = monitor.tree.tasks.get("api")
+        return [claim.verdict for claim in task.claims if claim.kind != "criterion"] if task is not None else []
+
+    await until(lambda: bool(verdicts()))
+    assert verdicts() == [V, V], monitor.tree.tasks["api"].claims
+    (made.root / "specs" / "7_api").rename(made.root / "done")
+    await until(lambda: any(claim.file == "done/notes/x.md" for claim in monitor.tree.tasks["api"].claims))
+    assert verdicts() == [V, V], monitor.tree.tasks["api"].claims
+    await updates.aclose()  # type: ignore[attr-defined]
