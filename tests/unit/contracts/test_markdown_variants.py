@@ -174,6 +174,16 @@ def test_wrappers_and_dress_change_nothing(base: str, around: int, dress: int | 
     assert (errors(text), told(text)) == ([], told(base)), text
 
 
+@pytest.mark.parametrize("wrap", [*WRAPPERS[:3], *WRAPPERS[4:7], *WRAPPERS[9:]])
+@pytest.mark.parametrize("embedded", [False, True])
+def test_what_stands_around_a_return_changes_nothing_under_any_name(wrap: Callable[[str], str], embedded: bool) -> None:
+    for base in [*BASES, MANY]:
+        before, after = (read_document(text, "north.md", embedded=embedded) for text in (base, wrap(base)))
+        assert before is not None
+        assert after is not None
+        assert (after.has_error, after.document) == (False, before.document)
+
+
 @given(st.sampled_from([*BASES, MANY]), st.data())
 def test_many_decorations_together_change_nothing(base: str, data: st.DataObject) -> None:
     dressed = base

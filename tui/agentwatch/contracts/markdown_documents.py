@@ -74,9 +74,7 @@ def read_return(
     `named`: it is called a return. `by_name`: and by nothing but that, and one of its headers, it is known as one.
     """
     judgement = Judgement()
-    lines = uncommented(_bounded(lines, judgement, first_line))
-    if embedded or named:
-        lines = unframed(lines)
+    lines = unframed(uncommented(_bounded(lines, judgement, first_line)), indented=embedded or named)
     sections = any_sections(lines) if by_name else find_sections(lines, embedded=embedded, named=named)
     if sections is None or not sections.by_header:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.markdown_source import (
@@ -206,7 +207,10 @@ def _without_frame(lines: list[str], sections: Sections) -> Sections:
         for index in range(max(keys, default=last.first), last.behind):
             line = lines[index]
             remark = after_blank and bullet(line) is None and not _is_key(line) and heading(line, 0) is None
-            if _TAG.match(line) or (line.strip() and remark):
+            # A list goes on behind a tag only where no gap is.
+            below = takewhile(str.strip, lines[index + 1 : last.behind])
+            tagged = _TAG.match(line) and not any(map(bullet, below))
+            if tagged or (line.strip() and remark):
                 behind = index
                 break
             after_blank = not line.strip()
@@ -216,13 +220,14 @@ def _without_frame(lines: list[str], sections: Sections) -> Sections:
     return sections._replace(by_header={**sections.by_header, last.header: last._replace(behind=behind)})
 
 
-def unframed(lines: list[str]) -> list[str]:
-    """The lines without what a program puts around a return: tags before a header, and an indentation of all of it.
+def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
+    """The lines without what a program puts around a return: tags before a header, and, where it may be `indented`, an
+    indentation of all of it.
 
     Behind an indented return nothing is left. Line numbers stay.
     """
     lines = [_TAGS_BEFORE_HEADER.sub("", line) if line[:1] == "<" and "#" in line else line for line in lines]
-    for index, line in enumerate(lines):
+    for index, line in enumerate(lines if indented else ()):
         if line[:1] == "#":
             break
         found = heading(line, index) if line[:1] == " " and "#" in line else None
