@@ -21,7 +21,7 @@ _WORDS: Final = 5
 def launcher() -> tuple[str, ...]:
     """The words that start the agentwatch that runs now, whatever lies in the directory or stands in PYTHON* variables.
 
-    All are plain words where the paths are, for agents' programs have rules about commands that know no quotes.
+    All are plain words where the paths are: they stand in agents' rules about commands, too.
     """
     if sys.flags.no_site:
         return tuple(sys.orig_argv[:_WORDS])
