@@ -20,7 +20,7 @@ from agentwatch.app.widgets.tree_view import TreeView
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.observation import Observation
-from agentwatch.sources.health import Health
+from agentwatch.sources.health import Health, Problem, health_of
 
 SIZES = [(140, 40), (100, 30), (99, 30), (80, 24), (40, 12), (20, 6)]
 
@@ -142,6 +142,20 @@ async def test_the_header_gives_up_the_programs_name_before_that_of_the_workspac
         assert "agentwatch" not in header
         for words in (" shop/", "● live", "13 tasks", "✓ 2", "‼ 1"):
             assert words in header
+
+
+async def test_what_cannot_be_read_is_said_in_the_header_in_an_empty_tree_and_among_the_problems() -> None:
+    problems = [
+        Problem("opencode", "/home/ann/opencode.db", "opencode.db cannot be read: file is not a database."),
+        Problem("files", "/shop/specs", "specs: cannot be listed: Permission denied"),
+    ]
+    async with stage([], health=health_of("live", "Changes are seen as they happen", problems)) as s:
+        await s.until(lambda: "▲ degraded: opencode: opencode.db cannot be read" in s.text().splitlines()[0])
+        assert "No delegation that can be seen." in s.text()
+        assert "specs: cannot be listed: Permission denied" in s.text()
+        await s.pilot.press("exclamation_mark")
+        await s.until(lambda: "! opencode: opencode.db cannot be read: file is not a database." in s.text())
+        assert "! specs: cannot be listed: Permission denied" in s.text()
 
 
 async def test_why_it_is_degraded_is_worth_more_than_the_counts() -> None:

@@ -62,7 +62,10 @@ for agents:
 `agentwatch COMMAND --help` tells more. A directory named like a command is watched as ./NAME.
 """
 
-_EXIT_CODES: Final = "exit codes: 0 fine, 1 error findings or a task that needs you (--fail), 2 wrong usage"
+_EXIT_CODES: Final = (
+    "exit codes: 0 fine, 1 error findings, a task that needs you (tree --fail), or something that could not be read"
+    " (tree: with --fail), 2 wrong usage"
+)
 
 _FOR_AGENTS: Final = ("doctor", "hook", "init", "mcp")
 _OF_DECISIONS: Final = ("claim", "decide", "keys", "pending", "verify", "wait")
@@ -167,7 +170,9 @@ def _tree(arguments: Sequence[str]) -> int:
     parser = _parser("tree", "Print the delegation tree of a workspace once.")
     add_workspace(parser)
     parser.add_argument("--json", action="store_true", help="print the documented JSON (schema_version 1)")
-    parser.add_argument("--fail", action="store_true", help="exit with 1 when a task needs the operator")
+    parser.add_argument(
+        "--fail", action="store_true", help="exit with 1 when a task needs the operator, or not all can be read"
+    )
     _add_session_options(parser)
     options = parser.parse_intermixed_args(arguments)
     workspace = workspace_at(options.path)
@@ -235,8 +240,10 @@ def _play_workspace(options: argparse.Namespace) -> int:
     workspace = workspace_at(options.workspace)
     from agentwatch.config import load  # noqa: PLC0415
     from agentwatch.headless.past import past_of  # noqa: PLC0415
+    from agentwatch.sources.health import complain_of  # noqa: PLC0415
 
     with past_of(workspace, load(), _selection(options)) as past:
+        complain_of(past.problems)
         return _play(workspace, options, past.observations, past.text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from agentwatch.config import Settings
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
-from agentwatch.place import state_directory
+from agentwatch.place import is_there, state_directory
 from agentwatch.sources.combined import CombinedSource
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
@@ -55,7 +54,7 @@ def scanned(
     source = source_of(workspace, settings, selection, sessions)
     open_desk = None if desk is None else lambda: desk
     # A database takes a while to load as well.
-    remembers = os.path.isfile(state_directory(workspace) / schema.NAME)
+    remembers = is_there(state_directory(workspace) / schema.NAME)
     monitor = Monitor(
         workspace, settings, source, time.time, inspects=inspects, remembers=remembers, open_desk=open_desk
     )
@@ -113,7 +112,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
 
 def known_desk(workspace: Path) -> Desk | None:
     """The decisions of a workspace where there are any, for reading."""
-    if not os.path.isdir(state_directory(workspace) / "decisions"):
+    if not is_there(state_directory(workspace) / "decisions"):
         return None
     # Signatures take a while to load.
     from agentwatch.decisions.desk import Desk  # noqa: PLC0415

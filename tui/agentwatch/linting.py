@@ -21,10 +21,11 @@ from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.moves import beside
 from agentwatch.evidence.paths import place_of
-from agentwatch.sources.files.names import looks_like_ours, to_path
-from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
+from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
+from agentwatch.sources.files.read import FileRefusedError, FileText, NotReadableError, read_file
 from agentwatch.sources.files.rules import RULES as FILE_RULES
-from agentwatch.sources.files.scan import scan_candidates
+from agentwatch.sources.files.scan import Listing, walk
+from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from agentwatch.text import clean, complain, say
 
 _OTHERS: Final = (*FILE_RULES, *LINK_RULES, *DECISION_RULES)
@@ -44,6 +45,8 @@ class _File:
     root: str
     relative: str
     explicit: bool
+    closed: str = ""
+    """Why it is a directory that cannot be listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def _files(paths: Sequence[str]) -> Iterator[_File]:
     seen: set[str] = set()
     for path in paths:
         if os.path.isdir(path) and not os.path.islink(path):
-            found = [_below(path, relative) for relative in sorted(scan_candidates(path))]
+            found = [_below(path, relative, why) for relative, why in sorted(_in(path))]
         else:
             found = [_alone(path)]
         for file in found:
@@ -129,9 +132,18 @@ def _files(paths: Sequence[str]) -> Iterator[_File]:
                 yield file
 
 
-def _below(directory: str, relative: str) -> _File:
-    shown = to_path(relative if directory == "." else str(Path(directory) / relative))
-    return _File(shown, os.path.realpath(directory), relative, explicit=False)
+def _in(directory: str) -> Iterator[tuple[str, str]]:
+    """The files worth reading in a directory, and the directories that cannot be listed with what the system says."""
+    for path, listing in walk(os.path.realpath(directory), pruning(DEFAULT_PRUNED)):
+        if isinstance(listing, Listing):
+            yield from ((f"{path}/{name}" if path else name, "") for name in listing.candidates)
+        else:
+            yield path, os.strerror(listing.errno or 0)
+
+
+def _below(directory: str, relative: str, closed: str) -> _File:
+    shown = to_path(relative if directory == "." and relative else str(Path(directory) / relative))
+    return _File(shown, os.path.realpath(directory), relative, explicit=False, closed=closed)
 
 
 def _alone(path: str) -> _File:
@@ -141,9 +153,12 @@ def _alone(path: str) -> _File:
 
 def _check_file(file: _File) -> _Checked | None:
     try:
+        if file.closed:
+            raise NotReadableError(reason=file.closed)
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
-        if file.explicit or looks_like_ours(file.relative):
+        # What a file holds that cannot be read is not known, whatever it is called.
+        if file.explicit or looks_like_ours(file.relative) or isinstance(refused, NotReadableError):
             return _Checked(file.path, None, None, (refused.finding,))
         return None
     except FileNotFoundError:

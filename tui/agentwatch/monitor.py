@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -15,8 +15,9 @@ from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Checks, Inspector, Target
+from agentwatch.place import state_directory
 from agentwatch.sources.files.names import to_name
-from agentwatch.sources.health import Batch, Health
+from agentwatch.sources.health import Batch, Health, Problem
 from agentwatch.sources.source import Source
 
 if TYPE_CHECKING:
@@ -79,15 +80,34 @@ class Monitor:
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self._herald: Herald | None = None
+        self._forgotten: str | None = None
+        """Why the history could not be read; told by `scan` only, for the keeper has it in its notice."""
         self._inspected: dict[str, tuple[str, str | None, tuple[str, ...]]] = {}
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What cannot be read: of the files and sessions, of the history and of the decisions."""
+        return (*self.health.problems, *self._unread())
+
+    def _unread(self) -> Iterator[Problem]:
+        place = str(state_directory(self.workspace))
+        if self._forgotten:
+            yield Problem("history", place, self._forgotten)
+        if self.clerk is not None and self.clerk.notice:
+            yield Problem("decisions", place, self.clerk.notice)
 
     @property
     def notices(self) -> list[str]:
         """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
         parts = (self._keeper, self.clerk, self._herald)
         return [part.notice for part in parts if part is not None and part.notice] + self.complaints
+
+    @property
+    def said(self) -> list[str]:
+        """The notices, and a sentence for each thing that its source cannot read."""
+        return [*self.notices, *map(str, self.health.problems)]
 
     def absolute(self, relative: str) -> Path:
         """Where a file of the workspace is on disk; a path of an observation spells names that are no text."""
@@ -205,6 +225,7 @@ class Monitor:
             from agentwatch.history.keeper import recall  # noqa: PLC0415
 
             recalled = recall(self.workspace)
+            self._forgotten = recalled.notice
             self._source.remember(recalled.files)
             for observation in recalled.observations:
                 self.tree.apply(observation)
@@ -298,7 +319,6 @@ def _make_herald(url: str, workspace: Path, clerk: Clerk) -> Herald:
     # Most have no such server.
     from agentwatch.decisions.announcing import Announcer  # noqa: PLC0415
     from agentwatch.decisions.herald import Herald  # noqa: PLC0415
-    from agentwatch.place import state_directory  # noqa: PLC0415
 
     return Herald(Announcer(url, workspace, state_directory(workspace)), clerk.note_announced)
 

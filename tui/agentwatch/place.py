@@ -25,6 +25,17 @@ def user_home() -> Path:
         ) from error
 
 
+def is_there(path: Path | str) -> bool:
+    """Whether something has this path, or may have it: who is not allowed to look cannot say that nothing is there."""
+    try:
+        os.stat(path)  # noqa: PTH116  asked again and again
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def workspace_id(workspace: Path) -> str:
     """A name for people and 16 hex digits of the sha256 of the real path, `shop-3f9ac04e11d25b60`."""
     real = os.path.realpath(workspace)

@@ -401,7 +401,8 @@ def test_a_file_that_breaks_the_reader_does_not_end_the_watching(root: Path) -> 
     with watching(root) as receiver:
         write(root / "a.return.json", "BREAK")
         receiver.until(lambda it: it.kinds("a.return.json") == ["Unreadable"])
-        assert receiver.mode == "live"
+        assert receiver.mode == "degraded"
+        assert "agentwatch itself failed on this file" in receiver.detail
         write(root / "b.json", packet("b"))
         receiver.until_present("b.json")
 
@@ -433,9 +434,15 @@ def test_a_directory_that_cannot_be_listed_is_named_in_the_health(root: Path, mo
 
     monkeypatch.setattr(os, "open", refusing_open)
     (root / "shut").mkdir()
-    with watching(root) as receiver:
-        receiver.until(lambda it: it.mode == "live")
-        assert receiver.detail.endswith("; cannot look into shut (Permission denied)")
+    receiver = Receiver()
+    source = FilesSource(root, QUICK, read_document=read_document)
+    source.start(receiver)
+    try:
+        receiver.until(lambda it: it.mode == "degraded")
+        assert receiver.detail == "shut: cannot be listed: Permission denied"
+        assert receiver.batches[-1].health.problems == (("files", str(root / "shut"), receiver.detail),)
+    finally:
+        source.stop()
 
 
 def test_nobody_listening_any_more_ends_the_source(root: Path) -> None:

@@ -84,6 +84,8 @@ def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_rea
         "decisions",
         "changes",
         "notices",
+        "complete",
+        "problems",
     }
     assert told["schema_version"] == 1
     assert told["generated_at"] == "2026-09-21T14:26:00Z"

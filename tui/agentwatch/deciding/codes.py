@@ -27,5 +27,5 @@ OF_DECIDE: Final = (
     " return is not the one you looked at, 2 wrong usage, or the key or the disk refused"
 )
 OF_CHECKS: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
-OF_PENDING: Final = "exit codes: 0 printed, 2 wrong usage"
+OF_PENDING: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
 OF_KEYS: Final = "exit codes: 0 done, 2 wrong usage, or the key or the disk refused"

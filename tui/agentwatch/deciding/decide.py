@@ -27,6 +27,7 @@ from agentwatch.decisions.record import Record, Subject
 from agentwatch.delegation.task import State, Task
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
+from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 _CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
@@ -79,6 +80,7 @@ def decide(
 
 def _loaded(task_id: str, look: Callable[..., Monitor]) -> tuple[Monitor, Task]:
     monitor = look(inspects=False)
+    complain_of(monitor.health.problems)
     task = _task(monitor, task_id)
     if task.own_state in _CLAIMS_SUCCESS:
         # Whether it may be retried, or has to be accepted, depends on whether what it claims is true.

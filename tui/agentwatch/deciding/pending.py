@@ -13,12 +13,14 @@ from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
 from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.export import problem_documents
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.text import clean, complain, exact, quoted, say
+from agentwatch.sources.health import complain_of
+from agentwatch.text import clean, exact, quoted, say
 
 SCHEMA_VERSION: Final = 1
 
@@ -28,7 +30,10 @@ _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
-    """Print what is pending in a monitor that has loaded, with this desk. Returns 0. Writes nothing."""
+    """Print what is pending in a monitor that has loaded, with this desk. Writes nothing.
+
+    Returns 1 where not all could be seen, else 0.
+    """
     asking = monitor.tree.asking()
     moving = list(on_their_way(monitor.tree))
     now = time.time()
@@ -36,6 +41,8 @@ def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
         document = {
             "schema_version": SCHEMA_VERSION,
             "workspace": str(monitor.workspace),
+            "complete": not monitor.problems,
+            "problems": problem_documents(monitor.problems),
             "tasks": [_task_document(task, desk, monitor.workspace) for task in asking],
             "decisions": [_decision_document(decision, now) for decision in moving],
         }
@@ -46,10 +53,9 @@ def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
         for decision in moving:
             _say_decision(decision, now)
         if not asking and not moving:
-            say("nothing needs you")
-    for notice in monitor.notices:
-        complain(f"agentwatch: {clean(notice)}")
-    return codes.DONE
+            say("nothing that can be seen needs you" if monitor.problems else "nothing needs you")
+    complain_of(monitor.problems)
+    return codes.NOT if monitor.problems else codes.DONE
 
 
 def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:

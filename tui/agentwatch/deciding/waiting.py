@@ -21,6 +21,7 @@ from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.dot_directory import make_dot_directory
 from agentwatch.place import state_directory
+from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def wait(
         complain(f"pending: the operator has not decided about {task} yet; call again")
         # The agents' sessions may be large, and nobody has decided anything about them.
         files = load(workspace, settings._replace(sessions=False), inspects=False)
+        complain_of(files.problems)
         if task_id not in files.tree.tasks:
             place = clean(str(workspace))
             complain(f"no task {task} is seen in the files of {place}: if no session has it either, is its id right?")

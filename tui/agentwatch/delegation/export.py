@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final, TypedDict
 
@@ -118,20 +119,34 @@ class Summary(TypedDict):
     contradicted: int
 
 
+class ProblemDocument(TypedDict):
+    source: str
+    place: str
+    message: str
+
+
 class TreeDocument(TypedDict):
     schema_version: int
     workspace: str
+    complete: bool
+    problems: list[ProblemDocument]
     summary: Summary
     tasks: list[TaskDocument]
     notices: list[FindingDocument]
 
 
-def tree_document(tree: DelegationTree, workspace: str) -> TreeDocument:
-    """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them."""
+def tree_document(tree: DelegationTree, workspace: str, problems: Iterable[tuple[str, str, str]] = ()) -> TreeDocument:
+    """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them.
+
+    `problems` are what could not be read: (source, place, message) each.
+    """
     totals = tree.totals
+    unseen = problem_documents(problems)
     return {
         "schema_version": SCHEMA_VERSION,
         "workspace": workspace,
+        "complete": not unseen,
+        "problems": unseen,
         "summary": {
             "tasks": totals.tasks,
             "by_state": {state.value: totals.states[state] for state in sorted(totals.states)},
@@ -142,6 +157,10 @@ def tree_document(tree: DelegationTree, workspace: str) -> TreeDocument:
         "tasks": [_task(tree, task, depth) for task, depth in tree.preorder()],
         "notices": [finding_document(placed) for placed in tree.notices],
     }
+
+
+def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemDocument]:
+    return [{"source": source, "place": place, "message": message} for source, place, message in problems]
 
 
 def moment(at: float | None) -> str | None:

@@ -7,7 +7,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -21,7 +21,8 @@ from agentwatch.history.keeper import recall
 from agentwatch.history.log import Change, Changes, document, line
 from agentwatch.history.story import story
 from agentwatch.monitor import tree_by
-from agentwatch.sources.health import Batch, Health
+from agentwatch.place import state_directory
+from agentwatch.sources.health import Batch, Health, Problem, complain_of
 from agentwatch.sources.source import Source
 from agentwatch.text import clean, complain, say
 
@@ -42,30 +43,36 @@ def print_log(
     """
     recalled = recall(workspace)
     sessions = sessions_of(workspace, selection) if settings.sessions else None
-    runs = sessions.scan().observations if sessions is not None else ()
+    runs, health = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
     decisions = _decisions(workspace)
     log = _Log(settings, as_json=as_json)
     log.take(story([*recalled.observations, *runs, *next(decisions)], time.time()))
+    problems = [*health.problems]
     if recalled.notice:
-        complain(f"agentwatch: {clean(recalled.notice)}")
+        problems.append(Problem("history", str(state_directory(workspace)), recalled.notice))
     if follow:
         source = source_of(workspace, settings, sessions=sessions)
         source.remember(recalled.files)
-        _follow(source, decisions, log)
-    elif not recalled.observations and not runs and not recalled.notice:
+        complain_of(problems)
+        _follow(source, decisions, log, problems)
+        problems.clear()
+    elif not recalled.observations and not runs and not problems:
         complain(f"{clean(str(workspace))}: {NOTHING}: {KEPT}")
     if sessions is not None:
         sessions.close()
-    return 0
+    complain_of(problems)
+    return 1 if problems else 0
 
 
 def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
     """Write what is known of a workspace's past into a new file. Raises WorkspaceError where there is nothing."""
     with past_of(workspace, settings, selection) as past:
         count = write(Path(file), lines(workspace.name, past.observations, past.text))
+        problems = past.problems
     words = "The texts of documents and sessions are in it: read it before you send it."
     say(f"{count:,} observations in {clean(file)}. {words}")
-    return 0
+    complain_of(problems)
+    return 1 if problems else 0
 
 
 class _Log:
@@ -116,12 +123,12 @@ def _decisions(workspace: Path) -> Iterator[Sequence[Observation]]:
         known = places
 
 
-def _follow(source: Source, decisions: Iterator[Sequence[Observation]], log: _Log) -> None:
+def _follow(source: Source, decisions: Iterator[Sequence[Observation]], log: _Log, told: Collection[Problem]) -> None:
     """Print what has changed since the history was written, then what changes from now on."""
     signal.signal(signal.SIGTERM, _end)
     missed: list[Observation] = []
     looking = True
-    for batch in _batches(source):
+    for batch in _batches(source, told):
         # The time that passes ends a decision that nobody reads.
         observations = [*batch.observations, *next(decisions), Tick(0, time.time())]
         if not looking:
@@ -133,11 +140,11 @@ def _follow(source: Source, decisions: Iterator[Sequence[Observation]], log: _Lo
             log.take_together(missed)
 
 
-def _batches(source: Source) -> Iterator[Batch]:
-    """What a source sees, until nobody reads the output any more; at times, nothing. Trouble is told on stderr."""
+def _batches(source: Source, told: Collection[Problem]) -> Iterator[Batch]:
+    """What a source sees, until nobody reads the output any more; at times, nothing. What it cannot read is told on
+    stderr, unless it was `told` before."""
     batches: SimpleQueue[Batch] = SimpleQueue()
     batch = Batch((), Health("starting", ""))
-    told = ""
     source.start(batches.put)
     try:
         while _is_read():
@@ -147,10 +154,8 @@ def _batches(source: Source) -> Iterator[Batch]:
             except Empty:
                 yield Batch((), batch.health)
                 continue
-            trouble = batch.health.detail if batch.health.mode == "degraded" else ""
-            if trouble and trouble != told:
-                complain(f"agentwatch: {clean(trouble)}")
-            told = trouble
+            complain_of([problem for problem in batch.health.problems if problem not in told])
+            told = batch.health.problems
             yield batch
     finally:
         source.stop()

@@ -13,6 +13,8 @@ from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation
 from agentwatch.errors import WorkspaceError
 from agentwatch.history.store import History
+from agentwatch.place import state_directory
+from agentwatch.sources.health import Batch, Health, Problem
 
 if TYPE_CHECKING:
     from agentwatch.sources.sessions.selection import Selection
@@ -27,6 +29,7 @@ class Past:
     where it is not kept (any more); any thread may call it."""
 
     observations: Sequence[Observation]
+    problems: Sequence[Problem]
     text: Callable[[str], str | None]
 
 
@@ -45,7 +48,10 @@ def past_of(workspace: Path, settings: Settings, selection: Selection | None = N
 
     with closing(history) if history else nullcontext(), closing(sessions) if sessions else nullcontext():
         files = history.observations() if history is not None else ()
-        runs = sessions.scan().observations if sessions is not None else ()
+        runs, health = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
+        problems = [*health.problems]
+        if history is not None and history.notice:
+            problems.append(Problem("history", str(state_directory(workspace)), history.notice))
         if not files and not runs:
-            raise WorkspaceError(f"{workspace}: {NOTHING}: {(history and history.notice) or KEPT}")
-        yield Past((*files, *runs), text)
+            raise WorkspaceError(f"{workspace}: {NOTHING}: {'; '.join(map(str, problems[:3])) or KEPT}")
+        yield Past((*files, *runs), problems, text)

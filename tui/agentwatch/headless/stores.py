@@ -7,20 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.source import SessionsSource
-from agentwatch.text import clean, complain, say
+from agentwatch.text import clean, say
 
 _NOT_FOUND: Final = "not found"
 
 
 def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]], *, as_json: bool) -> int:
-    """Look into the session stores once and say what is there.
+    """Look into the session stores once and say what is there. Returns 1 where not all could be read.
 
     `looked_in` are the places of every program that is supported, by the name of its reader.
     """
     source.scan()
-    found, trouble = source.found(), source.trouble
+    found, problems, trouble = source.found(), source.problems, source.trouble
     source.close()
     known = {one.source for one in found}
     found += [
@@ -30,12 +31,11 @@ def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]
     ]
     if as_json:
         say(json.dumps({"sources": [one._asdict() for one in found], "trouble": trouble}, indent=2))
-        return 0
+        return 1 if problems else 0
     for one in found:
         say(f"{clean(one.source, 24):<14} {_told(one)}")
-    for sentence in trouble:
-        complain(f"agentwatch: {clean(sentence)}")
-    return 0
+    complain_of(problems)
+    return 1 if problems else 0
 
 
 def _told(one: Found) -> str:

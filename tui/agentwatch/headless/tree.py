@@ -8,22 +8,25 @@ from agentwatch.delegation.asks import why_at
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
-from agentwatch.text import clean, complain, say
+from agentwatch.sources.health import complain_of
+from agentwatch.text import clean, say
 
 
 def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
-    """Print the tree of a monitor that has loaded. Returns 1 if `fail` is set and a task needs the operator."""
+    """Print the tree of a monitor that has loaded.
+
+    Returns 1 if `fail` is set and a task needs the operator, or one that cannot be seen might.
+    """
     tree = monitor.tree
     if as_json:
         # ASCII only: foreign characters reach the reader as escapes, the terminal never.
-        say(json.dumps(tree_document(tree, str(monitor.workspace)), indent=2))
+        say(json.dumps(tree_document(tree, str(monitor.workspace), monitor.problems), indent=2))
     else:
         for task, depth in tree.preorder():
             say(_line(task, depth, tree.now))
         say(_summary(monitor))
-    if monitor.health.mode == "degraded":
-        complain(f"agentwatch: {clean(monitor.health.detail)}")
-    return 1 if fail and tree.totals.needs_operator else 0
+    complain_of(monitor.problems)
+    return 1 if fail and (tree.totals.needs_operator or monitor.problems) else 0
 
 
 def _line(task: Task, depth: int, now: float) -> str:

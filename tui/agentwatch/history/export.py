@@ -79,9 +79,15 @@ def lines(workspace: str, observations: Iterable[Observation], text_of: Callable
 
 
 def write(path: Path, lines: Iterable[str]) -> int:
-    """Write the lines into a new file that only its owner may read; how many observations there are in it.
+    """Write the lines of a recording into a new file; how many observations there are in it. Raises as `write_new`."""
+    return write_new(path, (line + "\n" for line in lines)) - 1
 
-    Raises UsageError where there is such a file already, or where it cannot be written.
+
+def write_new(path: Path, pieces: Iterable[str]) -> int:
+    """Write a text into a new file that only its owner may read; how many pieces it had.
+
+    Raises UsageError where there is such a file already, be it a link or a pipe, or where it cannot be written. Nothing
+    is left then.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -91,9 +97,9 @@ def write(path: Path, lines: Iterable[str]) -> int:
         raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
     written = 0
     try:
-        with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123  it is open already
-            for line in lines:
-                file.write(line + "\n")
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123  it is open already
+            for piece in pieces:
+                file.write(piece)
                 written += 1
     except BaseException as error:
         with suppress(OSError):
@@ -101,7 +107,7 @@ def write(path: Path, lines: Iterable[str]) -> int:
         if isinstance(error, OSError):
             raise UsageError(f"{path}: cannot be written ({error.strerror}); give another place") from error
         raise
-    return written - 1
+    return written
 
 
 def read(path: Path) -> Recording:

@@ -58,7 +58,9 @@ def open_snapshot(directory: Path) -> Snapshot | None:
     """Open the history of a state directory for reading, None where there is none. Raises UnusableError."""
     path = directory / NAME
     try:
-        return _open(path) if stat.S_ISREG(path.stat().st_mode) else None
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UnusableError(f"the history cannot be read: {path} is no regular file")
+        return _open(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (sqlite3.Error, OSError) as error:

@@ -22,6 +22,7 @@ from agentwatch.report.shapes import (
     FindingLine,
     HandedBack,
     HandedOver,
+    ProblemLine,
     RetryLine,
     Summary,
     TaskLine,
@@ -37,6 +38,7 @@ def account_of(
     workspace: str,
     now: float,
     decisions: Sequence[DecisionLine] = (),
+    problems: Sequence[ProblemLine] = (),
 ) -> Account:
     """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
 
@@ -47,13 +49,15 @@ def account_of(
         schema_version=SCHEMA_VERSION,
         workspace=workspace,
         generated_at=now,
-        verdict=verdict_of(summary),
+        verdict=verdict_of(summary, unseen=len(problems)),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=tuple(_task(tree, task, depth) for task, depth in tree.preorder()),
         decisions=tuple(decisions),
         changes=changes,
         notices=tuple(_finding(placed) for placed in tree.notices),
+        complete=not problems,
+        problems=tuple(problems),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.observation import Observation
-from agentwatch.errors import UsageError
+from agentwatch.history.export import write_new
 from agentwatch.history.log import Change, changes
 from agentwatch.history.store import History
 from agentwatch.history.story import story
@@ -16,17 +16,18 @@ from agentwatch.report.account import account_of
 from agentwatch.report.document import document
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
-from agentwatch.report.shapes import Account, DecisionLine
-from agentwatch.text import clean, complain, say
+from agentwatch.report.shapes import Account, DecisionLine, ProblemLine
+from agentwatch.sources.health import complain_of
+from agentwatch.text import say
 
 FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": document, "html": html}
 
 
 def write_report(monitor: Monitor, format_: str | None, output: str | None, *, now: float) -> int:
-    """Write the report of a monitor that has loaded, to `output` or, with None, to standard output. Returns 0.
+    """Write the report of a monitor that has loaded, to `output` or, with None, to standard output.
 
-    `format_` is one of `FORMATS`; None goes by the ending of the file, and is Markdown where that says nothing. Raises
-    UsageError where the file cannot be written.
+    Returns 1 where not all could be seen, else 0. `format_` is one of `FORMATS`; None goes by the ending of the file,
+    and is Markdown where that says nothing. Raises UsageError where the file is there already, or cannot be written.
     """
     if format_ is None:
         ending = Path(output).suffix.removeprefix(".").lower() if output else ""
@@ -46,18 +47,16 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
         for decision in attempt.decisions
     ]
     workspace = str(monitor.workspace)
-    account = account_of(monitor.tree, _changes(monitor, now), workspace=workspace, now=now, decisions=decided)
+    problems = [ProblemLine(*problem) for problem in monitor.problems]
+    past = _changes(monitor, now)
+    account = account_of(monitor.tree, past, workspace=workspace, now=now, decisions=decided, problems=problems)
     text = FORMATS[format_](account)
     if output is None:
         say(text.removesuffix("\n"))
     else:
-        try:
-            Path(output).write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UsageError(f"{output}: {error.strerror}; give --output a file that can be written") from error
-    if monitor.health.mode == "degraded":
-        complain(f"agentwatch: {clean(monitor.health.detail)}")
-    return 0
+        write_new(Path(output), [text])
+    complain_of(monitor.problems)
+    return 1 if problems else 0
 
 
 def _changes(monitor: Monitor, now: float) -> Sequence[Change]:
@@ -65,8 +64,6 @@ def _changes(monitor: Monitor, now: float) -> Sequence[Change]:
     history = History.open_read_only(monitor.workspace)
     told: list[Observation] = [] if history is None else history.observations()
     if history is not None:
-        if history.notice:
-            complain(f"agentwatch: {clean(history.notice)}")
         history.close()
     told += monitor.tree.runs
     told += monitor.tree.decisions

@@ -63,6 +63,7 @@ def _body(account: Account, name: str, axis: Axis | None) -> Iterator[Html]:
     yield _header(account, name)
     yield element(
         "main",
+        *_problems(account),
         *_attention(account, numbers),
         *_delegation(account, axis),
         *_cards(account, numbers),
@@ -84,6 +85,8 @@ def _header(account: Account, name: str) -> Html:
     needs = summary.needs_operator
     if needs:
         pill = element("p", f"{needs:,} {'needs' if needs == 1 else 'need'} a human", class_="pill c-attention")
+    elif not account.complete:
+        pill = element("p", "not all could be seen", class_="pill c-attention")
     elif summary.tasks and summary.by_state.get(State.COMPLETED) == summary.tasks:
         pill = element("p", "✓ all done", class_="pill c-completed")
     else:
@@ -100,6 +103,12 @@ def _header(account: Account, name: str) -> Html:
         element("ul", *counts, class_="counts"),
         lanes.shares(summary),
     )
+
+
+def _problems(account: Account) -> Iterator[Html]:
+    if not account.complete:
+        rows = [(text(one.source, 40), element("span", text(one.message), class_="prose")) for one in account.problems]
+        yield element("section", element("h2", "Could not be read", _count(len(rows))), table(("source", "what"), rows))
 
 
 def _attention(account: Account, numbers: dict[str, int]) -> Iterator[Html]:

@@ -51,7 +51,8 @@ _TITLE: Final = 80
 def markdown(account: Account) -> str:
     """The whole report; it ends with a line feed and is shorter than `LIMIT`."""
     name = PurePath(account.workspace).name or account.workspace
-    head = [f"## Agent session: {code(name)}", inline_own(account.verdict), *_attention(account), *_tree(account)]
+    head = [f"## Agent session: {code(name)}", inline_own(account.verdict), *_problems(account)]
+    head += [*_attention(account), *_tree(account)]
     tail = [*_timeline(account), *_changes(account), *_notices(account), _footer(account)]
     room = LIMIT - sum(len(block) + 2 for block in (*head, *tail)) - 200
     return "\n\n".join([*head, *_details(account, room), *tail]) + "\n"
@@ -61,6 +62,17 @@ def inline_own(verdict: str) -> str:
     """The verdict, its last sentence in bold: what it comes to for the reader."""
     before, _, last = verdict.rstrip(".").rpartition(". ")
     return f"{before}. **{last}.**" if before else f"**{last}.**"
+
+
+def _problems(account: Account) -> Iterator[str]:
+    if account.complete:
+        return
+    yield "### Could not be read"
+    rows = [(inline(one.source, 40), inline(one.message, 300)) for one in account.problems[:_ITEMS]]
+    shown = _fitting(rows, _NOTICES_ROOM)
+    yield _table(("source", "what"), shown)
+    if left := len(account.problems) - len(shown):
+        yield f"… and {left:,} more."
 
 
 def _attention(account: Account) -> Iterator[str]:

@@ -184,6 +184,15 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class ProblemLine:
+    """Something that could not be read: by which source, where, and why."""
+
+    source: str
+    place: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """A session as it stood at `generated_at`. Tasks are in preorder, siblings in the order first seen."""
 
@@ -200,6 +209,8 @@ class Account:
     """Every state change that the history holds; empty where nobody watched."""
     notices: tuple[FindingLine, ...]
     """What is wrong with files that belong to no task."""
+    complete: bool = True
+    problems: tuple[ProblemLine, ...] = ()
 
     def branches_with(self, holds: Callable[[TaskLine], bool]) -> set[str]:
         """Ids of the tasks for which something holds, or for one below them."""

@@ -67,14 +67,16 @@ _COUNTED: Final = {
 }
 
 
-def verdict_of(summary: Summary) -> str:
-    """The state of a session in one paragraph of our own words and numbers."""
-    return " ".join(_sentences(summary))
+def verdict_of(summary: Summary, *, unseen: int = 0) -> str:
+    """The state of a session in one paragraph of our own words and numbers; `unseen` places could not be read."""
+    return " ".join(_sentences(summary, unseen))
 
 
-def _sentences(summary: Summary) -> Iterator[str]:
+def _sentences(summary: Summary, unseen: int) -> Iterator[str]:
     if not summary.tasks:
         yield "No handoffs or returns were found."
+        if unseen:
+            yield f"{plural(unseen, 'place')} could not be read."
         return
     completed = summary.by_state.get(State.COMPLETED, 0)
     lying = completed - summary.verified - summary.unchecked
@@ -97,8 +99,10 @@ def _sentences(summary: Summary) -> Iterator[str]:
         yield f"{elsewhere:,} that returned a part {'claims' if elsewhere == 1 else 'claim'} something false."
     if summary.stale:
         yield f"{summary.stale:,} of the working ones {'is' if summary.stale == 1 else 'are'} silent for too long."
-    needs = summary.needs_operator
-    yield f"{needs:,} {'needs' if needs == 1 else 'need'} a human." if needs else "Nothing needs a human."
+    if unseen:
+        yield f"{plural(unseen, 'place')} could not be read."
+    needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
+    yield f"{needs:,} {'needs' if needs == 1 else 'need'} a human." if needs else f"Nothing{seen} needs a human."
 
 
 def _counted(state: State, count: int) -> str:

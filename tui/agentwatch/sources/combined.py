@@ -9,10 +9,10 @@ from typing import Final
 
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.health import Batch, Health, Mode
+from agentwatch.sources.health import Batch, Health, Mode, health_of
 from agentwatch.sources.source import Source
 
-_WORST_FIRST: Final[tuple[Mode, ...]] = ("degraded", "starting", "polling", "live")
+_WORST_FIRST: Final[tuple[Mode, ...]] = ("starting", "degraded", "polling", "live")
 
 
 class CombinedSource:
@@ -59,10 +59,13 @@ class CombinedSource:
 
     def _together(self) -> Health:
         known = [self._health[number] for number in sorted(self._health)]
+        problems = tuple(chain.from_iterable(health.problems for health in known))
         worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
+        detail = health_of(worst.mode, worst.detail, problems).detail
         return Health(
             worst.mode if len(known) == len(self._sources) else "starting",
-            worst.detail,
+            detail,
             sum(health.directories for health in known),
             sum(health.files for health in known),
+            problems,
         )

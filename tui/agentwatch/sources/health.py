@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
 
 from agentwatch.delegation.observation import Observation
+from agentwatch.text import clean, complain
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
+
+
+FILES: Final = "files"
+"""The name of the source that is the workspace itself."""
+
+_MOST_TOLD: Final = 20
+"""Problems that a command prints, a line each."""
+
+
+class Problem(NamedTuple):
+    """Something that is there, or may be, and cannot be read. `place` is where, "" where it is no one place; `message`
+    says in a sentence why. Both may quote foreign text: they are unsanitised."""
+
+    source: str
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message if self.source == FILES else f"{self.source}: {self.message}"
 
 
 class Health(NamedTuple):
@@ -15,13 +36,31 @@ class Health(NamedTuple):
     `starting`: the first look is not over. `live`: changes are reported as they happen. `polling`: they are found by
     looking again. `degraded`: something cannot be seen. `replay`: a recording is played, nothing is watched.
     `detail` may quote foreign text: it is unsanitised.
-    `directories` and `files` count what is looked at, not what was recognised.
+    `directories` and `files` count what is looked at, not what was recognised. `problems` are what cannot be read:
+    where there is one, the source is degraded as soon as its first look is over.
     """
 
     mode: Mode
     detail: str
     directories: int = 0
     files: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+def health_of(mode: Mode, detail: str, problems: Sequence[Problem], directories: int = 0, files: int = 0) -> Health:
+    """The health of a source that sees all but these."""
+    if problems and mode != "starting":
+        more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
+        mode, detail = "degraded", str(problems[0]).rstrip(".") + more
+    return Health(mode, detail, directories, files, tuple(problems))
+
+
+def complain_of(problems: Sequence[Problem]) -> None:
+    """Say on standard error what could not be read, for a command that looks once."""
+    for problem in problems[:_MOST_TOLD]:
+        complain(f"agentwatch: not all can be seen: {clean(str(problem), 600)}")
+    if len(problems) > _MOST_TOLD:
+        complain(f"agentwatch: {len(problems) - _MOST_TOLD:,} more places could not be read")
 
 
 class Batch(NamedTuple):

@@ -20,6 +20,7 @@ from agentwatch.sources.claude_code.frames import handed_back as words_handed_ba
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.claude_code.transcript import Transcript
+from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.fields import number, text
 from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.tail import Line, Tail
@@ -117,6 +118,7 @@ def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load)
     if child.packet is None:
         return child
     monitor = load(workspace, settings._replace(sessions=False), inspects=False)
+    complain_of(monitor.problems)
     return child.with_file(monitor.tree.tasks.get(child.task_id))
 
 

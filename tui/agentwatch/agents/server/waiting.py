@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from agentwatch.decisions.answer import answer
 from agentwatch.decisions.reader import Expired, Found, Question, Reader, Verified
 from agentwatch.decisions.receipts import ReceiptError
 from agentwatch.delegation.task import State, Task
+from agentwatch.sources.health import Problem
 from agentwatch.text import quoted
 
 READER: Final = "mcp"
@@ -45,6 +46,7 @@ Progress = Callable[[float, float], Awaitable[None]]
 class _Asked:
     question: Question
     task: Task | None
+    unseen: Sequence[Problem] = ()
 
     @property
     def is_needless(self) -> bool:
@@ -86,8 +88,8 @@ class Waiter:
         return await to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._threads)
 
     def _asked(self, task_id: str) -> _Asked:
-        tree = self._load(self._workspace, self._settings, inspects=False).tree
-        asked = _Asked(question_about(tree, task_id, None), tree.tasks.get(task_id))
+        monitor = self._load(self._workspace, self._settings, inspects=False)
+        asked = _Asked(question_about(monitor.tree, task_id, None), monitor.tree.tasks.get(task_id), monitor.problems)
         if asked.is_needless:
             # Whether it may go on depends on whether what it claims is true.
             tree = self._load(self._workspace, self._settings, inspects=True).tree
@@ -110,7 +112,8 @@ class Waiter:
 
 def _pending_words(asked: _Asked) -> str:
     if asked.task is None:
-        return f"{_NOT_SEEN} If both: {_AGAIN}"
+        unseen = f" Not all can be seen: {quoted(str(asked.unseen[0]), 300)}." if asked.unseen else ""
+        return f"{_NOT_SEEN}{unseen} If both: {_AGAIN}"
     if asked.is_needless:
         task = quoted(asked.task.task_id)
         return f"go on: {task} is {asked.task.own_state}, and nothing is asked of the operator, so do not wait"

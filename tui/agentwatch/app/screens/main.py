@@ -202,7 +202,7 @@ class MainScreen(DetailedScreen[None]):
     def _is_useless(self, command_id: str) -> bool:
         return (command_id == "focus.next" and not self.has_class("-wide")) or (
             (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
-            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.notices))
+            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.said))
             or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
             or (command_id in PANE_COMMANDS and not (self.details and command_id in self.details.offered))
             or self._offered.is_useless(command_id)
@@ -322,4 +322,4 @@ class MainScreen(DetailedScreen[None]):
     def action_notices(self) -> None:
         from agentwatch.app.screens.notices import NoticesScreen  # noqa: PLC0415 - rarely wanted
 
-        self.app.push_screen(NoticesScreen(self._monitor.tree.notices, self._monitor.notices))
+        self.app.push_screen(NoticesScreen(self._monitor.tree.notices, self._monitor.said))

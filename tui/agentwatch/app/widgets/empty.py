@@ -20,6 +20,8 @@ _LOOKS_FOR: Final = (
     ("report-contract", "JSON reports with findings", "*.report.json"),
 )
 
+_MOST_PROBLEMS: Final = 5
+
 _WIDE: Final = 100
 """Columns of screen from which the list says what each format is."""
 
@@ -34,15 +36,16 @@ class Empty(Static):
     def __init__(self, monitor: Monitor) -> None:
         super().__init__(markup=False)
         self._monitor = monitor
-        self._said: tuple[bool, bool] | None = None
+        self._said: tuple[object, ...] | None = None
 
     def refresh_text(self) -> None:
         """Say it for the present state of the monitor and the present width."""
         wide = self.app.size.width >= _WIDE
         starting = self._monitor.health.mode == "starting"
-        if self._said == (starting, wide):
+        problems = self._monitor.health.problems
+        if self._said == (starting, wide, problems):
             return
-        self._said = (starting, wide)
+        self._said = (starting, wide, problems)
         if self._monitor.health.mode == "replay":
             self.update(Content.styled("There was no delegation at this moment of the recording.", "bold"))
             return
@@ -51,7 +54,8 @@ class Empty(Static):
             self.update(Content.assemble(("Looking through ", "bold"), (workspace, "bold"), " …"))
             return
         lines = [
-            Content.styled("No delegation here yet.", "bold"),
+            Content.styled("No delegation here yet." if not problems else "No delegation that can be seen.", "bold"),
+            *(Content.styled(shown(str(one), 300), "$text-warning") for one in problems[:_MOST_PROBLEMS]),
             Content(""),
             Content.assemble(("Watched  ", "$text-muted"), workspace, (" and everything below", "$text-muted")),
             Content.assemble(("Demo     ", "$text-muted"), ("agentwatch demo", "bold $accent")),

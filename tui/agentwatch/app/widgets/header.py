@@ -122,7 +122,7 @@ class Header(LineWidget):
                 tooltip = f"{plural(false, 'task')} with a false claim"
                 parts.append(Part(f"{gap}{CONTRADICTED.glyph} ", palette.states[CONTRADICTED.color], tooltip=tooltip))
                 parts.append(Part(f"{false:,}{' false' if detail < _Detail.TIGHT else ''}", tooltip=tooltip))
-            if notices := len(self._monitor.tree.notices) + len(self._monitor.notices):
+            if notices := len(self._monitor.tree.notices) + len(self._monitor.said):
                 tooltip = "Files that could not be read or belong to no task. Press ! for the list."
                 parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
         return parts

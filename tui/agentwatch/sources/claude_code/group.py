@@ -39,7 +39,7 @@ class _File:
 @dataclass(slots=True)
 class _Description:
     agent: str
-    mark: tuple[int, int, int]
+    mark: tuple[int, ...]
     sweep: int
     is_bad: bool = False
 
@@ -202,7 +202,7 @@ class Group:
         return SESSION not in self.session.transcripts
 
     def _look_at_meta(self, entry: Entry, status: os.stat_result, sweep: int) -> bool:
-        mark = (status.st_ino, status.st_size, status.st_mtime_ns)
+        mark = _fingerprint(status)
         known = self._metas.get(entry.path)
         if known is not None and known.mark == mark:
             known.sweep = sweep

@@ -99,14 +99,16 @@ class ClaudeCodeReader:
     def found(self) -> Sequence[Found]:
         projects = self._store.candidates()
         if not projects and os.path.isdir(self._store.projects):
-            return [Found(NAME, os.fspath(self._store.projects), 0, "no session of this workspace is there")]
+            said = self._trouble or "no session of this workspace is there"
+            return [Found(NAME, os.fspath(self._store.projects), 0, said)]
         found = []
         for project in projects:
             groups = [group for (place, _), group in self._groups.items() if place == project]
             other = sum(group.belongs is False for group in groups)
             lines = sum(group.not_understood for group in groups)
             metas = sum(group.bad_metas for group in groups)
-            reasons = [f"{_count(other, 'session')} of other directories"] if other else []
+            reasons = [self._trouble] if self._store.unreadable and self._trouble else []
+            reasons += [f"{_count(other, 'session')} of other directories"] if other else []
             reasons += [f"{_count(lines, 'line')} not understood"] if lines else []
             reasons += [f"{_count(metas, 'description')} of agents not understood"] if metas else []
             mine = sum(group.belongs is True for group in groups)
@@ -119,7 +121,7 @@ class ClaudeCodeReader:
     def _look(self) -> bool:
         """Take notice of what lies in the store now; True where something of it has changed."""
         self._processes.look()
-        refused = len(self._store.unreadable)
+        refused = set(self._store.unreadable)
         self._sweep += 1
         now = time.monotonic()
         own, everything = now >= self._next_own, now >= self._next_all
@@ -147,9 +149,9 @@ class ClaudeCodeReader:
                 group = self._groups[key] = Group(key[1], self._store.workspace, self._texts.message)
             moved |= group.look(entry, status, self._sweep)
         for key, group in self._groups.items():
-            if key not in partly:
+            if key not in partly and not self._store.unreadable:
                 moved |= group.forget(self._sweep)
-        return moved or refused != len(self._store.unreadable)
+        return moved or refused != self._store.unreadable
 
     def _advance(self, groups: list[Group], until: float) -> bool:
         moved = False
@@ -172,11 +174,14 @@ class ClaudeCodeReader:
         mine = [group for group in groups if group.belongs is not False]
         files = sum(group.unreadable for group in mine) + len(self._store.unreadable)
         lines = sum(group.not_understood for group in mine)
+        metas = sum(group.bad_metas for group in mine)
         parts = []
         if files:
             parts.append(f"{_count(files, 'file')} cannot be read")
         if lines:
             parts.append(f"{_count(lines, 'line')} not understood and left out")
+        if metas:
+            parts.append(f"{_count(metas, 'description')} of agents not understood")
         self._trouble = " and ".join(parts) or None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.sources.sessions.fields import text
-from agentwatch.sources.sessions.tail import line_at, record
+from agentwatch.sources.sessions.tail import line_at, open_regular, record
 
 _CUT: Final = 200
 _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
@@ -76,12 +76,12 @@ class Store:
         self.workspace = os.path.realpath(workspace)
         self.projects = directory / "projects"
         self.unreadable: set[str] = set()
+        """Directories and files, as far as was looked; what was known of them may still be so."""
         self._listings: dict[str, _Listing] = {}
         self._owners: dict[tuple[str, int], str] = {}
 
     def entries(self, interest: Callable[[str, str], Interest]) -> Iterator[tuple[Entry, os.stat_result]]:
         """The files that are there now, with their status, as far as (project, session) is of interest."""
-        self.unreadable.clear()
         for project in self.candidates():
             yield from self._below(project, project, None, 0, interest)
 
@@ -107,8 +107,13 @@ class Store:
                 continue
             try:
                 status = os.stat(entry.path, follow_symlinks=False)  # noqa: PTH116  paths are strings for speed
-            except OSError:
+            except FileNotFoundError:
+                self.unreadable.discard(entry.path)
                 continue
+            except OSError:
+                self.unreadable.add(entry.path)
+                continue
+            self.unreadable.discard(entry.path)
             if not stat.S_ISREG(status.st_mode):
                 continue
             owner = entry.session or self._owner(entry.path, status.st_ino)
@@ -124,17 +129,30 @@ class Store:
             line = line_at(Path(path), 0, _FIRST_LINE)
             owner = text(record(line) or {}, "sessionId") if line is not None else None
             if owner is None:
+                try:
+                    os.close(open_regular(Path(path)))
+                except OSError:
+                    self.unreadable.add(path)
                 return None
             self._owners[path, inode] = owner
         return self._owners[path, inode]
+
+    def _forget(self, directory: str) -> None:
+        """What could not be read of a directory and directly in it is to be found out again."""
+        if self.unreadable:
+            self.unreadable = {path for path in self.unreadable if directory not in (path, os.path.dirname(path))}  # noqa: PTH120
 
     def _list(self, directory: str, project: str, session: str | None, depth: int) -> _Listing | None:
         """What lies there, without links; None where there is no such directory."""
         try:
             changed = os.stat(directory).st_mtime_ns  # noqa: PTH116
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             self._listings.pop(directory, None)
+            self._forget(directory)
             return None
+        except OSError:
+            self.unreadable.add(directory)
+            return self._listings.get(directory)
         known = self._listings.get(directory)
         if known is not None and known.changed == changed and known.at - changed > _SETTLED_NS:
             return known
@@ -149,7 +167,8 @@ class Store:
                         listing.entries.append(entry)
         except OSError:
             self.unreadable.add(directory)
-            return None
+            return known
+        self._forget(directory)
         self._listings[directory] = listing
         return listing
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from agentwatch.sources.codex.files import COMPRESSED, PLAIN, can_decompress, line_at
 from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
-from agentwatch.sources.sessions.tail import record
+from agentwatch.sources.sessions.tail import open_regular, record
 
 _ROOTS: Final = ("sessions", "archived_sessions")
 _DEPTH: Final = 3
@@ -42,6 +42,8 @@ class Catalogue:
         self.trouble: str | None = None
         self.closed: set[str] = set()
         """Threads that are there only compressed, and cannot be read so."""
+        self.refused: dict[str, str] = {}
+        """Rollouts whose beginning cannot be read, and why: they may be of any workspace."""
         self.strange: set[str] = set()
         """Rollouts that do not say whose they are, or in which directory they work."""
         self.waiting = 0
@@ -79,7 +81,7 @@ class Catalogue:
             compressed.clear()
         # Where both are there, Codex is about to remove the compressed one.
         present = compressed | plain
-        for known in (self._headers, self._headerless):
+        for known in (self._headers, self._headerless, self.refused):
             for name in known.keys() - present.keys():
                 del known[name]
         self.strange &= present.keys()
@@ -122,6 +124,10 @@ class Catalogue:
         line = line_at(path, 0)
         # What is still being written is no record yet.
         first = record(line) if line is not None else None
+        self.refused.pop(name, None)
+        if first is None and (why := _why_not(path, size, line)):
+            self.refused[name] = why
+            return
         header = header_of(first) if first is not None else None
         if first is not None and (header is None or not (header.directory or header.parent)):
             self.strange.add(name)
@@ -198,13 +204,26 @@ class Catalogue:
             return None
         except OSError as error:
             self.trouble = f"{directory} cannot be read: {os.strerror(error.errno or 0)}."
-            return None
+            # What was there may be there still.
+            return self._listings.get(directory)
         listing.directories.sort()
         if abs(time.time() - changed_ns / 1e9) < _SETTLED:
             listing.changed_ns = 0
         self._listings[directory] = listing
         self._moved = True
         return listing
+
+
+def _why_not(path: Path, size: int, line: bytes | None) -> str | None:
+    """Why a rollout without a first record cannot be read; None where it may still be being written."""
+    try:
+        os.close(open_regular(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return error.strerror or "unreadable"
+    # With more behind it, a first line is whole. What is compressed is told apart elsewhere.
+    return "damaged" if line is not None and path.suffix == PLAIN and size > len(line) else None
 
 
 def _threads_in(names: Iterable[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.place import user_home
+from agentwatch.place import is_there, user_home
 from agentwatch.sources.codex.catalogue import Catalogue, Place
 from agentwatch.sources.codex.database import Database
 from agentwatch.sources.codex.files import TO_DECOMPRESS, can_decompress, line_at, tail_of
@@ -65,8 +65,11 @@ class CodexReader:
         """What keeps rollouts from being read."""
         if self._catalogue.trouble is not None:
             return self._catalogue.trouble
-        if self._refusals:
-            return f"{len(self._refusals)} sessions cannot be read: {next(iter(self._refusals.values()))}."
+        refused = self._catalogue.refused | self._refusals
+        if refused:
+            return f"{len(refused)} sessions cannot be read: {next(iter(refused.values()))}."
+        if self._catalogue.closed:
+            return _compressed(len(self._catalogue.closed))
         # Of those of the past it is no news; of the youngest it is.
         return _strange(len(self._catalogue.strange)) if self._catalogue.is_drifting else None
 
@@ -107,7 +110,7 @@ class CodexReader:
 
     def found(self) -> Sequence[Found]:
         """The home, and the databases in it that are left alone."""
-        if not os.path.isdir(self._home):
+        if not is_there(self._home):
             return ()
         skipped = _compressed(len(self._catalogue.closed))
         children = sum(self._parent(thread) is not None for thread in self._threads)

@@ -12,17 +12,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from posixpath import basename, dirname
 from typing import Final
 
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.files.documents import TICK_NS, Documents, KnownFile
-from agentwatch.sources.files.names import is_candidate, pruning
+from agentwatch.sources.files.names import is_candidate, pruning, to_path
 from agentwatch.sources.files.read import BehindLinkError
 from agentwatch.sources.files.scan import Listing, fingerprint, inode_in, list_directory, mtime_in, walk
+from agentwatch.sources.health import FILES, Problem
 
 _STEP: Final = 128
 """Entries compared in one step of a sweep: a fraction of a millisecond."""
+
+_MOST_PROBLEMS: Final = 100
 
 _NO_DIRECTORY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
@@ -73,6 +77,19 @@ class Catalogue:
         self._queued: set[str] = set()
         self.unlisted: dict[str, str] = {}
         """Directories that cannot be listed, with what the system says."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What of the workspace cannot be seen, the first of it: there may be as much as there is workspace."""
+        listed = ((path, f"cannot be listed: {why}") for path, why in self.unlisted.items())
+        read = ((path, why) for path, why in self._documents.unread.items())
+        found = [
+            Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
+            for path, why in islice(chain(listed, read), _MOST_PROBLEMS)
+        ]
+        if (more := len(self.unlisted) + len(self._documents.unread) - len(found)) > 0:
+            found.append(Problem(FILES, self._root, f"{more:,} more files and directories"))
+        return found
 
     @property
     def directories(self) -> int:
@@ -153,8 +170,13 @@ class Catalogue:
             old_directories.discard(path)
             if isinstance(listing, Listing):
                 files = list(_in(path, listing.candidates))
-                old_files.difference_update(files)
-                found += self._to_look_at(files)
+            elif path in self.unlisted:
+                # What was known in it may be there still. A look at each file says whether it can be reached.
+                files = [file for file in old_files if not path or file.startswith(f"{path}/")]
+            else:
+                continue
+            old_files.difference_update(files)
+            found += self._to_look_at(files)
             yield
         for directory in old_directories:
             self._drop_directory(directory)

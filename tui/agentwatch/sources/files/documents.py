@@ -26,6 +26,9 @@ from agentwatch.sources.files.settings import FilesSettings
 Reader = Callable[[str, str], Reading | None]
 """Text and path of a file to what is recognised in it."""
 
+_FAILURES: Final = (ChangingError, NotUnderstoodError)
+"""What is no refusal of ours. Any other file that is written all the time is somebody's log."""
+
 Keep = Callable[[str, str, str], None]
 """Takes the digest, the text and the path of a document that was observed."""
 
@@ -66,6 +69,8 @@ class Documents:
         self._made: list[Observation] = []
         self._seq = 0
         self.files: dict[str, KnownFile] = {}
+        self.unread: dict[str, str] = {}
+        """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
     @property
     def withheld(self) -> list[str]:
@@ -101,6 +106,7 @@ class Documents:
         looked_at = time.time_ns()
         try:
             text = read_file(self._root, path, self._settings.max_bytes)
+            self.unread.pop(path, None)
             file.fingerprint = text.fingerprint
             file.racy = looked_at - text.changed_ns < TICK_NS
             self._take(path, file, text, expired=expired)
@@ -126,6 +132,7 @@ class Documents:
         """The file is not there any more."""
         file = self.files.pop(path, None)
         if file is not None:
+            self.unread.pop(path, None)
             self._due.pop(path, None)
             self._hide(path, file)
 
@@ -198,7 +205,12 @@ class Documents:
         file.fingerprint = fingerprint(status) if status is not None and error.lasting else None
         file.racy = False
         self._settle(path, file, None)
-        if file.shown is None and not looks_like_ours(path):
+        is_ours = file.shown is not None or looks_like_ours(path)
+        if isinstance(error, NotReadableError) or (is_ours and isinstance(error, _FAILURES)):
+            self.unread[path] = error.reason
+        else:
+            self.unread.pop(path, None)
+        if not is_ours:
             return
         now = time.time()
         self._complain(path, file, error.finding, now if status is None else min(status.st_mtime, now))

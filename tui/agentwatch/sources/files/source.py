@@ -19,7 +19,7 @@ from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watch import open_backend
 from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher
-from agentwatch.sources.health import Batch, Health
+from agentwatch.sources.health import Batch, health_of
 
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05
@@ -95,7 +95,8 @@ class FilesSource:
                 break
             time.sleep(_RECHECK_SECONDS)
             catalogue.mark_withheld()
-        return Batch(tuple(observations), Health("live", "Looked once", catalogue.directories, catalogue.files))
+        health = health_of("live", "Looked once", catalogue.problems, catalogue.directories, catalogue.files)
+        return Batch(tuple(observations), health)
 
     def content(self, digest: str) -> str | None:
         """The text of a document that was emitted with this digest, None where it is lost.

@@ -16,7 +16,7 @@ from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.sweeps import Sweeps
 from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
-from agentwatch.sources.health import Batch, Health, Mode
+from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
 
 _SLICE_SECONDS: Final = 0.006
 """Work between two batches: what was found is on screen before the rest is looked at."""
@@ -236,23 +236,17 @@ class Watcher:
             self._stopping.set()
 
     def _health(self) -> Health:
-        unlisted = self._catalogue.unlisted
         mode: Mode
+        problems = self._catalogue.problems
         if self._trouble:
-            mode, detail = "degraded", self._trouble
-        elif "" in unlisted:
-            mode, detail = "degraded", f"The workspace cannot be listed ({unlisted['']}): allow its user to read it"
+            mode, detail, problems = "degraded", self._trouble, [Problem(FILES, to_path(self._root), self._trouble)]
         elif self._starting:
             mode, detail = "starting", "Looking through the workspace"
         elif self._polling:
             mode, detail = "polling", self._polling
         else:
             mode, detail = "live", "Changes are seen as they happen"
-        if unlisted and mode != "degraded":
-            path, reason = next(iter(unlisted.items()))
-            more = f" and {len(unlisted) - 1} more" if len(unlisted) > 1 else ""
-            detail += f"; cannot look into {to_path(path)}{more} ({reason})"
-        return Health(mode, detail, self._catalogue.directories, self._catalogue.files)
+        return health_of(mode, detail, problems, self._catalogue.directories, self._catalogue.files)
 
     def _recover(self, error: Exception) -> None:
         """Say what failed, wait a little, and look through everything again."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from agentwatch.place import is_there
 
 _PROGRAMS: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
@@ -54,7 +55,8 @@ def _databases(directory: Path, stems: tuple[str, ...], chosen: str) -> Iterator
     if chosen and chosen != ":memory:":
         candidates.append(directory / chosen)
     for path in candidates:
-        if os.path.isfile(path):
+        # Also what is no file, or cannot be looked at: its reader says so.
+        if is_there(path):
             yield path
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from agentwatch.place import is_there
 from agentwatch.sources.opencode.database import Database, Signature, is_passing
 from agentwatch.sources.opencode.family import Family
 from agentwatch.sources.opencode.runs import Maker
@@ -64,6 +65,8 @@ class OpenCodeReader:
         """What keeps sessions from being read."""
         if self._refusal:
             return f"{self._path.name} cannot be read: {self._refusal}."
+        if self._busy_since is not None and self._seen is None:
+            return f"{self._path.name} is locked by another process: not read yet."
         if self._later_sessions:
             return (
                 f"{self._path.name} has {_sessions(self._later_sessions)} of OpenCode 2 that agentwatch does not read."
@@ -111,7 +114,7 @@ class OpenCodeReader:
 
     def found(self) -> Sequence[Found]:
         """The database, if it is there."""
-        if self._database.signature()[0] is None:
+        if not is_there(self._path):
             return ()
         sessions = self._family.sessions.values()
         children = sum(self._family.parent_id(session.row) is not None for session in sessions)
@@ -124,7 +127,7 @@ class OpenCodeReader:
 
     def _look_around(self) -> None:
         """Notice what changes without a write: that the program has ended."""
-        if self._family.has_unfinished:
+        if self._family.has_unfinished and not self._refusal:
             users = self._database.has_users()
             is_abandoned = None if users is None else not users
             if is_abandoned != self._family.is_abandoned:
@@ -137,10 +140,10 @@ class OpenCodeReader:
 
     def _look(self, end: float) -> None:
         signature = self._database.signature()
-        if signature[0] is None:
+        if signature[0] is None and not is_there(self._path):
             self._vanish(signature)
             return
-        newest = max(attributes[3] for attributes in signature if attributes is not None) / 1e9
+        newest = max((attributes[3] for attributes in signature if attributes is not None), default=0) / 1e9
         is_calm = time.time() - newest > _RACY_SECONDS  # the file system's clock, not that of the records
         try:
             with self._database.look() as connection:
@@ -149,7 +152,7 @@ class OpenCodeReader:
             self._refuse(error)
             return
         self._refusal, self._busy_since = "", None
-        self._seen, self._is_calm, self._size = signature, is_calm, signature[0][2]
+        self._seen, self._is_calm, self._size = signature, is_calm, signature[0][2] if signature[0] else 0
 
     def _read(self, connection: sqlite3.Connection, signature: Signature, end: float) -> None:
         version = connection.execute("PRAGMA schema_version").fetchone()[0]
@@ -184,7 +187,7 @@ class OpenCodeReader:
             self._busy_since = self._busy_since if self._busy_since is not None else now
             if now - self._busy_since < _BUSY_SECONDS:
                 return
-        self._refusal = str(error)
+        self._refusal = (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _sessions(count: int) -> str:

@@ -26,18 +26,20 @@ _MODE: Final = re.compile(rb"<slug>([\w-]{1,100})</slug>")
 
 
 def older_item(directory: Path) -> Item | None:
-    """What stands in for the history item of a task; None as long as its workspace is not known."""
+    """What stands in for the history item of a task; None as long as its workspace is not known.
+
+    Raises OSError, and ValueError where it is damaged.
+    """
     data = b""
     workspace = None
-    try:
-        with os.fdopen(open_regular(directory / CONVERSATION), "rb") as file:
-            for size in _BEGINNINGS:
-                data += file.read(size - len(data))
-                workspace = _WORKSPACE.search(data)
-                if workspace is not None or len(data) < size:
-                    break
-    except OSError:
-        return None
+    with os.fdopen(open_regular(directory / CONVERSATION), "rb") as file:
+        for size in _BEGINNINGS:
+            data += file.read(size - len(data))
+            workspace = _WORKSPACE.search(data)
+            if workspace is not None or len(data) < size:
+                break
+    if data and not data.lstrip().startswith(b"["):
+        raise ValueError("no list of messages")
     if workspace is None:
         return None
     mode = _MODE.search(data)

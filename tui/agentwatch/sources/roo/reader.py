@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,6 +31,7 @@ _LONG: Final = 1024 * 1024
 _SHARE: Final = 10.0
 """A task that works is written anew with each message; reading a long one may take a tenth of the time."""
 _WATCHED: Final = 32
+_DAMAGED: Final = "it is damaged, or not whole yet"
 _SEARCH_SECONDS: Final = 2.0
 
 _Stamp = tuple[int, int, int]
@@ -62,7 +65,10 @@ class RooReader:
         self._texts: dict[str, Path] = {}
         self._same: dict[str, bool] = {}
         self._done = 0
-        self._trouble: dict[Path, str] = {}
+        self._closed: dict[Path, str] = {}
+        """Directories that nobody may enter, and why."""
+        self._unread: dict[Path, str] = {}
+        """The same of files."""
 
     @property
     def name(self) -> str:
@@ -72,7 +78,9 @@ class RooReader:
     @property
     def trouble(self) -> str | None:
         """The first storage or file that cannot be read."""
-        return next((f"{path} cannot be read: {reason}." for path, reason in self._trouble.items()), None)
+        found = self._closed | self._unread
+        more = f" Neither can {len(found) - 1} more." if len(found) > 1 else ""
+        return next((f"{path} cannot be read: {reason}.{more}" for path, reason in found.items()), None)
 
     @property
     def progress(self) -> Progress:
@@ -103,7 +111,10 @@ class RooReader:
     def text(self, digest: str) -> str | None:
         """Found again among the messages of its task."""
         path = self._texts.get(digest)
-        texts = texts_in(_document(path)) if path is not None else ()
+        try:
+            texts = texts_in(_document(path)) if path is not None else ()
+        except (OSError, ValueError):
+            return None
         return next((text for text in texts if digest_of(text) == digest), None)
 
     def found(self) -> Sequence[Found]:
@@ -113,7 +124,7 @@ class RooReader:
             tasks = [task for task in self._tasks.values() if task.directory.parent == storage / "tasks"]
             unknown = sum(task.item is None and os.path.exists(task.directory / _MESSAGES) for task in tasks)
             skipped = f"{unknown} tasks do not tell their workspace: not read." if unknown else ""
-            if unknown or any(task.item is not None for task in tasks):
+            if unknown or self.trouble or any(task.item is not None for task in tasks):
                 runs = [run for task in tasks if (run := self._given.get(task.directory.name)) is not None]
                 children = sum(run.parent_session is not None for run in runs)
                 rows.append(Found(NAME, str(storage), len(runs) - children, self.trouble or skipped, children))
@@ -123,7 +134,7 @@ class RooReader:
         """Nothing is kept open."""
 
     def _look(self) -> None:
-        self._trouble.clear()
+        self._closed.clear()
         if time.monotonic() >= self._search_at:
             self._search_at = time.monotonic() + _SEARCH_SECONDS
             self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
@@ -135,12 +146,14 @@ class RooReader:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                self._trouble[storage] = os.strerror(error.errno or 0)
-                continue
+                self._closed[storage / "tasks"] = os.strerror(error.errno or 0)
+                # What was there may be there still.
+                names = [known.name for known in self._tasks if known.parent == storage / "tasks"]
             for name in sorted(names):
                 directory = storage / "tasks" / name
                 present[directory] = self._tasks.get(directory) or _Task(directory)
         self._tasks = present
+        self._unread = {path: why for path, why in self._unread.items() if path.parent in present}
         for task in present.values():
             # A task stays in its workspace.
             if task.item is None or self._is_ours(task):
@@ -149,16 +162,20 @@ class RooReader:
     def _look_at(self, task: _Task) -> None:
         """Read the history item of a task if it has changed, and see whether its messages have."""
         path = task.directory / _ITEM
-        stamp = _stamp(path)
-        if stamp is None:
-            self._look_at_older(task)
-        elif stamp != task.item_stamp:
-            # Half a file, in an editor that does not replace it at once: what was read before stays.
-            task.item = item_of(_document(path), partial(self._told, path)) or task.item
-            task.item_stamp, task.is_older = stamp, False
-        if not self._is_ours(task):
+        try:
+            stamp = _stamp(path)
+            if stamp is None:
+                self._look_at_older(task)
+            elif stamp != task.item_stamp:
+                # Half a file, in an editor that does not replace it at once: what was read before stays.
+                task.item = item_of(self._read(path), partial(self._told, path)) or task.item
+                task.item_stamp, task.is_older = stamp, False
+            if not self._is_ours(task):
+                return
+            stamp = _stamp(task.directory / _MESSAGES)
+        except OSError as error:
+            self._closed[task.directory] = os.strerror(error.errno or 0)
             return
-        stamp = _stamp(task.directory / _MESSAGES)
         task.size = stamp[2] if stamp is not None and stamp != task.talk_stamp else 0
         if time.monotonic() < task.next_at:
             task.size = 0
@@ -169,7 +186,16 @@ class RooReader:
         if task.is_older and task.item is not None and stamp is not None:
             return
         if stamp != task.item_stamp:
-            task.item = older_item(task.directory) if stamp is not None else None
+            path = task.directory / CONVERSATION
+            self._unread.pop(path, None)
+            try:
+                task.item = older_item(task.directory) if stamp is not None else None
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                self._unread[path] = os.strerror(error.errno or 0)
+            except ValueError:
+                self._unread[path] = _DAMAGED
             task.item_stamp, task.is_older = stamp, True
 
     def _read_talk(self, task: _Task) -> bool:
@@ -178,8 +204,9 @@ class RooReader:
             return False
         path = task.directory / _MESSAGES
         begun = time.monotonic()
-        task.talk_stamp = _stamp(path)
-        document = _document(path)
+        with suppress(OSError):
+            task.talk_stamp = _stamp(path)
+        document = self._read(path)
         if document is not None:
             task.talk = talk_of(document, partial(self._told, path))
         took = time.monotonic() - begun
@@ -187,6 +214,19 @@ class RooReader:
         self._done += task.size
         task.size = 0
         return True
+
+    def _read(self, path: Path) -> object:
+        """The JSON document in a file; None where it cannot be read, which is told."""
+        self._unread.pop(path, None)
+        try:
+            return _document(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._unread[path] = os.strerror(error.errno or 0)
+        except ValueError:
+            self._unread[path] = _DAMAGED
+        return None
 
     def _told(self, path: Path, text: str, at: float) -> Message:
         told = message(text, at, key=path.parent.name)
@@ -225,23 +265,20 @@ class RooReader:
 def _stamp(path: Path) -> _Stamp | None:
     try:
         status = path.stat(follow_symlinks=False)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    # The time of the status: it changes with the content, and when reading is allowed again.
+    return status.st_ino, status.st_ctime_ns, status.st_size
 
 
 def _document(path: Path) -> object:
-    """The JSON document in a file; None where there is none, or it is not whole."""
-    try:
-        descriptor = open_regular(path)
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError:
-        return None
+    """The JSON document in a file. Raises OSError, and ValueError where it is none, or not whole."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        return None
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     try:
         value: object = json.loads(data.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
+    except RecursionError as error:
+        raise ValueError from error
     return value

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from agentwatch.place import is_there
+
 _SERVER: Final = re.compile(r"\.[\w-]+-server(-[\w-]+)?")
 """What an editor keeps on a machine that is worked on from elsewhere: `.vscode-server`, `.cursor-server`."""
 _NOT_READ: Final = frozenset({"saoudrizwan.claude-dev"})
@@ -21,7 +23,7 @@ _LONGEST_SETTINGS: Final = 4 * 1024 * 1024
 def storages(home: Path) -> Iterator[Path]:
     """The directories that hold `tasks/`, whichever editor and extension made them; each once."""
     found = (place for user in _users(home) for place in (*_of_extensions(user / "globalStorage"), *_custom(user)))
-    yield from (place for place in dict.fromkeys((*found, *_of_command_lines(home))) if os.path.isdir(place / "tasks"))
+    yield from (place for place in dict.fromkeys((*found, *_of_command_lines(home))) if is_there(place / "tasks"))
 
 
 def searched(home: Path) -> list[Path]:
@@ -72,7 +74,10 @@ def _custom(user: Path) -> Iterator[Path]:
 
 
 def _names(directory: Path) -> list[str]:
+    """What is in a directory; "." where it cannot be listed, for then it may be any of them."""
     try:
         return sorted(os.listdir(directory))  # noqa: PTH208  they are names that are wanted
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError:
+        return ["."]

@@ -15,7 +15,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
-from agentwatch.place import user_home
+from agentwatch.place import is_there, user_home
 from agentwatch.sources.sessions.reader import SessionReader
 
 GROUP: Final = "agentwatch.sources"
@@ -70,7 +70,7 @@ def _claude_code(workspace: Path, since: float | None) -> SessionReader:
 
 def _codex(workspace: Path) -> SessionReader | None:
     home = _home("CODEX_HOME", ".codex")
-    if not os.path.isdir(home):
+    if not is_there(home):
         return None
     from agentwatch.sources.codex.reader import CodexReader  # noqa: PLC0415
 
@@ -88,7 +88,7 @@ def _roo(workspace: Path) -> SessionReader | None:
 
 
 def _teamwork(workspace: Path) -> SessionReader | None:
-    if not os.path.exists(workspace / ".agents"):
+    if not is_there(workspace / ".agents"):
         return None
     from agentwatch.sources.teamwork.reader import TeamworkReader  # noqa: PLC0415
 
@@ -106,7 +106,7 @@ _PROGRAMS: Final[dict[str, Callable[[Path], SessionReader | None]]] = {
 def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReader]:
     shares = user_home() / ".local" / "share", Path(os.environ.get("XDG_DATA_HOME") or "/")
     named = os.environ.get("OPENCODE_DB") or os.environ.get("KILO_DB")
-    if not named and not any(os.path.isdir(share / name) for share in shares for name in ("opencode", "kilo")):
+    if not named and not any(is_there(share / name) for share in shares for name in ("opencode", "kilo")):
         return
     from agentwatch.sources.opencode.places import find_stores  # noqa: PLC0415
     from agentwatch.sources.opencode.reader import OpenCodeReader  # noqa: PLC0415

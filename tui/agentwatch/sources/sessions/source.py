@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from agentwatch.delegation.observation import Observation, Ran
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.health import Batch, Health, Mode
+from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.reader import Change, Found, Progress, SessionReader
 from agentwatch.sources.sessions.selection import Selection
 
@@ -96,15 +96,27 @@ class SessionsSource:
         return next((text for text in texts if text is not None), None)
 
     @property
-    def trouble(self) -> list[str]:
-        """What is not read, and why: a sentence for each reader that says so."""
+    def problems(self) -> tuple[Problem, ...]:
+        """What is not read, and why: one for each reader that says so."""
         troubles = {name: self._ask(name, lambda reader: reader.trouble, None) for name in self._readers}
-        return [*self._broken.values(), *(f"{name}: {said}" for name, said in troubles.items() if said is not None)]
+        told = (Problem(name, self._place(name), said) for name, said in troubles.items() if said is not None)
+        return (*(Problem(name, "", said) for name, said in self._broken.items()), *told)
 
     def found(self) -> list[Found]:
         """What the last look found, reader by reader."""
         none: Sequence[Found] = ()
         return [found for name in self._readers for found in self._ask(name, lambda reader: reader.found(), none)]
+
+    @property
+    def trouble(self) -> list[str]:
+        """The same, a sentence each."""
+        return list(map(str, self.problems))
+
+    def _place(self, name: str) -> str:
+        """Where what a reader does not read lies, as far as it says so."""
+        none: Sequence[Found] = ()
+        found = self._ask(name, lambda reader: reader.found(), none)
+        return next((one.place for one in found if one.skipped), found[0].place if found else "")
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
         try:
@@ -177,7 +189,7 @@ class SessionsSource:
             self._readers.setdefault(reader.name, reader)
 
     def _note_broken(self, name: str, error: Exception) -> None:
-        self._broken[name] = f"{name}: cannot be used ({type(error).__name__}: {error})"
+        self._broken[name] = f"cannot be used ({type(error).__name__}: {error})"
 
     def _health(self) -> Health:
         looked = [self._progress(name) for name in self._readers]
@@ -186,7 +198,7 @@ class SessionsSource:
         detail = "Sessions are read as they are written" if self._readers else "No agent's sessions are found"
         if done < total:
             mode, detail = "starting", f"Reading the agents' sessions, {100 * done // total} %"
-        return Health(mode, "; ".join([detail, *self.trouble]))
+        return health_of(mode, detail, self.problems)
 
     def close(self) -> None:
         """Give the stores back, after a `scan`."""

@@ -28,7 +28,7 @@ class TeamworkReader:
         self._given: dict[str, Run] = {}
         # Only the thread that reads writes it; the others look up one key.
         self._texts: dict[str, str] = {}
-        self._trouble: str | None = None
+        self._troubles: list[str] = []
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ class TeamworkReader:
     @property
     def trouble(self) -> str | None:
         """The first file that is not read."""
-        return self._trouble or next((role.trouble for role in self._roles.values() if role.trouble is not None), None)
+        return next(filter(None, (*self._troubles, *(role.trouble for role in self._roles.values()))), None)
 
     @property
     def progress(self) -> Progress:
@@ -77,21 +77,23 @@ class TeamworkReader:
         """The directory of the roles, if there are any."""
         place = str(self._workspace / TOP)
         children = sum(run.parent_session is not None for run in self._given.values())
-        return [Found(NAME, place, len(self._given) - children, self.trouble or "", children)] if self._roles else []
+        said = self.trouble or ""
+        return [Found(NAME, place, len(self._given) - children, said, children)] if self._roles or said else []
 
     def close(self) -> None:
         """Nothing is kept open."""
 
     def _places(self) -> dict[str, str]:
-        self._trouble = None
+        self._troubles.clear()
         try:
             return places_of_roles(self._workspace)
         except OSError as error:
-            self._trouble = f"{TOP} cannot be read: {os.strerror(error.errno or 0)}."
-            return {}
+            self._troubles.append(f"{TOP} cannot be read: {os.strerror(error.errno or 0)}.")
+            # What was there may be there still.
+            return {name: role.place for name, role in self._roles.items()}
 
     def _read(self, name: str, place: str) -> Role | None:
-        return read_role(self._workspace, name, place, self._roles.get(name), self._told)
+        return read_role(self._workspace, name, place, self._roles.get(name), told=self._told, troubles=self._troubles)
 
     def _told(self, text: str, at: float, path: str) -> Message:
         told = message(text, at, key=path)

@@ -10,7 +10,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Message
-from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
+from agentwatch.sources.files.read import FileRefusedError, FileText, NotReadableError, read_file
 from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.teamwork.briefing import Briefing, checklist, first_time, last_visited, read_briefing
 
@@ -47,18 +47,29 @@ class Role:
 
 
 def read_role(
-    root: Path, name: str, place: str, known: Role | None, told: Callable[[str, float, str], Message]
+    root: Path,
+    name: str,
+    place: str,
+    known: Role | None,
+    *,
+    told: Callable[[str, float, str], Message],
+    troubles: list[str],
 ) -> Role | None:
     """The role in a directory; `known` itself where nothing has changed, None where it has none of the files.
 
-    `told` makes a message of a text, its time, and the path of its file below `root`.
+    `told` makes a message of a text, its time, and the path of its file below `root`. Why it cannot be read at all is
+    added to `troubles`.
     """
     stamps: dict[str, int] = {}
     for file in NAMES:
         try:
             status = (root / place / file).stat(follow_symlinks=False)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
+        except OSError as error:
+            troubles.append(f"{place} cannot be read: {os.strerror(error.errno or 0)}.")
+            # What was known may still be so.
+            return known
         stamps[file] = fingerprint(status)
     if not stamps:
         return None
@@ -71,9 +82,13 @@ def read_role(
             texts[file] = read_file(root, f"{place}/{file}")
         except FileRefusedError as error:
             role.trouble = f"{os.path.join(place, file)}: {error.reason}"  # noqa: PTH118  it is a sentence
+            if known is not None and isinstance(error, NotReadableError):
+                troubles.append(role.trouble)
+                return known
         except FileNotFoundError:
             continue
     if not texts:
+        troubles += [role.trouble] if role.trouble is not None else []
         return None
     _fill(role, texts, told)
     return role

@@ -1,0 +1,266 @@
+"""Whatever cannot be read, every command says so: in words, in JSON and in its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.agents.examples import EXAMPLES
+from agentwatch.cli import run
+from agentwatch.history import schema
+from agentwatch.history.store import History
+from agentwatch.place import state_directory
+from agentwatch.sources.files.source import FilesSource
+from tests.closing import closed
+from tests.unit.sessions.conformance import report
+
+HOME_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with one task, which was handed off, of a user who has no programs."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for variable in HOME_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    place = tmp_path / "shop"
+    place.mkdir()
+    (place / "job.handoff.md").write_text(f"```json\n{EXAMPLES['handoff-packet']}\n```\n")
+    return place
+
+
+def _database(tmp_path: Path) -> Path:
+    place = tmp_path / ".local" / "share" / "opencode"
+    place.mkdir(parents=True)
+    return place / "opencode.db"
+
+
+@contextmanager
+def corrupt_database(workspace: Path) -> Iterator[None]:
+    _database(workspace.parent).write_bytes(os.urandom(8192))
+    yield
+
+
+@contextmanager
+def locked_database(workspace: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(_database(workspace.parent), isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE session (id TEXT)")
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@contextmanager
+def closed_store(workspace: Path) -> Iterator[None]:
+    place = workspace.parent / ".claude" / "projects"
+    place.mkdir(parents=True)
+    with closed(place):
+        yield
+
+
+@contextmanager
+def closed_directory(workspace: Path) -> Iterator[None]:
+    (workspace / "specs").mkdir()
+    with closed(workspace / "specs"):
+        yield
+
+
+@contextmanager
+def closed_file(workspace: Path) -> Iterator[None]:
+    """Its name says nothing, and what it holds is not known."""
+    (workspace / "notes.md").write_text(report("ERROR"))
+    with closed(workspace / "notes.md"):
+        yield
+
+
+@contextmanager
+def corrupt_history(workspace: Path) -> Iterator[None]:
+    state = state_directory(workspace)
+    state.mkdir(parents=True)
+    (state / schema.NAME).write_bytes(b"broken" * 1000)
+    yield
+
+
+@contextmanager
+def closed_state(workspace: Path) -> Iterator[None]:
+    state = state_directory(workspace)
+    state.mkdir(parents=True)
+    with closed(state):
+        yield
+
+
+@contextmanager
+def closed_ledger(workspace: Path) -> Iterator[None]:
+    ledger = state_directory(workspace) / "decisions"
+    ledger.mkdir(parents=True)
+    with closed(ledger):
+        yield
+
+
+Trouble = Callable[[Path], AbstractContextManager[None]]
+
+OF_SESSIONS: list[tuple[str, Trouble]] = [
+    ("opencode", corrupt_database),
+    ("opencode", locked_database),
+    ("claude-code", closed_store),
+]
+OF_FILES: list[tuple[str, Trouble]] = [
+    ("files", closed_directory),
+    ("files", closed_file),
+]
+OF_OURS: list[tuple[str, Trouble]] = [
+    ("history", corrupt_history),
+    ("history", closed_state),
+    ("decisions", closed_ledger),
+]
+
+
+def named(rows: list[tuple[str, Trouble]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("source", "trouble"), rows, ids=[trouble.__name__ for _, trouble in rows])
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = run(words)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code, out, _ = asked(capsys, *words)
+    return code, json.loads(out)
+
+
+@named(OF_SESSIONS + OF_FILES + OF_OURS)
+def test_tree_pending_and_report_say_what_they_could_not_see(
+    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, trouble: Trouble
+) -> None:
+    place = str(workspace)
+    for words in (["tree", "--fail", place], ["pending", place], ["report", place]):
+        assert asked(capsys, *words)[::2] == (0, "")
+    assert asked(capsys, "pending", place)[1] == "nothing needs you\n"
+    assert "Nothing needs a human" in asked(capsys, "report", place)[1]
+    with trouble(workspace):
+        for words, expected in (["tree", place], 0), (["tree", "--fail", place], 1), (["report", place], 1):
+            code, _, err = asked(capsys, *words)
+            assert code == expected, words
+            assert "not all can be seen: " in err, words
+        code, out, err = asked(capsys, "pending", place)
+        assert (code, out) == (1, "nothing that can be seen needs you\n")
+        assert "not all can be seen: " in err
+        for words, expected in (["tree", "--json", place], 0), (["pending", "--json", place], 1):
+            code, told = document(capsys, *words)
+            assert (code, told["complete"]) == (expected, False)
+            assert source in {problem["source"] for problem in told["problems"]}
+            assert all(problem.keys() == {"source", "place", "message"} for problem in told["problems"])
+        code, told = document(capsys, "report", "--format", "json", place)
+        assert (code, told["complete"], bool(told["problems"])) == (1, False, True)
+        assert "could not be read" in told["verdict"]
+        for format_ in ("md", "html"):
+            out = asked(capsys, "report", "--format", format_, place)[1]
+            assert "Could not be read" in out
+            assert "Nothing needs a human" not in out
+    for words in (["tree", "--json", place], ["pending", "--json", place]):
+        if source == "files":
+            assert document(capsys, *words)[1]["problems"] == []
+
+
+def test_what_can_be_read_is_complete(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ("tree", "pending"):
+        code, told = document(capsys, words, "--json", str(workspace))
+        assert (code, told["complete"], told["problems"]) == (0, True, [])
+
+
+@named(OF_SESSIONS)
+def test_log_and_sources_say_what_they_could_not_see(
+    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, trouble: Trouble, tmp_path: Path
+) -> None:
+    remember(workspace)
+    assert asked(capsys, "log", str(workspace))[::2] == (0, "")
+    assert asked(capsys, "sources", str(workspace))[0] == 0
+    with trouble(workspace):
+        for words in (["log", str(workspace)], ["log", "--export", str(tmp_path / "a"), str(workspace)]):
+            code, out, err = asked(capsys, *words)
+            assert (code, bool(out)) == (1, True)
+            assert f"not all can be seen: {source}: " in err
+        code, _, err = asked(capsys, "sources", str(workspace))
+        assert code == 1
+        assert f"not all can be seen: {source}: " in err
+        code, told = document(capsys, "sources", "--json", str(workspace))
+        assert (code, len(told["trouble"])) == (1, 1)
+
+
+def remember(workspace: Path) -> None:
+    """What somebody who watched would have kept."""
+    source = FilesSource(workspace)
+    with closing(History.open(workspace)) as history:
+        history.record(source.scan().observations, source.content)
+
+
+@named(OF_OURS[:2])
+def test_a_history_that_cannot_be_read_is_said_by_log(
+    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, trouble: Trouble
+) -> None:
+    with trouble(workspace):
+        code, _, err = asked(capsys, "log", str(workspace))
+        assert code == 1
+        assert f"not all can be seen: {source}: " in err
+
+
+@named(OF_FILES)
+def test_check_judges_what_cannot_be_read(
+    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, trouble: Trouble
+) -> None:
+    assert asked(capsys, "check", str(workspace))[0] == 0
+    with trouble(workspace):
+        code, out, _ = asked(capsys, "check", str(workspace))
+        assert code == 1
+        assert "SRC005 error This cannot be read (Permission denied)" in out
+
+
+def test_a_task_is_not_gone_because_its_directory_was_closed(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = workspace / "inner"
+    inner.mkdir()
+    (workspace / "job.handoff.md").rename(inner / "job.handoff.md")
+    remember(workspace)
+    with closed(inner):
+        _, told = document(capsys, "tree", "--json", str(workspace))
+    (task,) = told["tasks"]
+    assert (task["deleted"], task["state"]) == (False, "submitted")
+    assert [finding["rule"] for finding in task["findings"]] == ["SRC005"]
+
+
+@pytest.mark.parametrize("with_", [nullcontext, pytest.MonkeyPatch.context])
+def test_an_error_of_the_disk_is_no_missing_file(
+    workspace: Path, capsys: pytest.CaptureFixture[str], with_: Callable[[], AbstractContextManager[Any]]
+) -> None:
+    really = os.open
+
+    def failing(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if Path(path).name == "job.handoff.md":
+            raise OSError(5, "Input/output error")
+        return really(path, flags, mode, dir_fd=dir_fd)
+
+    with with_() as patch:
+        if patch is not None:
+            patch.setattr(os, "open", failing)
+        code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
+    assert (code, told["complete"]) == ((0, True) if patch is None else (1, False))
+
+
+@pytest.mark.parametrize("command", ["tree", "pending", "report", "log", "sources"])
+def test_a_workspace_that_nobody_may_enter_is_refused(
+    workspace: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    with closed(workspace):
+        code, out, err = asked(capsys, command, str(workspace))
+    assert (code, out) == (2, "")
+    assert "ermission" in err

@@ -1,0 +1,161 @@
+"""What a session store holds and nobody can read is told, and what was known of it stays."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from agentwatch.sources.sessions.registry import Registry
+from agentwatch.sources.sessions.source import SessionsSource
+from tests.closing import closed
+from tests.unit.sessions.conformance import Store, Watch
+from tests.unit.sessions.stores.opencode import opencode
+from tests.unit.sessions.test_conformance import Build, built, every_store
+
+Spoil = Callable[[Path], None]
+
+
+@contextmanager
+def finished(build: Build) -> Iterator[Store]:
+    """A store with the whole story, of a program that has ended."""
+    with built(build) as store:
+        store.finish()
+        store.end()
+        yield store
+
+
+def everything_in(store: Store) -> list[Path]:
+    """What belongs to the sessions of the workspace, outermost first; a log's shared memory is made anew each time."""
+    found = [store.place, *sorted(store.place.rglob("*"))]
+    return [path for path in found if path.is_dir() or (path.is_file() and not path.name.endswith(("-shm", "-wal")))]
+
+
+def is_told(watch: Watch) -> bool:
+    return bool(watch.source.problems)
+
+
+@every_store
+def test_whatever_is_closed_the_tree_is_whole_or_something_is_told(build: Build) -> None:
+    with finished(build) as store:
+        whole = store.seen_at_once()["tasks"]
+        told = 0
+        for path in everything_in(store):
+            watch = store.watch()
+            with closed(path):
+                watch.look()
+                assert watch.document["tasks"] == whole or is_told(watch), path
+                told += is_told(watch)
+        assert told >= 2
+
+
+@every_store
+def test_what_is_closed_while_it_is_watched_stays_in_the_tree_until_it_can_be_read_again(build: Build) -> None:
+    with finished(build) as store:
+        watch = store.watch()
+        watch.look()
+        whole = watch.document["tasks"]
+        for path in everything_in(store):
+            with closed(path):
+                watch.look()
+                assert watch.document["tasks"] == whole, path
+            watch.look()
+            assert watch.document["tasks"] == whole, path
+            assert watch.source.problems == (), path
+
+
+@every_store
+def test_whatever_is_damaged_the_tree_is_whole_or_something_is_told(build: Build) -> None:
+    random = Random(1)
+    with finished(build) as store:
+        whole = store.seen_at_once()["tasks"]
+        for path in [path for path in everything_in(store) if path.is_file()]:
+            before = path.read_bytes()
+            path.write_bytes(random.randbytes(len(before) // 2) + b"\n" + random.randbytes(len(before) // 2) + b"\n")
+            watch = store.watch()
+            watch.look()
+            # Notes without a form are free text: whatever stands in them was read.
+            assert watch.document["tasks"] == whole or is_told(watch) or path.suffix == ".md", path
+            path.write_bytes(before)
+
+
+@every_store
+def test_an_error_of_the_disk_is_told(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = os.open
+
+    with finished(build) as store:
+        names = {path.name for path in everything_in(store) if path.is_file()}
+
+        def failing(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+            if Path(path).name in names:
+                raise OSError(5, "Input/output error")
+            return really(path, flags, mode, dir_fd=dir_fd)
+
+        watch = store.watch()
+        monkeypatch.setattr(os, "open", failing)
+        watch.look()
+        monkeypatch.undo()
+        assert is_told(watch)
+
+
+def test_a_database_that_somebody_keeps_locked_is_told(tmp_path: Path) -> None:
+    with finished(opencode) as store:
+        database = store.place / "opencode.db"
+        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("BEGIN EXCLUSIVE")
+            watch = store.watch()
+            watch.look()
+            (problem,) = watch.source.problems
+            assert problem == ("opencode", str(database), "opencode.db is locked by another process: not read yet.")
+            connection.execute("ROLLBACK")
+        watch.look()
+        assert watch.source.problems == ()
+        assert watch.document["tasks"] == store.seen_at_once()["tasks"]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "variable"),
+    [
+        ("claude-code", ".claude/projects", "CLAUDE_CONFIG_DIR"),
+        ("codex", ".codex/sessions", "CODEX_HOME"),
+        ("opencode", ".local/share/opencode/opencode.db", "XDG_DATA_HOME"),
+        ("kilo", ".local/share/kilo/kilo.db", "XDG_DATA_HOME"),
+        ("roo", ".config/Code/User/globalStorage/an.extension/tasks", "XDG_CONFIG_HOME"),
+        ("teamwork", "shop/.agents", ""),
+    ],
+)
+def test_the_place_of_every_program_is_told_where_it_cannot_be_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str, variable: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for one in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
+        monkeypatch.delenv(one, raising=False)
+    workspace = tmp_path / "shop"
+    workspace.mkdir()
+    there = tmp_path / place
+    there.parent.mkdir(parents=True, exist_ok=True)
+
+    def told() -> list[str]:
+        source = SessionsSource(Registry(workspace).open)
+        health = source.scan().health
+        source.close()
+        assert (health.mode == "degraded") is bool(health.problems)
+        return [problem.source for problem in health.problems]
+
+    assert told() == []
+    there.symlink_to(there.name)
+    assert told() == [name], "a link to itself"
+    there.unlink()
+    there.mkdir()
+    # What holds it is closed last: it may hold the whole workspace.
+    for one in (there, *([there.parent] if variable else [])):
+        with closed(one):
+            assert told() == [name], one
+    there.rmdir()
+    assert told() == []
