@@ -137,6 +137,18 @@ def test_what_was_verified_stays_so_where_its_new_place_tells_less(plain: Reposi
     assert only(Checker(plain.root).check([archived])[0]).verdict is U
 
 
+def test_a_file_is_looked_for_again_when_git_is_told_where_it_went(repository: Repository) -> None:
+    work(repository)
+    repository.commit(at=AFTER)
+    checker = Checker(repository.root)
+    asked = request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")
+    (repository.root / CLAIMED).rename(repository.root / "docs" / "notes.md")
+    (before,) = checker.check([asked])
+    assert (only(before).verdict, ".git/index" in before.watch_paths) == (C, True)
+    repository.git("add", "-A")
+    assert only(checker.check([asked])[0]).verdict is V
+
+
 @pytest.mark.parametrize(
     ("path", "now", "former", "places"),
     [

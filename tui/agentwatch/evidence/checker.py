@@ -282,11 +282,15 @@ class Checker:
                 moved = state.moved.get((number, place.relative or "")) if place is not None else None
                 found = self._found(assertion, place, moved, state, handed.at) if place is not None else None
                 claims.append(self._kept(request, verdicts.judge(assertion, found, handed), moved))
+        watched = one.relatives | {place for (of, _), place in state.moved.items() if of == number}
+        if state.view is not None and any(claim.is_missing for claim in claims):
+            # A file may be moved first, and git told of it later.
+            watched.add(os.path.relpath(f"{state.view.git_directory}/index", self._workspace))
         return Result(
             request.task_id,
             request.digest,
             tuple(claims),
-            frozenset(one.relatives | {place for (of, _), place in state.moved.items() if of == number}),
+            frozenset(watched),
             state.changed_during(handed.at, request.returned_at),
             state.without_git,
         )

@@ -73,6 +73,8 @@ class GitView:
     """The commit at a handoff's time, None where there was none yet."""
     committed: dict[str, dict[str, str]] = field(default_factory=dict)
     """By commit, what the ones after it have done to a path: A added, D deleted, M or T changed."""
+    git_directory: str = ""
+    """Where the index lies: absolute, resolved."""
 
     def facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
         """The facts of a path, with the time of the handoff; None where they are not known."""
@@ -145,7 +147,7 @@ def look(
     with Plumbing(repository, workspace, seconds=seconds) as git, ThreadPoolExecutor(1) as beside:
         # The longest of the questions; the others are asked meanwhile.
         status = beside.submit(_status, git)
-        view = GitView()
+        view = GitView(git_directory=repository.git_directory)
         if repository.head is None:
             view.bases = dict.fromkeys(times)
         else:

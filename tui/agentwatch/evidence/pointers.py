@@ -26,6 +26,11 @@ _LIST: Final = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
 _LINES: Final = re.compile(
     r"(?P<path>.+?)(?::(?P<a>\d{1,9})(?:\s?[-\u2013]\s?(?P<b>\d{1,9}))?(?::\d{1,9})?|#L(?P<c>\d{1,9})(?:-L?(?P<d>\d{1,9}))?)\Z"
 )
+_LINES_BEHIND: Final = re.compile(r":\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?")
+_SPELLED_LINES: Final = re.compile(
+    r":\s+lines?\s+(?=\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?[`*_]*\s*(?:\Z|[;,(\u2014\u2013\u2192]|--?\s))"
+)
+"""`a.py: line 5` and `a.py: lines 5-9`: as `a.py:5`."""
 
 
 class Likeness(Enum):
@@ -75,10 +80,12 @@ def likeness(word: str) -> Likeness:
 
 def pointers(text: str) -> tuple[Pointer, ...]:
     """The paths that a bullet of evidence points to; none where it is a command, a result or a reference."""
-    text = text.strip()[:LONGEST]
+    text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
     leading = _TICKED.match(text)
     if leading is not None:
-        return _of_words([leading[1]], stated=_states(text[leading.end() :]))
+        lines = _LINES_BEHIND.match(text, leading.end())
+        word, end = (leading[1] + lines[0], lines.end()) if lines else (leading[1], leading.end())
+        return _of_words([word], stated=_states(text[end:]))
     if links := list(_LINK.finditer(text)):
         around = text[: links[0].start()].strip("*_ ") != "" or _states(text[links[-1].end() :])
         return _of_words([link[1] for link in links], stated=around)
