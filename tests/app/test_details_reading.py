@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.details.shelf import KEPT
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Message, Round, Run, RunState
 from agentwatch.delegation.task import Attempt, Task, Version
 
 Wanted = Version | Message
@@ -22,9 +22,10 @@ Wanted = Version | Message
 def in_words(answers: int) -> Case:
     """A task of a session store, asked for and answered in words so many times."""
     messages = tuple(Message(NOW, f"{number:064}", f"opening {number}") for number in range(answers + 1))
+    rounds = [Round(NOW, state=RunState.ENDED, said=message) for message in messages[1:]]
     run = Run(
         "opencode", "ses_1", None, RunState.ENDED, "/db", NOW - 60, NOW, None, "a human asked for it",
-        prompt=messages[0], said=messages[-1], earlier=messages[1:-1],
+        prompt=messages[0], said=messages[-1], rounds=tuple(rounds),
     )  # fmt: skip
     attempt = Attempt(1, started_at=NOW - 60, run=run)
     texts = {message.digest: f"the words {number}" for number, message in enumerate(messages)}

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.app.scenes import NOW, Scene
+from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.widgets.details.wording import end_of
 from agentwatch.app.widgets.timeline.activity import IDLE, Activity
@@ -14,7 +15,7 @@ from agentwatch.app.widgets.timeline.spans import Span, spans_of
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Observation, Ran, Tick
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.run import Asker, Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 
 
@@ -223,3 +224,9 @@ def test_what_is_not_tidied_covers_at_least_what_it_should() -> None:
     assert activity.tidy()
     assert activity.stretches == [(NOW - 100, NOW - 100)]
     assert not activity.tidy()
+
+
+def test_a_retry_in_the_same_session_is_a_span_of_its_own() -> None:
+    task = tree_of([*ran(child((Asker.PARENT, FAILED), (Asker.HOOK, DONE))), decision(FAILED, 117.0)]).tasks["a"]
+    told = [(span.number, span.kind.name, span.start, span.end) for span in spans_of(task)]
+    assert told == [(1, "WORK", 110.0, 115.0), (1, "WAIT", 115.0, 120.0), (2, "WORK", 120.0, 125.0)]

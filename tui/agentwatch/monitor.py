@@ -293,7 +293,7 @@ class Monitor:
             key = (returned.digest, handoff.digest if handoff else None, former)
             if self._inspected.get(returned.path) != key:
                 self._inspected[returned.path] = key
-                targets.append(Target(returned, handoff, attempt.started_at if handoff else None, former))
+                targets.append(Target(returned, handoff, attempt.handed_off_at, former))
         return targets
 
     def _checked(self, checks: Sequence[Checks]) -> list[Observation]:

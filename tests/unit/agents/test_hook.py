@@ -88,11 +88,12 @@ class Scene:
         said: str | None = FAILED,
         task_id: str = TASK,
         note: str = "",
+        attempt: int = 1,
     ) -> str:
         """Decide about a return as the session store has it: with the end of line that the payload lacks."""
         digest = None if said is None else sha256(f"{said.strip()}\n".encode()).hexdigest()
         desk = Desk(self.workspace)
-        subject = Subject(desk.workspace_id, task_id, 1, None, digest)
+        subject = Subject(desk.workspace_id, task_id, attempt, None, digest)
         return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
 
     def receipts(self) -> set[str]:
@@ -153,11 +154,26 @@ def test_in_a_container_it_is_told_in_the_workspace_that_a_decision_was_read(
 
 
 def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_same_decision(scene: Scene) -> None:
-    scene.decide(Action.RETRY)
+    decision_id = scene.decide(Action.RETRY)
     assert scene.stop(FAILED)["decision"] == "block"
     answer = scene.stop(FAILED, again=True)
     assert "decision" not in answer
-    assert "in the same words again" in answer["systemMessage"]
+    assert "nobody has decided" in answer["systemMessage"]
+    # Nor is its parent told to carry it out once more.
+    assert decision_id not in scene.come_back(FAILED)["hookSpecificOutput"]["additionalContext"]
+
+
+def test_the_second_attempt_of_a_child_that_fails_in_the_same_words_is_decided_about_anew(scene: Scene) -> None:
+    scene.settings = NOW._replace(hook_when="always")
+    first = scene.decide(Action.RETRY)
+    assert first in scene.stop(FAILED)["reason"]
+    assert scene.stop(FAILED, again=True)["reason"] == HOLD, "about this attempt nobody has decided"
+    second = scene.decide(Action.RETRY, attempt=2)
+    assert second != first
+    answer = scene.stop(FAILED, again=True)
+    assert second in answer["reason"]
+    assert "as attempt 3" in answer["reason"]
+    assert scene.stop(DONE, again=True) == {}
 
 
 def test_what_somebody_else_carries_out_is_not_carried_out_twice(scene: Scene) -> None:
@@ -321,15 +337,6 @@ def test_a_decision_about_the_return_that_was_held_counts_though_the_child_puts_
     assert otherwise != FAILED
     assert decision_id in scene.stop(otherwise, again=True)["reason"]
     assert scene.stop(otherwise, again=True)["reason"] == HOLD, "it was carried out, and about this one nobody decided"
-
-
-def test_a_child_that_fails_again_in_the_same_words_is_not_held_for_a_decision_that_was_carried_out(
-    scene: Scene,
-) -> None:
-    scene.decide(Action.RETRY)
-    with on_screen(scene):
-        assert scene.stop(FAILED)["decision"] == "block"
-        assert "decision" not in scene.stop(FAILED, again=True)
 
 
 def test_a_child_is_held_but_not_for_ever(scene: Scene) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
 
-from agentwatch.contracts.shapes import Finding, Reading
+from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.export import tree_document
-from agentwatch.delegation.observation import Decided, Observation, Ran, Tick
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.observation import Decided, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 
@@ -88,22 +85,6 @@ def test_a_decision_that_nobody_read_in_time_binds_nobody() -> None:
     assert tree.tasks["a"].state is State.RETRYING
 
 
-def test_a_child_that_answers_again_in_its_session_has_acted_on_the_decision_about_its_first_answer() -> None:
-    first = Message(1.0, "1" * 64, "words", Reading(returned("failed")))
-    second = Message(2.0, "2" * 64, "words", Reading(returned("partial")))
-    root = Run("agents", "root", None, RunState.WORKING, "/store", 0.0, 3.0)
-    held = replace(root, session_id="s1", parent_session="root", state=RunState.ENDED, said=first)
-    again = replace(held, said=second, earlier=(first,))
-    decision = Decision("d1", "s1", 1, None, first.digest, Action.RETRY, 1.5, (Receipt(Stage.RECORDED, 1.5),))
-    tree = tree_of([Ran(1, 1.0, "a:root", root), Ran(2, 1.0, "a:s1", held), decided(decision)])
-    assert tree.tasks["s1"].state is State.RETRYING
-    tree.apply(Ran(3, 2.0, "a:s1", again))
-    (attempt,) = tree.tasks["s1"].attempts
-    assert attempt.decision is not None
-    assert (attempt.decision.receipt.stage, attempt.binding) == (Stage.ACTED, None)
-    assert tree.tasks["s1"].state is State.PARTIAL
-
-
 @pytest.mark.parametrize(
     ("outcome", "action", "remaining"),
     [
@@ -123,20 +104,6 @@ def test_a_retry_counts_as_used_from_when_it_is_decided_on(outcome: str, action:
     assert tree.tasks["a"].retry.remaining == (0 if action is Action.ESCALATE else remaining)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "action", "remaining"),
-    [("failed", Action.RETRY, 0), ("failed", Action.RESPOND, 0), ("blocked", Action.RESPOND, 1)],
-)
-def test_a_retry_that_a_child_makes_in_its_own_session_is_used_up(outcome: str, action: Action, remaining: int) -> None:
-    first = Message(1.0, "1" * 64, "words", Reading(returned(outcome)))
-    second = Message(2.0, "2" * 64, "words", Reading(returned("failed")))
-    root = Run("agents", "root", None, RunState.WORKING, "/store", 0.0, 3.0)
-    again = replace(root, session_id="s1", parent_session="root", state=RunState.ENDED, said=second, earlier=(first,))
-    decision = Decision("d1", "s1", 1, None, first.digest, action, 1.5, (Receipt(Stage.RECORDED, 1.5),))
-    tree = tree_of([Ran(1, 1.0, "a:root", root), Ran(2, 2.0, "a:s1", again), decided(decision)])
-    assert (tree.tasks["s1"].attempt, tree.tasks["s1"].retry.remaining) == (1, remaining)
-
-
 def test_a_retry_in_a_rewritten_return_is_used_up_once() -> None:
     record, observations, decision = failed()
     digest = observations[0].digest  # type: ignore[union-attr]  # the handoff
@@ -154,22 +121,36 @@ def read(decision: Decision, action: Action, handed_off: str | None = None) -> D
     return decision._replace(action=action, handoff_sha256=handed_off, receipts=receipts)
 
 
-def stage_of(tree: DelegationTree) -> Stage | None:
-    decision = tree.tasks["a"].decision
+def stage_of(tree: DelegationTree, number: int = 1) -> Stage | None:
+    decision = tree.tasks["a"].attempts[number - 1].decision
     return decision.receipt.stage if decision is not None else None
 
 
-def test_another_return_in_the_same_attempt_came_of_the_decision_that_was_read() -> None:
+@pytest.mark.parametrize("action", [Action.RETRY, Action.RESPOND])
+@pytest.mark.parametrize("stated", [None, 1, 2])
+def test_a_return_rewritten_after_a_decision_that_was_read_is_the_next_attempt(
+    action: Action, stated: int | None
+) -> None:
     record, observations, decision = failed("blocked")
     digest = observations[0].digest  # type: ignore[union-attr]  # the handoff
-    done = record.seen("a.return.md", returned("completed"))
-    answered = read(decision, Action.RESPOND, digest)
+    done = record.seen("a.return.md", returned("completed", attempt=stated))
+    answered = read(decision, action, digest)
     tree = tree_of([*observations, decided(answered), done])
-    assert (tree.tasks["a"].state, stage_of(tree)) == (State.COMPLETED, Stage.ACTED)
+    task = tree.tasks["a"]
+    assert [(one.number, one.state) for one in task.attempts] == [(1, State.BLOCKED), (2, State.COMPLETED)]
+    assert (stage_of(tree), stage_of(tree, 2), task.decision) == (Stage.ACTED, None, None)
+    assert task.retry.remaining == (0 if action is Action.RETRY else 1)
+    rewritten = record.seen("a.return.md", returned("partial", attempt=stated))
+    assert [one.number for one in tree_of([*observations, decided(answered), done, rewritten]).tasks["a"].attempts] == [
+        1,
+        2,
+    ]
 
     for other in (answered._replace(handoff_sha256="f" * 64), answered._replace(receipts=decision.receipts)):
         tree = tree_of([*observations, decided(other), done])
-        assert (tree.tasks["a"].state, stage_of(tree)) == (State.COMPLETED, None)
+        assert [one.state for one in tree.tasks["a"].attempts] == ([State.BLOCKED] if stated == 2 else []) + [
+            State.COMPLETED
+        ]
 
 
 @pytest.mark.parametrize("outcome", ["failed", "blocked"])

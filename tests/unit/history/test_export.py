@@ -14,7 +14,7 @@ import pytest
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.run import Asker, Round, Run, RunState
 from agentwatch.errors import UsageError
 from agentwatch.history.export import lines, read, write
 from agentwatch.sources.sessions.reader import message
@@ -86,7 +86,8 @@ def run_of(workspace: Workspace) -> Ran:
     said, earlier = message(second, 30.0, key="k"), message(first, 20.0, key="k")
     prompt = message(packet("x"), 9.0, key="k")
     run = Run("agents", "s1", "s0", RunState.ENDED, "/home/kim/store", 10.0, 30.0, 30.0)
-    return Ran(1, 30.0, "agents:s1", replace(run, prompt=prompt, said=said, earlier=(earlier,)))
+    rounds = (Round(9.0, prompt, state=RunState.ENDED, said=earlier, ended_at=20.0), Round(21.0, prompt, Asker.PARENT))
+    return Ran(1, 30.0, "agents:s1", replace(run, prompt=prompt, said=said, rounds=rounds))
 
 
 def test_a_session_is_written_and_read_again_with_the_texts_that_are_kept(tmp_path: Path) -> None:
@@ -108,7 +109,8 @@ def test_a_session_is_written_and_read_again_with_the_texts_that_are_kept(tmp_pa
         ({"state": "asleep"}, "`run` is no run"),
         ({"session_id": None}, "`run` is no run"),
         ({"prompt": "do it"}, "`run` is no run"),
-        ({"earlier": [{"at": 1.0}]}, "`run` is no run"),
+        ({"rounds": [{"prompt": None}]}, "`run` is no run"),
+        ({"rounds": [{"began_at": 1e300}]}, "a time in `run`"),
         ({"started_at": 1e300}, "a time in `run`"),
         ({"ended_at": -1.0}, "a time in `run`"),
         ({"said": {"at": 1e300, "digest": "a", "opening": ""}}, "a time in `run`"),

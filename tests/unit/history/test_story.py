@@ -15,7 +15,7 @@ from agentwatch.contracts.shapes import Document, Reading
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Decided, Observation, Ran, Seen, Tick
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.history.log import changes
 from agentwatch.history.story import story
 from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
@@ -74,14 +74,31 @@ def test_a_retry_in_another_session_is_the_next_attempt() -> None:
 
 
 def test_the_rounds_of_a_child_are_told_and_those_of_a_human_are_not() -> None:
-    rounds = (message(returned("partial"), 130.0),)
-    talk = replace(ROOT, state=RunState.ENDED, earlier=(message(None, 120.0),), said=message(None, 300.0))
-    assert told(ran(replace(talk, ended_at=300.0), child("a", 110.0, 150.0, earlier=rounds))) == [
+    first = replace(Round(110.0, state=RunState.ENDED), said=message(returned("partial"), 130.0), ended_at=130.0)
+    talk = replace(ROOT, state=RunState.ENDED, said=message(None, 300.0), ended_at=300.0)
+    talk = replace(talk, rounds=(Round(100.0, state=RunState.ENDED, said=message(None, 120.0)), Round(150.0)))
+    assert told(ran(talk, child("a", 110.0, 150.0, rounds=(first, Round(140.0))))) == [
         (100.0, "root", None, "working", 1),
         (110.0, "a", None, "working", 1),
         (130.0, "a", "working", "partial", 1),
-        (150.0, "a", "partial", "completed", 1),
+        (140.0, "a", "partial", "working", 1),
+        (150.0, "a", "working", "completed", 1),
         (300.0, "root", "working", "completed", 1),
+    ]
+
+
+def test_a_retry_in_the_same_session_is_told_as_an_attempt_of_its_own() -> None:
+    said = message(returned("failed"), 130.0)
+    first = Round(110.0, state=RunState.ENDED, said=said, ended_at=130.0)
+    run = child("a", 110.0, 150.0, rounds=(first, Round(140.0, asker=Asker.HOOK)))
+    receipts = (Receipt(Stage.RECORDED, 135.0), Receipt(Stage.READ, 136.0))
+    decision = Decision("d1", "a", 1, None, said.digest, Action.RETRY, 135.0, receipts)
+    assert told([*ran(ROOT, run), Decided(0, 135.0, "d1", decision)])[1:] == [
+        (110.0, "a", None, "working", 1),
+        (130.0, "a", "working", "failed", 1),
+        (135.0, "a", "failed", "retrying", 1),
+        (140.0, "a", "retrying", "working", 2),
+        (150.0, "a", "working", "completed", 2),
     ]
 
 
@@ -153,8 +170,9 @@ def test_a_decision_stands_behind_the_return_it_is_about_though_the_time_of_that
 
 
 def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_life() -> None:
-    odd = child("a", 9e11, 9e11, updated_at=150.0, earlier=(message(returned("partial"), 9e11),))
-    assert [line[0] for line in told(ran(ROOT, odd))] == [100.0, 150.0, 150.0, 150.0]
+    first = Round(9e11, state=RunState.ENDED, said=message(returned("partial"), 9e11), ended_at=9e11)
+    odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(first, Round(9e11)))
+    assert [line[0] for line in told(ran(ROOT, odd))] == [100.0, 150.0, 150.0, 150.0, 150.0]
 
 
 @given(st.lists(events, max_size=14))

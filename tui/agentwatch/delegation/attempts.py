@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.catalogue.rule import Rule
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Severity, Todo, TodoList, TodoStatus
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Todo, TodoList, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, TASK_MISMATCH, found
-from agentwatch.delegation.retry import is_retry
-from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.runs import handed_back, handed_back_before, handed_over
+from agentwatch.delegation.run import Asker, Run
+from agentwatch.delegation.runs import handed_back, handed_over, packet_in, return_digest
+from agentwatch.delegation.standing import answers_another_session, is_early, state_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
 
-_ENDED_BADLY = (RunState.FAILED, RunState.CANCELED)
-"""Whatever a run had said by then, it is not what it was asked for."""
-
-_STATES = {
-    Outcome.WORKING: State.WORKING,
-    Outcome.COMPLETED: State.COMPLETED,
-    Outcome.PARTIAL: State.PARTIAL,
-    Outcome.BLOCKED: State.BLOCKED,
-    Outcome.FAILED: State.FAILED,
-}
+_SENDS_ON: Final = (Action.RETRY, Action.RESPOND)
+"""What a child can carry out in its own session."""
 
 
 @dataclass(slots=True)
@@ -38,8 +32,7 @@ class History:
     problems: list[PlacedFinding] = field(default_factory=list)
     is_gone: Callable[[str], bool] = lambda _path: False
     strict: bool = True
-    returns: dict[str, State] = field(default_factory=dict)
-    """By digest, how each return stood, also those that others have followed in the same attempt."""
+    decisions: Sequence[Decision] = ()
     rivals: dict[int, dict[str, Version]] = field(default_factory=dict)
     """By attempt and path, the returns in files beside the one that counts."""
 
@@ -61,11 +54,12 @@ def fold(
     order in which they began.
 
     An attempt ends with a return. The next one begins with a number of its own, with another session, with the same
-    handoff file rewritten after the return, or with an early marker (`in_progress`) after a final return.
+    handoff file rewritten after the return, with an early marker (`in_progress`) after a final return, or with what
+    comes of a decision to retry or to answer, also where the child carries it out in its own session.
     With `strict`, a return that breaks its contract makes the attempt invalid; with `demands`, so does one without a
     contract. `is_gone` tells the files that are not there any more. `runs` come in the order in which they began.
     """
-    history = History(is_gone=is_gone, strict=strict)
+    history = History(is_gone=is_gone, strict=strict, decisions=tuple(decisions))
     versions = tuple(versions)
     returning = {one.path for one in versions if isinstance(one.document, Return) and one.document.recognised}
     unheard: dict[str, Version] = {}
@@ -83,35 +77,24 @@ def fold(
     for path, version in unheard.items():
         if version.document.contract is not Contract.REPORT_CONTRACT and not is_gone(path):
             history.problems += (PlacedFinding(finding, path) for finding in version.findings)
-    for ran in runs:
-        if ran.run is not None:
-            _execute(history, ran, ran.run)
+    _execute(history, runs)
     history.attempts.sort(key=lambda attempt: attempt.number)
     for attempt in history.attempts:
         attempt.rival = _rival_of(history, attempt)
         attempt.state = state_of(attempt, strict=strict, demands=demands)
-        if _answers_another_session(attempt):
+        if answers_another_session(attempt):
             _report_session(history, attempt)
         _report_task(history, attempt)
     _mark_life(history)
-    for decision in decisions:
+    for decision in history.decisions:
         _bind(history, decision)
     return history
-
-
-def is_invalid(version: Version, *, strict: bool) -> bool:
-    """Whether a return counts as failed because it breaks its contract."""
-    document = version.document
-    if not isinstance(document, Return):
-        return False
-    broken = any(finding.severity is Severity.ERROR for finding in version.findings)
-    return document.outcome is None or (strict and broken)
 
 
 def _hand_off(history: History, version: Version, document: Handoff) -> None:
     if document.attempt is not None:
         attempt = _numbered(history, document.attempt)
-        if attempt.handoff and history.is_rival(attempt.handoff, version):
+        if attempt.handoff and not attempt.again and history.is_rival(attempt.handoff, version):
             _duplicate(history, DUPLICATE_HANDOFF, attempt.handoff, version)
             return
     else:
@@ -127,13 +110,13 @@ def _hand_off(history: History, version: Version, document: Handoff) -> None:
             # The same words in another place: it was moved.
             attempt.handoff = version
             return
-        elif attempt.handoff and attempt.returned and not _is_early(attempt.returned):
+        elif attempt.handoff and attempt.returned and not is_early(attempt.returned):
             attempt = _numbered(history, attempt.number + 1)
     if attempt.handoff is None and not _has_moved(document.todos):
         # A checklist that is ticked off in the handoff itself moves the time of the file: then nothing tells when it
         # was handed off.
         attempt.started_at = version.at if attempt.returned is None else min(version.at, attempt.returned.at)
-    attempt.handoff = version
+    attempt.handoff, attempt.again = version, False
     attempt.session_id = document.session_id or attempt.session_id
     if document.todos is not None:
         history.todos, history.todos_at = document.todos, version.at
@@ -147,28 +130,29 @@ def _hand_back(history: History, version: Version, document: Return) -> None:
         attempt.started_at = version.at
     attempt.returned = version
     attempt.session_id = document.session_id or attempt.session_id
-    history.returns[version.digest] = _state_of_return(version, strict=history.strict)
 
 
 def _attempt_of(history: History, version: Version, document: Return) -> Attempt | None:
     """The attempt a return belongs to, None where it is a duplicate."""
-    if document.attempt is not None:
-        attempt = _numbered(history, document.attempt)
-    else:
-        attempt = _latest(history)
+    attempt = _latest(history) if document.attempt is None else _numbered(history, document.attempt)
+    if (decision := _sent_on(history, attempt, version)) is not None:
+        following = _again(attempt, _next(history))
+        following.started_at = min(decision.at, version.at)
+        return following
+    if document.attempt is None:
         session = document.session_id
         if session is not None and (known := _of_session(history, session)) is not None:
             attempt = known
         elif attempt.returned is not None:
             before = attempt.result
             other_session = session is not None and attempt.session_id is not None
-            restarted = document.outcome is Outcome.WORKING and not _is_early(attempt.returned)
+            restarted = document.outcome is Outcome.WORKING and not is_early(attempt.returned)
             same_file = not history.is_rival(attempt.returned, version)
             if same_file and attempt.returned.digest == version.digest:
                 return attempt
             if other_session or (restarted and same_file and before is not None):
                 return _numbered(history, attempt.number + 1)
-    if attempt.returned and not _is_early(attempt.returned) and history.is_rival(attempt.returned, version):
+    if attempt.returned and not is_early(attempt.returned) and history.is_rival(attempt.returned, version):
         _duplicate(history, DUPLICATE_RETURN, attempt.returned, version)
         history.rivals.setdefault(attempt.number, {})[version.path] = version
         return None
@@ -192,27 +176,141 @@ def _check(history: History, version: Version, document: TodoList) -> None:
     history.todos, history.todos_at, history.checklist = document.items, version.at, version
 
 
-def _execute(history: History, ran: Ran, run: Run) -> None:
+def _sent_on(history: History, attempt: Attempt, version: Version) -> Decision | None:
+    """The decision because of which a return file was rewritten, None where that is not known."""
+    before = attempt.returned
+    if before is None or before.digest == version.digest or history.is_rival(before, version):
+        return None
+    if attempt is not _latest(history):
+        return None
+    known = (one for one in history.decisions if one.action in _SENDS_ON and one.attempt == attempt.number)
+    return next((one for one in known if one.return_sha256 == before.digest and _is_read_about(attempt, one)), None)
+
+
+def _is_read_about(attempt: Attempt, decision: Decision) -> bool:
+    """Whether some agent knows the decision, and goes by the same handoff still."""
+    is_same = attempt.handoff is not None and attempt.handoff.digest == decision.handoff_sha256
+    return is_same and decision.is_read and decision.return_sha256 is not None
+
+
+def _again(before: Attempt, attempt: Attempt) -> Attempt:
+    """The attempt that goes on in the session of the one before: what that was handed, this one is as well."""
+    if attempt.handoff is None:
+        attempt.handoff, attempt.again = before.handoff, True
+    return attempt
+
+
+class _Execution(NamedTuple):
+    """An attempt that a run executes since the round `first`, and the return that it has in a file."""
+
+    attempt: Attempt
+    filed: Version | None
+    first: int = 0
+
+
+def _execute(history: History, runs: Iterable[Ran]) -> None:
+    """Runs execute attempts, round by round, in the order in which these began."""
+    turns: list[tuple[float, int, int, Ran, Run]] = []
+    for order, ran in enumerate(runs):
+        run = ran.run
+        if run is None:
+            continue
+        began = run.began_at
+        turns.append((began, order, 0, ran, run))
+        # A human's session is no attempt of anybody's.
+        for number, one in enumerate(run.rounds[1:] if run.parent_session is not None else (), 1):
+            began = max(began, one.began_at)
+            turns.append((began, order, number, ran, run))
+    executing: dict[int, _Execution] = {}
+    for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
+        execution = executing.get(order)
+        if execution is None:
+            attempt = _first(history, ran, run)
+            execution = _Execution(attempt, attempt.returned)
+        elif _begins_anew(history, execution, run, number):
+            attempt = _again(execution.attempt, _following(history, execution.attempt, run, number))
+            execution = _Execution(attempt, attempt.returned, number)
+        executing[order] = execution
+        end = number + 1 if run.parent_session is not None else len(run.rounds)
+        _take(history, execution, ran, run.part(execution.first, end))
+
+
+def _first(history: History, ran: Ran, run: Run) -> Attempt:
     """A run executes the attempt with its number or its session, else the first that nobody is known to execute."""
-    prompt, said = handed_over(ran), handed_back(ran)
+    prompt = handed_over(ran)
     packet = prompt.document if prompt is not None and isinstance(prompt.document, Handoff) else None
     stated = packet.attempt if packet is not None else None
     attempt = _numbered(history, stated) if stated is not None else _of_session(history, run.session_id)
-    if attempt is None or attempt.run is not None:
-        attempt = next((one for one in history.attempts if one.run is None), None) or _next(history)
-    attempt.run = run
-    attempt.session_id = run.session_id
-    if attempt.started_at is None:
-        attempt.started_at = run.started_at
-    if attempt.handoff is None:
-        attempt.handoff = prompt
-    if attempt.returned is None or (said is not None and _is_early(attempt.returned) and not _is_early(said)):
-        attempt.returned = said
-    for earlier in handed_back_before(ran):
-        history.returns[earlier.digest] = _state_of_return(earlier, strict=history.strict)
-    todos = run.todos or (packet.todos if packet is not None else None)
-    if todos is not None and (history.todos_at is None or run.updated_at >= history.todos_at):
-        history.todos, history.todos_at = todos, run.updated_at
+    if attempt is not None and attempt.run is None:
+        return attempt
+    waiting = (one for one in history.attempts if one.run is None and (packet is None or _is_unnumbered(one)))
+    numbers = {one.number for one in history.attempts}
+    free = next(number for number in count(1) if number not in numbers)
+    return next(waiting, None) or _numbered(history, free if stated is None else max(numbers, default=0) + 1)
+
+
+def _is_unnumbered(attempt: Attempt) -> bool:
+    """Whether its handoff leaves its number open: beside numbered ones, a packet without a number is the first."""
+    return attempt.packet is None or attempt.packet.attempt is None
+
+
+def _begins_anew(history: History, execution: _Execution, run: Run, number: int) -> bool:
+    """Whether a later round of a run is an attempt of its own.
+
+    It is if it is handed a packet, says itself that it is another attempt, comes of a decision to retry or to answer,
+    or if its parent asks again after a failure. It is not if a hook holds the child, or has it correct its return.
+    """
+    attempt, one = execution.attempt, run.rounds[number]
+    if one.asker is Asker.PROGRAM:
+        return False
+    is_handed = one.prompt is not None and packet_in(one.prompt) is not None
+    if is_handed or _stated(run, number) > attempt.number:
+        return True
+    ended = {return_digest(earlier) for earlier in run.rounds[execution.first : number]}
+    ended.add(attempt.returned.digest if attempt.returned is not None else None)
+    for decision in history.decisions:
+        about_it = decision.attempt == attempt.number and decision.return_sha256 in ended
+        known = decision.at <= one.began_at and (decision.is_read or one.asker is Asker.PARENT)
+        if about_it and known and decision.action in _SENDS_ON:
+            return True
+    return one.asker is Asker.PARENT and state_of(attempt, strict=history.strict, demands=False) is State.FAILED
+
+
+def _stated(run: Run, number: int) -> int:
+    """The number of its attempt that a round states in its return; 0 where it states none."""
+    said = run.rounds[number].said if number + 1 < len(run.rounds) else run.said
+    document = said.reading.document if said is not None and said.reading is not None else None
+    return (document.attempt if isinstance(document, Return) else None) or 0
+
+
+def _following(history: History, attempt: Attempt, run: Run, number: int) -> Attempt:
+    """The attempt that a later round of a run executes: the one it states, else the first that waits for it."""
+    prompt = run.rounds[number].prompt
+    packet = packet_in(prompt) if prompt is not None else None
+    stated = max((packet.attempt if packet is not None else None) or 0, _stated(run, number))
+    taken = {one.number for one in history.attempts if one.run is not None}
+    if stated > attempt.number and stated not in taken:
+        return _numbered(history, stated)
+    waiting = [one for one in history.attempts if one.number > attempt.number and one.run is None]
+    mine = [one for one in waiting if one.session_id in (None, run.session_id)]
+    return min(mine, key=lambda one: one.number, default=None) or _next(history)
+
+
+def _take(history: History, execution: _Execution, ran: Ran, part: Run) -> None:
+    """Have an attempt be executed by these rounds of a run."""
+    attempt, filed, first = execution
+    shown = ran._replace(run=part)
+    given, said = handed_over(shown), handed_back(shown)
+    attempt.run, attempt.session_id = part, part.session_id
+    if attempt.started_at is None or (first and attempt.again):
+        attempt.started_at = part.started_at
+    if given is not None and (attempt.handoff is None or attempt.again):
+        attempt.handoff, attempt.again = given, False
+    is_later = said is not None and filed is not None and is_early(filed) and not is_early(said)
+    attempt.returned = said if filed is None or is_later else filed
+    todos = part.todos or (given.document.todos if given is not None and isinstance(given.document, Handoff) else None)
+    if todos is not None and (history.todos_at is None or part.updated_at >= history.todos_at):
+        history.todos, history.todos_at = todos, part.updated_at
 
 
 def _bind(history: History, decision: Decision) -> None:
@@ -223,16 +321,12 @@ def _bind(history: History, decision: Decision) -> None:
         return
     next_attempt = next((one for one in history.attempts if one.number > attempt.number), None)
     earlier = attempt.run.earlier if attempt.run is not None else ()
-    is_now = decision.return_sha256 == (attempt.returned.digest if attempt.returned else None)
-    before = None if is_now or decision.return_sha256 is None else history.returns.get(decision.return_sha256)
-    if before is not None:
-        decision = decision._replace(retried=is_retry(decision.action, before))
     if next_attempt is not None:
         attempt.decisions += (decision.acted(next_attempt.started_at),)
-    elif is_now:
+    elif decision.return_sha256 == (attempt.returned.digest if attempt.returned else None):
         attempt.decisions += (decision,)
     elif any(message.digest == decision.return_sha256 for message in earlier):
-        attempt.decisions += (decision.acted(None),)
+        attempt.decisions += (decision if decision.action in _SENDS_ON else decision.acted(None),)
     elif attempt.returned is not None and _came_of(attempt, decision):
         attempt.decisions += (decision.acted(attempt.returned.at) if decision.is_read else decision,)
 
@@ -267,49 +361,6 @@ def _numbered(history: History, number: int) -> Attempt:
 
 def _of_session(history: History, session: str) -> Attempt | None:
     return next((attempt for attempt in history.attempts if attempt.session_id == session), None)
-
-
-def _is_early(version: Version) -> bool:
-    document = version.document
-    return isinstance(document, Return) and document.outcome is Outcome.WORKING
-
-
-def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
-    """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
-    returned, document, run = attempt.returned, attempt.result, attempt.run
-    if strict and (_answers_another_session(attempt) or attempt.rival is not None):
-        return State.INVALID
-    if run is not None and (returned is None or document is None or run.state in _ENDED_BADLY):
-        return _state_of_run(run, demands=demands)
-    if attempt.ended_without_result:
-        return State.INVALID
-    return State.SUBMITTED if returned is None else _state_of_return(returned, strict=strict)
-
-
-def _state_of_return(version: Version, *, strict: bool) -> State:
-    document = version.document
-    if not isinstance(document, Return):
-        return State.SUBMITTED
-    if is_invalid(version, strict=strict) or document.outcome is None:
-        return State.INVALID
-    return _STATES[document.outcome]
-
-
-def _state_of_run(run: Run, *, demands: bool) -> State:
-    """What the store says, of a run that gave back nothing that the contracts know."""
-    if run.state is not RunState.ENDED:
-        return State.BLOCKED if run.waiting else State(run.state.value)
-    if run.parent_session is None:
-        return State.COMPLETED
-    return State.INVALID if run.said is None or demands else State.COMPLETED
-
-
-def _answers_another_session(attempt: Attempt) -> bool:
-    """subagent-return, validation rule 4: the session id must match the one of the delegation."""
-    packet, document = attempt.packet, attempt.result
-    if packet is None or document is None or packet.session_id is None or document.session_id is None:
-        return False
-    return packet.session_id != document.session_id
 
 
 def _report_session(history: History, attempt: Attempt) -> None:

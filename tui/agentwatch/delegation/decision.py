@@ -45,8 +45,7 @@ class Decision(NamedTuple):
     `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
     delivered yet, `announced` that the session that asked for the task was told of it, "" where it was not. `over`: it
     called a fitter who has ended, so the attempt can be decided anew; `restored`: and who has restored the line.
-    `retried`: it was a retry, which the child has made in the same attempt. Times are epoch seconds. The operator's
-    texts (`note`, `mode`, `operator`) are unsanitised.
+    Times are epoch seconds. The operator's texts (`note`, `mode`, `operator`) are unsanitised.
     """
 
     decision_id: str
@@ -66,7 +65,6 @@ class Decision(NamedTuple):
     announced: str = ""
     over: bool = False
     restored: bool = False
-    retried: bool = False
 
     @property
     def receipt(self) -> Receipt:

@@ -103,16 +103,13 @@ def _used(task: Task) -> int:
 
 
 def _begun(attempts: Sequence[Attempt], until: float = math.inf) -> int:
-    """How many retries were begun until then: as attempts of their own, or in the session of one."""
+    """How many retries were begun until then."""
     begun = [attempt for attempt in attempts if _began_at(attempt) <= until]
     if not begun:
         # Attempts whose files were rewritten before anybody looked are known by their number only.
         return max(attempts[0].number - 2, 0) if attempts else 0
     *before, last = begun
-    # What was decided last about an attempt that others followed is what they came of.
-    within = (*(decision for attempt in before for decision in attempt.decisions[:-1]), *last.decisions)
-    again = sum(decision.retried and decision.at <= until for decision in within)
-    return max(last.number - 1 - sum(map(_was_answered, before)), 0) + again
+    return max(last.number - 1 - sum(map(_was_answered, before)), 0)
 
 
 def _began_at(attempt: Attempt) -> float:

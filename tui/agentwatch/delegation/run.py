@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agentwatch.contracts.shapes import Reading, Todo
@@ -38,6 +38,34 @@ class Message:
     packet: Reading | None = None
 
 
+class Asker(StrEnum):
+    """Who began a round of a session."""
+
+    PARENT = "parent"
+    """Who asked for the session in the first place."""
+    HOOK = "hook"
+    """A hook that did not let the child end."""
+    PROGRAM = "program"
+    """Nobody: the program told the session of something, or went on by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a session did with one prompt; a session that is sent on has several rounds.
+
+    `prompt` is what it was begun with, None where that is not known. The rest is as in a run. Times are seconds since
+    the epoch.
+    """
+
+    began_at: float
+    prompt: Message | None = None
+    asker: Asker = Asker.PROGRAM
+    state: RunState = RunState.WORKING
+    said: Message | None = None
+    ended_at: float | None = None
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a task in a session of its own. A source emits the whole run again whenever it has changed.
@@ -48,8 +76,9 @@ class Run:
     `place` is the absolute path of the file or database that shows it.
 
     `prompt` is what the parent gave; None where it is not to be had, `prompt_missing` says why ("encrypted by Codex").
-    `said` is the last whole text of the child once it has ended, `earlier` those of the rounds before in the same
-    session, oldest first. `reason` is why the run failed or was cancelled, in the program's words.
+    `said` is the last whole text of the child once it has ended. `reason` is why the run failed or was cancelled, in
+    the program's words. `rounds` are those of a session that was sent on, oldest first: the last of them stands as the
+    run does, and tells only how it began; a session with one round may leave them out.
 
     `asked_at` is when the parent asked for it, by a clock that never goes back in the parent's transcript, so that it
     orders the runs of one parent; None where that is not known.
@@ -75,7 +104,7 @@ class Run:
     prompt: Message | None = None
     prompt_missing: str = ""
     said: Message | None = None
-    earlier: tuple[Message, ...] = ()
+    rounds: tuple[Round, ...] = ()
     todos: tuple[Todo, ...] | None = None
     tokens: int | None = None
     background: bool = False
@@ -88,3 +117,34 @@ class Run:
     def began_at(self) -> float:
         """What orders it among others: a clock may have been set back, what a parent wrote stays in its order."""
         return self.started_at if self.asked_at is None else self.asked_at
+
+    @property
+    def earlier(self) -> tuple[Message, ...]:
+        """What was said at the end of the rounds before the last one, oldest first."""
+        return tuple(one.said for one in self.rounds[:-1] if one.said is not None)
+
+    def part(self, first: int, end: int) -> Run:
+        """The rounds from `first` up to, and without, `end`, as a run of their own.
+
+        What the store has only of the whole session (tokens, checklist, process) goes with the last round.
+        """
+        if not self.rounds:
+            return self
+        begun, last = self.rounds[first], self.rounds[end - 1]
+        part = replace(self, rounds=self.rounds[first:end])
+        if first:
+            part = replace(part, started_at=begun.began_at, prompt=begun.prompt, asked_at=None)
+        if end == len(self.rounds):
+            return part
+        return replace(
+            part,
+            state=last.state,
+            said=last.said,
+            ended_at=last.ended_at,
+            reason=last.reason,
+            updated_at=self.rounds[end].began_at if last.ended_at is None else last.ended_at,
+            todos=None,
+            tokens=None,
+            process_gone=None,
+            waiting="",
+        )

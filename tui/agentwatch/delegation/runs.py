@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from agentwatch.contracts.shapes import Handoff, Reading, Return
 from agentwatch.delegation.observation import Ran
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Message, Round, Run, RunState
 from agentwatch.delegation.task import Version
 
 _Session = tuple[str, str]
@@ -91,9 +91,8 @@ class Runs:
 
 def task_of(run: Run) -> str:
     """The task id: that of the packet handed over, else the id of the session. A human's session is its own task."""
-    reading = _given(run.prompt) if run.prompt is not None and run.parent_session is not None else None
-    document = reading.document if reading is not None else None
-    return (document.task_id if isinstance(document, Handoff) else None) or run.session_id
+    packet = packet_in(run.prompt) if run.prompt is not None and run.parent_session is not None else None
+    return (packet.task_id if packet is not None else None) or run.session_id
 
 
 def _began(ran: Ran) -> tuple[float, str]:
@@ -116,12 +115,17 @@ def handed_back(ran: Ran) -> Version | None:
     return _version(ran, run.said, run.said.reading, Return)
 
 
-def handed_back_before(ran: Ran) -> list[Version]:
-    """The returns of the rounds before the last one in the same session, oldest first."""
-    run = ran.run
-    earlier = run.earlier if run is not None and run.parent_session is not None else ()
-    versions = (_version(ran, message, message.reading, Return) for message in earlier)
-    return [version for version in versions if version is not None]
+def packet_in(message: Message) -> Handoff | None:
+    """The handoff packet in a text that was handed over."""
+    reading = _given(message)
+    return reading.document if reading is not None and isinstance(reading.document, Handoff) else None
+
+
+def return_digest(one: Round) -> str | None:
+    """The digest of the return that a round ended with; None where it follows no contract."""
+    said = one.said if one.state is RunState.ENDED else None
+    is_return = said is not None and said.reading is not None and isinstance(said.reading.document, Return)
+    return said.digest if said is not None and is_return else None
 
 
 def _given(message: Message) -> Reading | None:

@@ -113,6 +113,8 @@ class Attempt:
     started_at: float | None = None
     run: Run | None = None
     """The execution as a session store shows it, None where only files speak of it."""
+    again: bool = False
+    """It goes on in the session of the attempt before, with the same handoff."""
     decisions: tuple[Decision, ...] = ()
     """What the operator decided about this attempt, or about an answer that it gave before in the same session, in the
     order of the decisions."""
@@ -134,6 +136,13 @@ class Attempt:
         is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
         is_final = decision.action is Action.ABORT and self.state in _NO_RESULT
         return decision if is_now or is_final else None
+
+    @property
+    def handed_off_at(self) -> float | None:
+        """Since when the files that it made count as its own: what a session made in the attempt before does, too."""
+        if self.handoff is None:
+            return None
+        return self.handoff.at if self.again else self.started_at
 
     @property
     def ended_without_result(self) -> bool:

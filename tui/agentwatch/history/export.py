@@ -191,7 +191,8 @@ def _run(fields: object) -> Run:
         run = _shape().validate_python(fields)
     except ValueError as error:
         raise ValueError("`run` is no run of a session") from error
-    times = (run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0)
+    rounds = (at for one in run.rounds for at in (one.began_at, one.ended_at or 0.0))
+    times = (run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0, *rounds)
     if not all(map(_is_time, (*times, *(message.at for message in _messages(run))))):
         raise ValueError("a time in `run` is none in seconds since 1970")
     return run
@@ -206,7 +207,8 @@ def _shape() -> TypeAdapter[Run]:
 
 
 def _messages(run: Run) -> list[Message]:
-    return [message for message in (run.prompt, run.said, *run.earlier) if message is not None]
+    told = (message for one in run.rounds for message in (one.prompt, one.said))
+    return [message for message in (run.prompt, run.said, *told) if message is not None]
 
 
 def _texts(fields: object) -> dict[str, str]:

@@ -72,24 +72,30 @@ def _moments(observation: Observation, now: float) -> Iterator[Observation]:
 
 
 def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
+    # None of its times is later than its last sign of life, which no store can put into the future.
+    yield ran._replace(at=min(run.started_at, ran.at), run=_begun(run, run))
+    for number, one in enumerate(run.rounds[:-1] if run.parent_session is not None else (), 1):
+        ended = replace(run.part(0, number), updated_at=run.updated_at)
+        following = run.rounds[number].began_at
+        yield ran._replace(at=min(following if one.ended_at is None else one.ended_at, ran.at), run=ended)
+        yield ran._replace(at=min(following, ran.at), run=_begun(run, run.part(0, number + 1)))
+    yield ran._replace(at=ran.at if run.ended_at is None else min(run.ended_at, ran.at))
+
+
+def _begun(run: Run, part: Run) -> Run:
+    """A run as it was when the last round of this part of it had begun."""
     # Whoever was refused had no sign of life: there is no model, for none was asked.
     lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
-    begun = replace(
-        run,
+    return replace(
+        part,
+        updated_at=run.updated_at,
         state=RunState.WORKING if lived else RunState.SUBMITTED,
         ended_at=None,
         reason="its session began" if lived else "",
         said=None,
-        earlier=(),
+        rounds=part.rounds if part is not run else (),
         todos=None,
         tokens=None,
         process_gone=False,
         waiting="",
     )
-    # None of its times is later than its last sign of life, which no store can put into the future.
-    yield ran._replace(at=min(run.started_at, ran.at), run=begun)
-    for number, said in enumerate(run.earlier if run.parent_session is not None else ()):
-        rounds = run.earlier[:number]
-        ended = replace(begun, state=RunState.ENDED, ended_at=said.at, reason="", said=said, earlier=rounds)
-        yield ran._replace(at=min(said.at, ran.at), run=ended)
-    yield ran._replace(at=ran.at if run.ended_at is None else min(run.ended_at, ran.at))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff, Outcome, Return
-from agentwatch.delegation.attempts import state_of
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, task_of
+from agentwatch.delegation.standing import state_of
 from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.sources.claude_code.conversation import NOTHING
 from agentwatch.sources.claude_code.frames import cut_short

@@ -37,12 +37,15 @@ class Desk(NamedTuple):
         when = self.settings.hook_when
         return when == "always" or (when == "watched" and is_shown(self.state))
 
-    def find(self, child: Child, seconds: float = 0.0) -> Found:
-        """The decision about exactly what this child gave back, after so many seconds at most."""
+    def find(self, child: Child, carried_out: frozenset[str], seconds: float = 0.0) -> Found:
+        """The decision about exactly what this child gave back, after so many seconds at most.
+
+        The decisions that it has `carried_out` before are about what it did before that, though the words be the same.
+        """
         reader = Reader(self.workspace)
         end = time.monotonic() + seconds
         while True:
-            found = _look(reader, child)
+            found = _look(reader, child, carried_out)
             left = end - time.monotonic()
             if isinstance(found, Verified) or left <= 0:
                 return found
@@ -73,10 +76,10 @@ class Desk(NamedTuple):
         return ReceiptBook(self.workspace, self.state)
 
 
-def _look(reader: Reader, child: Child) -> Found:
+def _look(reader: Reader, child: Child, carried_out: frozenset[str]) -> Found:
     found: Found = Pending("")
     for digest in child.digests:
-        found = reader.find(Question(child.task_id, return_sha256=digest, since=child.attempt))
+        found = reader.find(Question(child.task_id, return_sha256=digest, since=child.attempt, over=carried_out))
         if isinstance(found, Verified | Expired) and found.record.return_sha256 == digest:
             return found
     return found if isinstance(found, Forged) else Pending("the operator has not decided yet")

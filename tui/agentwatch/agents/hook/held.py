@@ -74,7 +74,8 @@ def _answer(case: _Case, settings: Settings, *, broken: bool) -> words.Answer:
     if len(case.row) >= MOST:
         return case.let_go(_LIMIT, f"{task} was let go: it was sent back {MOST} times in a row, and is no better")
     waits = desk.somebody_is_asked
-    found = desk.find(_with_held(child, case.row), settings.hook_wait if waits else 0.0)
+    carried_out = case.journal.carried_out(child.session_id, child.agent_id)
+    found = desk.find(_with_held(child, case.row), carried_out, settings.hook_wait if waits else 0.0)
     if isinstance(found, Verified):
         answer = _carried_out(case, found)
         if answer is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -67,15 +69,19 @@ class Journal:
 
     def row(self, session_id: str, agent_id: str) -> list[Entry]:
         """How often this agent was sent back in a row until now, oldest first."""
-        found: list[Entry] = []
+        return list(takewhile(lambda entry: entry.did == SENT_BACK, self._of(session_id, agent_id)))[::-1]
+
+    def carried_out(self, session_id: str, agent_id: str) -> frozenset[str]:
+        """The ids of the decisions that this agent was sent back with: they say nothing of what it did since."""
+        sent = (entry.decision_id for entry in self._of(session_id, agent_id) if entry.did == SENT_BACK)
+        return frozenset(one for one in sent if one is not None)
+
+    def _of(self, session_id: str, agent_id: str) -> Iterator[Entry]:
+        """What was done to this agent, the last first."""
         for line in reversed(self._lines()):
             entry = _parsed(line)
-            if entry is None or (entry.session_id, entry.agent_id) != (session_id[:_LONGEST], agent_id[:_LONGEST]):
-                continue
-            if entry.did != SENT_BACK:
-                break
-            found.insert(0, entry)
-        return found
+            if entry is not None and (entry.session_id, entry.agent_id) == (session_id[:_LONGEST], agent_id[:_LONGEST]):
+                yield entry
 
     def _lines(self) -> list[bytes]:
         lines: list[bytes] = []

@@ -33,7 +33,8 @@ def _told(call: HookCall, child: Child, state: State, workspace: Path, settings:
     from agentwatch.decisions.reader import Verified  # noqa: PLC0415
 
     desk = Desk(workspace, settings)
-    found = desk.find(child)
+    journal = Journal(desk.state)
+    found = desk.find(child, journal.carried_out(child.session_id, child.agent_id))
     decision_id = None
     if isinstance(found, Verified):
         decision_id = found.record.decision_id
@@ -42,7 +43,5 @@ def _told(call: HookCall, child: Child, state: State, workspace: Path, settings:
         why = f"the operator decided to {found.record.action.value}"
     else:
         said, why = words.undecided(child, state, workspace), f"it is {state}, and nobody has decided"
-    Journal(desk.state).add(
-        Entry(call.event, child.session_id, child.agent_id, child.task_id, TOLD, state, why, decision_id)
-    )
+    journal.add(Entry(call.event, child.session_id, child.agent_id, child.task_id, TOLD, state, why, decision_id))
     return words.context(call.event, said)

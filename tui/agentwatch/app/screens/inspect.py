@@ -139,7 +139,7 @@ class InspectScreen(Screen[None]):
     def _handed_off_at(self) -> float | None:
         task = self._monitor.tree.tasks.get(self.task_id)
         latest = task.latest if task else None
-        return latest.started_at if latest and latest.handoff else None
+        return latest.handed_off_at if latest else None
 
     def _find_claim(self) -> Claim | None:
         task = self._monitor.tree.tasks.get(self.task_id)

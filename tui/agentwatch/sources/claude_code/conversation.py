@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
-from agentwatch.delegation.run import Message, RunState
+from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.claude_code.asking import Use
 from agentwatch.sources.claude_code.todos import Checklist
 from agentwatch.sources.claude_code.wording import first_line, is_understood, texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text, whole
+from agentwatch.sources.sessions.reader import KEPT_ROUNDS
 
 Keep = Callable[[str, float, int], Message]
 """Makes a message of a text, its time and the offset of the line where it stands."""
@@ -31,22 +33,26 @@ _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens
 class Conversation:
     """What one agent was asked and answered, in rounds: a round begins with a prompt and ends with an answer.
 
-    Times are seconds since the epoch. `said` is the answer of the last round once it has ended, `earlier` the others.
+    Times are seconds since the epoch. `said` is the answer of the last round once it has ended.
     """
 
-    def __init__(self, keep: Keep) -> None:
+    def __init__(self, keep: Keep, *, is_agent: bool) -> None:
         self._keep = keep
+        self._is_agent = is_agent
         self.state = RunState.SUBMITTED
         self.reason = ""
         self.prompt: Message | None = None
         self.said: Message | None = None
-        self.earlier: list[Message] = []
+        self.earlier: list[Round] = []
+        """The rounds before the last one."""
         self.is_unread = False
         """Its last message has no text that is understood, and something that is not."""
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.rounds = 0
         self.round_at = 0.0
+        self._begun: Round | None = None
+        """How the last round began."""
         self.model: str | None = None
         self.checklist = Checklist()
         self.uses: dict[str, Use] = {}
@@ -61,7 +67,9 @@ class Conversation:
         self._uses_tools = False
         self._is_strange = False
         self._last: Message | None = None
-        self._before_prompt: tuple[RunState, Message | None, str, float | None, Message | None] | None = None
+        self._before_prompt: tuple[RunState, Message | None, str, float | None, Message | None, Round | None] | None = (
+            None
+        )
 
     @property
     def updated_at(self) -> float:
@@ -91,22 +99,29 @@ class Conversation:
             self._settle()
         self._latest = written
 
-    def prompted(self, text: str, at: float, offset: int) -> None:
+    def all_rounds(self) -> tuple[Round, ...]:
+        """The rounds of a run; nothing where there was but one."""
+        return (*self.earlier, self._begun) if self.earlier and self._begun is not None else ()
+
+    def prompted(self, text: str, at: float, offset: int, asker: Asker) -> None:
         """The agent was given something to do."""
         self.touch(at)
-        self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt)
+        self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt, self._begun)
+        # What a human goes on to say in a session of his own is no attempt of anybody's.
+        prompt = self._keep(text, at, offset) if self.prompt is None or self._is_agent else None
         if self.prompt is None:
-            self.prompt = self._keep(text, at, offset)
+            self.prompt = prompt
         elif self.state is RunState.WORKING:
             self._count_round(at)
-        self._begin(at)
+        self._begin(at, Round(at, prompt, asker))
 
     def command_answered(self, at: float) -> None:
         """The program itself answered what was typed: the model was not asked."""
         self.touch(at)
         if self._before_prompt is not None:
-            self.state, self.said, self.reason, self.ended_at, self.prompt = self._before_prompt
-            if self.said is not None:
+            had_ended = self._before_prompt[0] is not RunState.WORKING and self._before_prompt[-1] is not None
+            self.state, self.said, self.reason, self.ended_at, self.prompt, self._begun = self._before_prompt
+            if had_ended:
                 self.earlier.pop()
             self._before_prompt = None
 
@@ -132,7 +147,7 @@ class Conversation:
         uses_tools = any(block.get("type") == "tool_use" for block in blocks)
         self.touch(at)
         if self.state is not RunState.WORKING and not self._goes_on_with(message_id):
-            self._begin(at)
+            self._begin(at, Round(at))
         self.stepped(message_id, text(message, "model"), tokens, uses_tools=uses_tools)
         said = "\n".join(texts(message.get("content")))
         if said.strip() not in NOTHING:
@@ -204,11 +219,14 @@ class Conversation:
         self.is_unread = False
         self.state, self.said, self.reason, self.ended_at = RunState.WORKING, None, "", None
 
-    def _begin(self, at: float) -> None:
-        if self.said is not None:
-            self.earlier.append(self.said)
+    def _begin(self, at: float, begun: Round) -> None:
         if self.state is not RunState.WORKING:
             self._count_round(at)
+            if self._begun is not None:
+                state, said, ended_at, reason = self.state, self.said, self.ended_at, self.reason
+                self.earlier.append(replace(self._begun, state=state, said=said, ended_at=ended_at, reason=reason))
+                del self.earlier[:-KEPT_ROUNDS]
+            self._begun = begun
         self.state = RunState.WORKING
         self.said = None
         self.reason = ""

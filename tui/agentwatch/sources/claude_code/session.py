@@ -155,7 +155,7 @@ class Session:
             prompt,
             "" if prompt is not None else "not in the transcript",
             stands.said,
-            tuple(conversation.earlier) if conversation is not None else (),
+            conversation.all_rounds() if conversation is not None else (),
             conversation.checklist.todos if conversation is not None else None,
             conversation.tokens if conversation is not None else None,
             meta.background or any(call.background for call in bond.calls),

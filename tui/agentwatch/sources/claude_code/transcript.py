@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from agentwatch.delegation.run import Asker
 from agentwatch.sources.claude_code.asking import QUESTIONS, use_of
 from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation, Keep
@@ -62,7 +63,7 @@ class Transcript:
     _glance: Glance = field(init=False)
 
     def __post_init__(self) -> None:
-        self.main = Conversation(self.keep)
+        self.main = Conversation(self.keep, is_agent=self.is_agent)
         self._glance = Glance(self.main, _TELLING, self._awaited, is_agent=self.is_agent)
 
     def fold(self, stretch: Line) -> None:
@@ -144,7 +145,7 @@ class Transcript:
             thread = uuid if asked or not self.inline else next(reversed(self.inline))
         self._threads[uuid] = thread
         if thread not in self.inline:
-            self.inline[thread] = Conversation(self.keep)
+            self.inline[thread] = Conversation(self.keep, is_agent=True)
         return thread, self.inline[thread]
 
     def _user(self, record: Mapping[str, object], conversation: Conversation, at: float, offset: int) -> None:
@@ -164,8 +165,9 @@ class Transcript:
         elif record.get("turnCompanion") is True and not said.startswith(_REMINDER):
             conversation.asked_again(at)
         elif not results and said.strip() and self._begins_a_round(record, said):
-            self._notified(said, at, offset)
-            conversation.prompted(said, at, offset)
+            is_told = self._notified(said, at, offset)
+            asker = Asker.PROGRAM if is_told else Asker.HOOK if said.startswith(_FEEDBACK) else Asker.PARENT
+            conversation.prompted(said, at, offset, asker)
             self.titles.setdefault("prompt", typed(said))
 
     def _begins_a_round(self, record: Mapping[str, object], said: str) -> bool:
@@ -243,15 +245,17 @@ class Transcript:
         call.answer = answer
         self._glance.unanswered.discard(tool_use_id)
 
-    def _notified(self, content: object, at: float | None, offset: int) -> None:
+    def _notified(self, content: object, at: float | None, offset: int) -> bool:
+        """Whether it is a notification of the program."""
         found = read_notification(content) if isinstance(content, str) else None
         # The same words stand in up to three records; only the first of them tells when it happened.
         if found is None or self._heard.get(found.task_id) == hash(content):
-            return
+            return found is not None
         self._heard[found.task_id] = hash(content)
         at = at if at is not None else self.main.updated_at
         said = self.keep(found.said, at, offset) if found.said is not None and found.said.strip() else None
         self.ends[found.task_id] = Answer(at, said=said, status=found.status, summary=found.summary)
+        return True
 
     def _progress(self, record: Mapping[str, object]) -> None:
         data = inner(record, "data")

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Message, RunState
+from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.codex.calls import Spawns
 from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
 from agentwatch.sources.codex.plan import plan_in
 from agentwatch.sources.codex.texts import answer_in, last_answer_in, prompt_in, question_in
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, moment, text, whole
+from agentwatch.sources.sessions.reader import KEPT_ROUNDS
 from agentwatch.sources.sessions.tail import Line, record
 
 ENCRYPTED: Final = "encrypted by Codex"
-KEPT_ROUNDS: Final = 100
-"""Returns before the last one that are kept of a session: people talk to one for days."""
 
 _OPENING: Final = re.compile(
     rb'\{"timestamp":"(?P<at>[^"]{1,40})"(?:,"ordinal":(?P<ordinal>\d{1,15}))?,"type":"(?P<type>\w{1,60})"'
@@ -67,7 +67,10 @@ class Rollout:
         self.prompt: Message | None = None
         self.prompt_missing = ""
         self.said: Message | None = None
-        self.rounds: list[Message] = []
+        self.rounds: list[Round] = []
+        """Those before the last one."""
+        self._begun: Round | None = None
+        """How the last one began."""
         self.model: str | None = None
         self.tokens: int | None = None
         self.todos: tuple[Todo, ...] | None = None
@@ -77,6 +80,13 @@ class Rollout:
         self._answer: tuple[str, float, int] | None = None
         self._failure: str | None = None
         self._questions: dict[str, str] = {}
+
+    def all_rounds(self) -> list[Round]:
+        """The rounds until now, the last one as it stands."""
+        if self._begun is None or self.state is None:
+            return self.rounds
+        last = replace(self._begun, state=self.state, said=self.said, ended_at=self.ended_at, reason=self.reason)
+        return [*self.rounds, last]
 
     @property
     def waiting(self) -> str:
@@ -194,9 +204,8 @@ class Rollout:
                 self.spawns.output(payload, at)
 
     def _begin(self, at: float) -> None:
-        if self.said is not None:
-            self.rounds.append(self.said)
-            del self.rounds[:-KEPT_ROUNDS]
+        self.rounds = self.all_rounds()[-KEPT_ROUNDS:]
+        self._begun = Round(at)
         self.said = None
         self.state = RunState.WORKING
         self.ended_at = None
@@ -232,6 +241,10 @@ class Rollout:
         if not self._has_turns:
             self._begin(at)
         if self.prompt is not None or self.prompt_missing:
+            if self._begun is not None and self._begun.asker is Asker.PROGRAM:
+                said = prompt_in(payload)
+                again = self.told(said, at, offset) if said is not None else None
+                self._begun = replace(self._begun, prompt=again, asker=Asker.PARENT)
             return
         prompt = prompt_in(payload)
         if prompt is not None:

@@ -36,7 +36,7 @@ def run_of(parts: Sequence[Rollout], beside: Beside) -> Run:
     """The run of a session from the rollouts it was written to, in their order; usually there is one."""
     first, header = parts[0], parts[0].header
     last = next((part for part in reversed(parts) if part.state is not None), parts[-1])
-    earlier = [message for part in parts for message in (*part.rounds, part.said if part is not last else None)]
+    rounds = [one for part in parts for one in part.all_rounds()]
     state = last.state or _STATES.get(beside.status or "", RunState.SUBMITTED)
     prompt = next((part.prompt for part in parts if part.prompt is not None), None)
     asked = beside.asked
@@ -62,7 +62,7 @@ def run_of(parts: Sequence[Rollout], beside: Beside) -> Run:
         prompt=prompt,
         prompt_missing=missing if prompt is None else "",
         said=last.said,
-        earlier=tuple(message for message in earlier if message is not None),
+        rounds=tuple(rounds) if len(rounds) > 1 else (),
         todos=next((part.todos for part in reversed(parts) if part.todos is not None), None),
         tokens=next((part.tokens for part in reversed(parts) if part.tokens is not None), None),
         waiting=last.waiting if state is RunState.WORKING else "",

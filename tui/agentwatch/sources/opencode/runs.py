@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.sources.opencode.records import Call, Entry
 from agentwatch.sources.opencode.session import Session
 from agentwatch.sources.opencode.tables import Tables
 from agentwatch.sources.opencode.texts import Texts
-from agentwatch.sources.opencode.verdict import UNREAD, WORDLESS, Verdict
+from agentwatch.sources.opencode.verdict import UNREAD, WORDLESS, Verdict, standing_of
+from agentwatch.sources.sessions.reader import KEPT_ROUNDS
 
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
 """What the program puts behind the title of a child."""
@@ -43,7 +44,9 @@ class Maker:
         call = parent.call_for(row.id) if parent is not None else None
         last = max((entry for entry in entries if not entry.is_user), key=_when, default=None)
         first = min((entry for entry in entries if entry.is_user), key=_when, default=None)
-        said, earlier = self._said(session, verdict)
+        rounds = self._rounds(session, is_child=parent_id is not None)
+        answer = session.rounds()[-1].last if session.rounds() else None
+        said = self._text_of(session, answer) if answer is not None and verdict.state is RunState.ENDED else None
         if said is None and call is not None and _answers(call, session):
             said = self._answered(call, verdict)
         title = _SUFFIX.sub("", row.title) if row.title is not None and parent_id is not None else row.title
@@ -73,7 +76,7 @@ class Maker:
             self._prompt(session, first, call),
             "",
             said,
-            earlier,
+            rounds,
             _todos(session),
             sum(tokens) if tokens else None,
             call is not None and call.is_background,
@@ -109,22 +112,24 @@ class Maker:
             asked_at=session.asked_at(call.child or call.id),
         )
 
-    def _said(self, session: Session, verdict: Verdict) -> tuple[Message | None, tuple[Message, ...]]:
-        """What the last round came to, if it ended, and what those before it did."""
-        rounds = session.rounds()
-        said = None
-        earlier: list[Message] = []
-        for number, one in enumerate(rounds, 1):
-            answer = one.last
-            if answer is None:
+    def _rounds(self, session: Session, *, is_child: bool) -> tuple[Round, ...]:
+        """Those of a session that was sent on. What a human goes on to say in a session of his own is not read."""
+        found = session.rounds()[-KEPT_ROUNDS - 1 :]
+        rounds: list[Round] = []
+        for one in found if len(found) > 1 else ():
+            asked, last = one.asked, one.last
+            words = session.words_of(asked) if asked is not None and is_child else []
+            prompt = self.texts.said(self.tables, words, asked.created) if asked is not None and words else None
+            began = (asked or one.answers[0]).created / 1000
+            asker = Asker.PARENT if words else Asker.PROGRAM
+            if last is None or one is found[-1]:
+                rounds.append(Round(began, prompt, asker))
                 continue
-            if number == len(rounds):
-                if verdict.state is RunState.ENDED:
-                    said = self._text_of(session, answer)
-            elif answer.is_ended:
-                text = self._text_of(session, answer)
-                earlier += [text] if text is not None else []
-        return said, tuple(earlier)
+            verdict = standing_of(last)
+            said = self._text_of(session, last) if verdict.state is RunState.ENDED else None
+            ended = verdict.ended / 1000 if verdict.ended else None
+            rounds.append(Round(began, prompt, asker, verdict.state, said, ended, verdict.reason))
+        return tuple(rounds)
 
     def _answered(self, call: Call, verdict: Verdict) -> Message | None:
         """What the parent was answered, if the task ended."""

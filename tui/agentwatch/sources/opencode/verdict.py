@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.records import Call
+from agentwatch.sources.opencode.records import Call, Entry
 from agentwatch.sources.opencode.session import Session
 
 OVER: Final = frozenset({RunState.ENDED, RunState.FAILED, RunState.CANCELED})
@@ -93,6 +93,11 @@ def _own(session: Session) -> Verdict:
     if last is None:
         has_answered = any(one.answers for one in rounds)
         return Verdict(RunState.WORKING if has_answered else RunState.SUBMITTED)
+    return standing_of(last)
+
+
+def standing_of(last: Entry) -> Verdict:
+    """How a round stands by its last message."""
     if last.is_aborted:
         return Verdict(RunState.CANCELED, last.error, last.completed)
     if last.error:

@@ -46,7 +46,7 @@ def run_of(item: Item, talk: Talk, place: str, handing: Handing | None, is_waite
         mode=item.mode,
         prompt=talk.prompt or item.task,
         said=said,
-        earlier=talk.results[:-1] if said is not None else talk.results,
+        rounds=talk.rounds if said is None else talk.rounds[:-1],
         todos=talk.todos,
         tokens=item.tokens or talk.tokens,
         waiting=talk.waiting if state is RunState.WORKING and not is_delegating else "",

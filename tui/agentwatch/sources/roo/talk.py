@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
-from agentwatch.delegation.run import Message
+from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, whole
 from agentwatch.sources.sessions.order import Rising
-from agentwatch.sources.sessions.reader import digest_of
+from agentwatch.sources.sessions.reader import KEPT_ROUNDS, digest_of
 
 CANCELED: Final = "user_cancelled"
 """Why a request to the model was broken off, in the extension's word."""
@@ -31,7 +31,6 @@ _RESUMED: Final = ("resume_task", "resume_completed_task")
 _TODO_STATUSES: Final = {"completed": TodoStatus.DONE, "in_progress": TodoStatus.IN_PROGRESS}
 _LONGEST: Final = 500
 _MOST_TODOS: Final = 1000
-_KEPT_ROUNDS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,8 @@ class Talk:
     prompt: Message | None = None
     results: tuple[Message, ...] = ()
     """What it returned, oldest first; all but the last were answered by a human."""
+    rounds: tuple[Round, ...] = ()
+    """Those that ended with these, and behind them the one that has not ended; nothing where it returned nothing."""
     todos: tuple[Todo, ...] | None = None
     finished: bool = False
     """Its last word is a result."""
@@ -75,6 +76,8 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
     began_at, last_at = (times[0], times[-1]) if times else (None, None)
     first = text(messages[0], "text")
     results: list[Message] = []
+    rounds: list[Round] = []
+    begun = Round(began_at or 0.0)
     calls: list[Call] = []
     rising = Rising()
     todos: tuple[Todo, ...] | None = None
@@ -85,6 +88,11 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
         result = _result(message)
         if result is not None:
             results.append(told(result, at))
+            rounds.append(replace(begun, state=RunState.ENDED, said=results[-1], ended_at=at))
+            begun = Round(at)
+        elif message.get("say") == "user_feedback" and results and begun.prompt is None:
+            feedback = text(message, "text")
+            begun = Round(at, told(feedback, at) if feedback is not None else None, Asker.PARENT)
         elif message.get("say") == "api_req_started":
             request = _inside(message)
             canceled = text(request, "cancelReason") == CANCELED
@@ -99,7 +107,8 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
         began_at,
         last_at,
         told(first, began_at or 0.0) if first is not None else None,
-        tuple(results[-_KEPT_ROUNDS:]),
+        tuple(results[-KEPT_ROUNDS:]),
+        (*rounds[-KEPT_ROUNDS:], begun) if rounds else (),
         todos,
         _is_finished(messages),
         canceled,

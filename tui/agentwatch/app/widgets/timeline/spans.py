@@ -76,7 +76,7 @@ def _bounds(attempt: Attempt) -> Interval | None:
     else:
         first = returned.at if handoff is None else min(handoff.at, returned.at)
         last = returned.at if handoff is None or attempt.state is not State.WORKING else max(handoff.at, returned.at)
-    if start is not None and start < first:
+    if start is not None and (attempt.again or start < first):
         first = start
     # A file may claim to be older than the epoch, by so much that no calendar has a name for it.
     return max(first, 0.0), max(last, 0.0)
