@@ -197,3 +197,28 @@ async def test_archiving_while_it_is_watched_accuses_nobody(tmp_path: Path) -> N
     await until(lambda: any(claim.file == "done/notes/x.md" for claim in monitor.tree.tasks["api"].claims))
     assert verdicts() == [V, V], monitor.tree.tasks["api"].claims
     await updates.aclose()  # type: ignore[attr-defined]
+
+
+async def test_work_that_was_cleared_away_is_no_lie_at_the_next_start(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "workspace", tmp_path / "home")
+    work(made)
+    text = returned(created=[CLAIMED], deliverables=[CLAIMED]).replace("state: ", "task_id: api\nstate: ", 1)
+    (made.root / "specs/7_api/a.return.md").write_text(text)
+
+    async def start(until: Callable[[Monitor], bool]) -> Monitor:
+        monitor = Monitor(made.root, Settings(), FilesSource(made.root), time.time, inspects=True, remembers=True)
+        updates = monitor.updates()
+        async with asyncio.timeout(20):
+            async for _ in updates:
+                if until(monitor):
+                    break
+        await updates.aclose()  # type: ignore[attr-defined]
+        return monitor
+
+    await start(lambda monitor: "api" in monitor.tree.tasks and bool(monitor.tree.tasks["api"].claims))
+    (made.root / "specs").rename(tmp_path / "attic")
+    again = await start(lambda monitor: "api" in monitor.tree.tasks and bool(monitor.tree.tasks["api"].claims))
+    task = again.tree.tasks["api"]
+    assert (task.deleted, task.contradicted, {claim.verdict for claim in task.claims}) == (True, False, {U}), (
+        task.claims
+    )

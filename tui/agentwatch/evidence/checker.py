@@ -41,7 +41,8 @@ class Request(NamedTuple):
 
     Names are paths relative to the workspace; `stored` texts are no files but a session's. Without
     `returned_at` the attempt has lasted until now. `handoff_at` is the time of the handoff as it is now, where that is
-    another version than the one that was handed off. `former` are the names under which the return lay before.
+    another version than the one that was handed off. `former` are the names under which the return lay before;
+    `gone`: it is not there any more.
     """
 
     task_id: str
@@ -55,6 +56,7 @@ class Request(NamedTuple):
     stored: bool = False
     handoff_at: float | None = None
     former: tuple[str, ...] = ()
+    gone: bool = False
 
 
 class Result(NamedTuple):
@@ -281,6 +283,7 @@ class Checker:
             else:
                 moved = state.moved.get((number, place.relative or "")) if place is not None else None
                 found = self._found(assertion, place, moved, state, handed.at) if place is not None else None
+                found = found._replace(cleared=request.gone) if found is not None else None
                 claims.append(self._kept(request, verdicts.judge(assertion, found, handed), moved))
         watched = one.relatives | {place for (of, _), place in state.moved.items() if of == number}
         if state.view is not None and any(claim.is_missing for claim in claims):

@@ -168,6 +168,7 @@ class Inspector:
             target.returned.stored,
             handoff.at if handoff else None,
             target.former,
+            not self._is_there(target.returned),
         )
 
     def _changed(self) -> list[Target]:

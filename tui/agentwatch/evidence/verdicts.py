@@ -54,7 +54,7 @@ class Found(NamedTuple):
     `git` is None, and `without_git` says why, where git says nothing; `failed`: there is a repository, and it could not
     be asked. `line_count` is that of the file, None where it was not counted, and `uncounted` says why. `slashed` are
     the facts of the same path with `/` for backslashes. `moved` is where the file lies now, and what is told here is
-    about that place.
+    about that place. `cleared`: the return is gone, too.
     """
 
     place: Place
@@ -66,6 +66,7 @@ class Found(NamedTuple):
     uncounted: str = ""
     slashed: DiskFacts | None = None
     moved: str | None = None
+    cleared: bool = False
 
 
 def judge(assertion: Assertion, found: Found | None, handed: Handed) -> Claim:
@@ -127,6 +128,8 @@ def _misplaced(assertion: Assertion, found: Found, fault: Fault) -> tuple[Verdic
 def _missing(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
     if found.slashed is not None and found.slashed.kind is not FileKind.MISSING:
         return _NO, r"missing under this name: there is a file with `/` in place of `\`, and paths are written so"
+    if found.cleared:
+        return _OPEN, "missing, and so is its return: the work may have been cleared away as a whole"
     if assertion.unfinished:
         return _OPEN, "missing so far; the return does not say that the work is done"
     if assertion.doubtful:
