@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Handoff, Return, TodoStatus
+from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import RunState
-from tests.unit.codex.home import BEGAN, PACKET, RETURN, Home, task_name, thread
+from agentwatch.delegation.task import State
+from tests.unit.codex.home import BEGAN, PACKET, RETURN, Home, Session, task_name, thread
+from tests.unit.delegation.observations import tree_of
 
 TOP = task_name()
 SEARCH = task_name("search")
@@ -304,3 +307,62 @@ def test_a_child_that_was_not_told_its_task_yet_has_that_of_the_call(home: Home)
     prompt = home.run(child).prompt
     assert prompt is not None
     assert home.reader.text(prompt.digest) == PACKET
+
+
+def missing(root: Session, number: int, way: str) -> None:
+    """Codex was killed and its session is continued: it does not find the agent."""
+    name = "close_agent" if way.startswith("close") else "wait_agent"
+    root.event("turn_aborted", turn_id="t", reason="interrupted").begin().asked("Go on.")
+    target = {"target": thread(number)} if name == "close_agent" else {"targets": [thread(number)]}
+    root.call(name, "c8", **target)
+    if way.endswith("item"):
+        item = {"type": "CollabAgentToolCall", "id": "c8", "tool": name.partition("_agent")[0]}
+        item |= {"receiver_thread_ids": [thread(number)], "agents_states": {thread(number): "not_found"}}
+        root.event("item_completed", item=item)
+    elif way == "wait":
+        root.output("c8", json.dumps({"status": {thread(number): "not_found"}, "timed_out": False}))
+    elif way == "close":
+        root.output("c8", json.dumps({"previous_status": "not_found"}))
+    else:
+        root.output("c8", f"agent with id {thread(number)} not found")
+
+
+@pytest.mark.parametrize("way", ["wait", "wait, item", "close", "close, item", "close, words"])
+def test_an_agent_that_is_not_found_after_codex_was_killed_was_left_behind_with_all_below_it(
+    home: Home, way: str
+) -> None:
+    root = home.root()
+    child = home.child(2, root)
+    below = home.child(3, child)
+    home.write(root, child, below)
+    home.read()
+    assert home.run(child).state is home.run(below).state is RunState.WORKING
+    root.clock += 60
+    missing(root, 2, way)
+    home.write(root.complete("I go on without it."), child, below)
+    home.read()
+    for session in (child, below):
+        run = home.run(session)
+        assert (run.state, run.reason) == (RunState.FAILED, "left behind when Codex was stopped")
+        assert run.ended_at == run.updated_at < root.clock - 60
+    tree = tree_of(Ran(seq, 0.0, key, run) for seq, (key, run) in enumerate(home.runs.items()))
+    assert (tree.tasks[root.id].state, tree.tasks[root.id].why) == (State.COMPLETED, "the session is idle")
+
+    # It is taken up again from its rollout.
+    child.clock = root.clock + 60
+    home.write(child.begin().asked("Go on."))
+    home.read()
+    assert (home.run(child).state, home.run(child).reason) == (RunState.WORKING, "")
+    home.write(child.complete(RETURN))
+    home.read()
+    assert home.run(child).state is RunState.ENDED
+
+
+def test_a_child_that_ended_before_codex_was_killed_has_ended(home: Home) -> None:
+    root = home.root()
+    child = home.child(2, root).complete(RETURN)
+    root.clock += 60
+    missing(root, 2, "wait")
+    home.write(root, child)
+    home.read()
+    assert home.run(child).state is RunState.ENDED

@@ -14,6 +14,9 @@ from agentwatch.sources.sessions.order import Rising
 
 _OPEN_CALLS: Final = 1000
 _RUNNING: Final = frozenset({"running", "pending_init"})
+_ASKING: Final = frozenset({"wait_agent", "close_agent"})
+"""Functions whose output says how other agents stand."""
+_LOST: Final = "not_found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +52,30 @@ class Spawns:
         self.spawned: dict[str, Asked] = {}
         self.closed: set[str] = set()
         """Agents that this session closed or interrupted while they worked."""
+        self.lost: dict[str, float] = {}
+        """Agents that Codex did not find, and when it last said so: their process is gone, and nobody took them up."""
         self._told = told
         self._rising = Rising()
         self._calls: dict[str, Asked] = {}
+        self._asking: dict[str, str | None] = {}
+        """Open calls of `wait_agent` and `close_agent`; of the latter, with the agent that is to be closed."""
         self._answered: set[str] = set()
 
     def concern(self, data: bytes) -> bool:
         """Whether the line of a function call, or of its output, has to be read."""
         if b'"function_call_output"' in data:
-            return any(call.encode("utf-8", "surrogatepass") in data for call in self._calls)
-        return b"spawn_agent" in data or b"update_plan" in data
+            calls = (*self._calls, *self._asking)
+            return any(call.encode("utf-8", "surrogatepass") in data for call in calls)
+        return any(name in data for name in (b"spawn_agent", b"update_plan", b"wait_agent", b"close_agent"))
 
     def call(self, payload: Fields, at: float, offset: int) -> None:
         """A function is called."""
         call = text(payload, "call_id")
         foreign = (text(payload, "namespace") or "").startswith("mcp__")
+        if not foreign and call is not None and text(payload, "name") in _ASKING:
+            self._asking[call] = text(arguments_of(payload), "target")
+            while len(self._asking) > _OPEN_CALLS:
+                del self._asking[next(iter(self._asking))]
         if text(payload, "name") != "spawn_agent" or foreign or call is None:
             return
         arguments = arguments_of(payload)
@@ -81,15 +93,24 @@ class Spawns:
             del self._calls[next(iter(self._calls))]
 
     def output(self, payload: Fields, at: float) -> None:
-        """A function has returned: without an agent in it, the call was refused."""
-        asked = self._calls.pop(text(payload, "call_id") or "", None)
-        if asked is None:
+        """A function has returned: without an agent in it, a call of `spawn_agent` was refused."""
+        call = text(payload, "call_id") or ""
+        asked = self._calls.pop(call, None)
+        if asked is None and call not in self._asking:
             return
         words = _words_of(payload)
         try:
             answer = mapping(json.loads(words))
         except (ValueError, RecursionError):
             answer = {}
+        if asked is None:
+            target = self._asking.pop(call)
+            self._miss(inner(answer, "status"), at)
+            if target is not None and (
+                text(answer, "previous_status") == _LOST or words.endswith(f"{target} not found")
+            ):
+                self._miss({target: _LOST}, at)
+            return
         thread = text(answer, "agent_id")
         if thread is not None:
             self.spawned.setdefault(thread, asked)
@@ -99,6 +120,7 @@ class Spawns:
     def event(self, payload: Fields, at: float) -> None:
         """Codex tells that it has done something with other agents."""
         item = inner(payload, "item") or payload
+        self._miss(inner(item, "agents_states"), at)
         call = text(item, "id") or text(item, "call_id") or ""
         activity = text(item, "agent_thread_id")
         started = text(item, "new_thread_id") or (activity if item.get("kind") == "started" else None)
@@ -113,6 +135,9 @@ class Spawns:
             self.closed.update(thread for thread in threads if text(states, thread) in _RUNNING)
         elif item.get("kind") == "interrupted" and activity is not None:
             self.closed.add(activity)
+
+    def _miss(self, states: Fields, at: float) -> None:
+        self.lost |= dict.fromkeys((thread for thread in states if text(states, thread) == _LOST), at)
 
 
 def _words_of(payload: Fields) -> str:

@@ -17,7 +17,7 @@ from agentwatch.sources.codex.database import Database
 from agentwatch.sources.codex.files import TO_DECOMPRESS, can_decompress, line_at, tail_of
 from agentwatch.sources.codex.header import Header, header_of
 from agentwatch.sources.codex.rollout import Rollout
-from agentwatch.sources.codex.runs import NAME, Beside, only_asked_for, run_of
+from agentwatch.sources.codex.runs import NAME, Beside, left_behind, only_asked_for, run_of
 from agentwatch.sources.codex.texts import every_text_in
 from agentwatch.sources.codex.writers import Writers
 from agentwatch.sources.sessions.reader import Change, Found, Progress, digest_of, message
@@ -187,6 +187,9 @@ class CodexReader:
         for thread in changed:
             for part in self._rollouts(thread):
                 affected |= part.spawns.spawned.keys() | part.spawns.closed
+                if part.spawns.lost:
+                    # Those below them are lost as well.
+                    affected |= {name for name, runs in self._given.items() if _is_open(runs.get(name))}
         if self._writers.is_due:
             affected |= set(self._perhaps_alive())
         if not affected:
@@ -221,11 +224,22 @@ class CodexReader:
             self._database.names.get(thread),
             self._database.statuses.get(thread),
         )
-        run = run_of(parts, beside)
+        run = left_behind(run_of(parts, beside), self._lost_at(thread))
         if run.state is RunState.WORKING:
             run = replace(run, process_gone=self._writers.gone(thread, header.version, run.updated_at))
         yield thread, run
         yield from only_asked_for(parts, self._is_stored)
+
+    def _lost_at(self, thread: str) -> float | None:
+        """When Codex last said that a session, or one above it, is not found: one process runs them all."""
+        said: list[float] = []
+        seen: set[str] = set()
+        above = self._parent(thread)
+        while above is not None and above not in seen:
+            said += [part.spawns.lost[thread] for part in self._rollouts(above) if thread in part.spawns.lost]
+            seen.add(above)
+            thread, above = above, self._parent(above) if above in self._threads else None
+        return max(said, default=None)
 
     def _parent(self, thread: str) -> str | None:
         return self._rollouts(thread)[0].header.parent or self._database.parents.get(thread)
@@ -235,6 +249,10 @@ class CodexReader:
 
     def _rollouts(self, thread: str) -> Sequence[Rollout]:
         return [self._parts[name].rollout for name in self._threads.get(thread, ())]
+
+
+def _is_open(run: Run | None) -> bool:
+    return run is not None and run.state in (RunState.SUBMITTED, RunState.WORKING)
 
 
 def _strange(count: int) -> str:

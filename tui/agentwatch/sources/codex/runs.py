@@ -20,6 +20,9 @@ _STATES: Final = {
 }
 
 
+LEFT_BEHIND: Final = "left behind when Codex was stopped"
+
+
 @dataclass(frozen=True, slots=True)
 class Beside:
     """What is known of a session from elsewhere: the call that asked for it, and Codex's tables."""
@@ -70,12 +73,19 @@ def run_of(parts: Sequence[Rollout], beside: Beside) -> Run:
     )
 
 
+def left_behind(run: Run, lost_at: float | None) -> Run:
+    """The run of an agent that Codex did not find: it ended with its process, unless it has shown life since."""
+    if lost_at is None or lost_at < run.updated_at or run.state not in (RunState.SUBMITTED, RunState.WORKING):
+        return run
+    return replace(run, state=RunState.FAILED, reason=LEFT_BEHIND, ended_at=run.updated_at, waiting="")
+
+
 def only_asked_for(parts: Sequence[Rollout], is_stored: Callable[[str], bool]) -> Iterator[tuple[str, Run]]:
     """The runs of agents that a session asked for and that have no rollout: not yet, or never, when refused."""
     for part in parts:
         for thread, asked in part.spawns.spawned.items():
             if not is_stored(thread):
-                yield thread, _asked_run(part, asked, thread)
+                yield thread, left_behind(_asked_run(part, asked, thread), part.spawns.lost.get(thread))
         for call, refused in part.spawns.refused.items():
             yield f"{part.header.thread}:{call}", _refused_run(part, refused)
 
