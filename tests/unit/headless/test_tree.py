@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Contract, Return
 from agentwatch.delegation.observation import Tick
 from agentwatch.headless.tree import print_tree
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.delegation.observations import Recorder, handoff, returned, todos
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
 
 
 @pytest.fixture
@@ -43,3 +44,9 @@ def test_a_stale_task_says_for_how_long_and_what_is_known_of_its_process(
     line = printed(monitor, capsys)[0]
     assert line.startswith("◌ a  working")
     assert "silent for 2 h; whether its process still runs is not known" in line
+
+
+def test_files_that_belong_to_no_task_are_counted(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+    named = Return(Contract.SUBAGENT_RETURN, None, None, recognised=False)
+    monitor.tree.apply(Recorder().seen("b.return.json", named, BROKEN))
+    assert printed(monitor, capsys)[-1].endswith("; 1 other file with problems: `agentwatch check` tells them")

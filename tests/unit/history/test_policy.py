@@ -12,6 +12,7 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.history.outline import content_of, outline_of
 from agentwatch.history.policy import superseded
 from agentwatch.history.store import History
+from tests.unit.delegation.observations import Recorder, returned
 from tests.unit.history.recorded import META, Workspace, meta, packet, seen_in, tree_of
 
 _UNDECIDED = {State.FAILED, State.INVALID, State.BLOCKED}
@@ -149,3 +150,10 @@ def test_latest_attempts_stay_even_above_the_bound_and_that_is_said(tmp_path: Pa
     assert history.record(seen, workspace.text_of)
     assert all(history.text(one.digest) is not None for one in seen)
     assert "never dropped" in (history.notice or "")
+
+
+def test_a_version_that_is_nothing_of_its_name_today_stays_what_it_was() -> None:
+    seen = Recorder().seen("a.handoff.json", returned("completed"))
+    content = content_of(seen.path, '{"ok": true}', outline_of(seen))
+    assert content is not None
+    assert content.document == seen.document

@@ -40,8 +40,12 @@ def _line(task: Task, depth: int, now: float) -> str:
 
 def _summary(monitor: Monitor) -> str:
     totals = monitor.tree.totals
+    files = len({placed.path for placed in monitor.tree.notices})
+    noted = (
+        f"; {files} other file{'' if files == 1 else 's'} with problems: `agentwatch check` tells them" if files else ""
+    )
     if not totals.tasks:
-        return f"no handoffs or returns in {clean(str(monitor.workspace))}"
+        return f"no handoffs or returns in {clean(str(monitor.workspace))}{noted}"
     states = ", ".join(f"{count} {state}" for state, count in sorted(totals.states.items(), key=lambda item: -item[1]))
     noun = "task" if totals.tasks == 1 else "tasks"
-    return f"{totals.tasks} {noun}: {states}; {totals.needs_operator} need you"
+    return f"{totals.tasks} {noun}: {states}; {totals.needs_operator} need you{noted}"

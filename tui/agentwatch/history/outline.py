@@ -91,7 +91,7 @@ def content_of(path: str, text: str | None, outline: str | None) -> Content | No
 
     noted = _read(outline) if outline is not None else None
     reading = None if text is None else read_document(text, path)
-    if reading is None:
+    if reading is None or not (reading.document.recognised or isinstance(reading.document, Return)):
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
     of_the_source = _of_the_source(noted.findings) if noted is not None else ()
