@@ -194,7 +194,7 @@ async def test_handoff_whose_text_is_gone_falls_back_to_its_summary() -> None:
 
 
 async def test_handoff_that_cannot_be_read_falls_back_to_its_summary() -> None:
-    text = await tab(case(packet_text='{"task_id": "shop.checkout.api", "objective'), "handoff")
+    text = await tab(case(packet_text='{"colour": "blu'), "handoff")
     assert_says(text, "The handoff cannot be read as a packet", "Build the checkout API against schema v3.")
 
 

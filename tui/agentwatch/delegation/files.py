@@ -67,6 +67,10 @@ class Files:
         """The tasks that a file belongs to by its name alone, or whose file it was before."""
         return set().union(*map(self.tasks_of, (path, *self._ownership.beside(path))))
 
+    def holds(self, path: str) -> bool:
+        """Whether any content of a file is known."""
+        return path in self._versions
+
     def is_gone(self, path: str) -> bool:
         """Whether a file whose contents are remembered is not there any more."""
         return path in self._gone

@@ -213,7 +213,8 @@ class DelegationTree:
             return self._unread.see(observation)
         if isinstance(observation, Checked):
             concerned = self._files.tasks_of(path) | self._runs.tasks_of(path)
-            if concerned:
+            # A return by its name alone may get its handoff later.
+            if concerned or self._files.holds(path):
                 self._checked[path] = observation
             return concerned
         # The tasks from before count too: a file may speak of another task now.

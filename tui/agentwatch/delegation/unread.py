@@ -22,9 +22,9 @@ class Unread:
 
     @property
     def notices(self) -> list[PlacedFinding]:
-        """What is wrong with files that belong to no task."""
+        """What is wrong with files that belong to no task, by their names."""
         unread = [placed for path, placed in self._findings.items() if not self._files.tasks_beside(path)]
-        return unread + self._files.nobodys
+        return sorted(unread + self._files.nobodys, key=lambda placed: placed.path)
 
     def see(self, observation: Unreadable) -> set[str]:
         """A file cannot be read. Returns the tasks that this concerns."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from agentwatch.app.widgets.details.blocks import faint, text
-from agentwatch.contracts.reading import open_document
+from agentwatch.contracts.reading import read_and_open
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.run import Message
 
@@ -82,7 +82,8 @@ class View:
             if source is None or isinstance(version, Message):
                 return Opened(source, None)
             over = version.stored and isinstance(version.document, Handoff)
-            return Opened(source, open_document(source, path, embedded=version.stored, handed_over=over))
+            found = read_and_open(source, path, embedded=version.stored, handed_over=over)
+            return Opened(source, found.model if found is not None and found.reading.document.recognised else None)
 
         return self.later((path, version.digest), read)
 
