@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -215,3 +216,20 @@ async def test_read_only_writes_nothing_into_the_workspace(tmp_path: Path, monke
     await watch_a_broken_return(root, read_only=True)
     assert [path.name for path in root.iterdir()] == ["api.return.md"]
     assert (tmp_path / "state" / "agentwatch").is_dir()
+
+
+def test_a_handoff_and_a_return_that_are_backdated_together_make_no_old_file_new(tmp_path: Path) -> None:
+    root = workspace_with_a_lie(tmp_path)
+    (root / "src").mkdir()
+    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
+    packet = {"task_id": "shop.api", "objective": "Build it.", "evidence": [], "success_criteria": [], "risks": []}
+    (root / "api.handoff.json").write_text(json.dumps(packet), "utf-8")
+    now = time.time()
+    for name, ago in (("api.handoff.json", 2_000), ("src/handler.py", 1_000), ("api.return.md", 500)):
+        os.utime(root / name, (now - ago, now - ago))
+    monitor = monitor_of(root)
+    monitor.scan()
+    (attempt,) = monitor.tree.tasks["shop.api"].attempts
+    assert attempt.started_at == pytest.approx(now - 2_000)
+    claims = {claim.kind: claim.verdict for claim in monitor.tree.tasks["shop.api"].claims}
+    assert claims["created"] is claims["deliverable"] is Verdict.UNVERIFIABLE
