@@ -62,13 +62,13 @@ async def test_the_parent_is_called_as_in_the_tree() -> None:
     one = case()
     async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
         await pilot.pause()
-        assert "linked      below shop.checkout   its id" in screen_text(pilot.app)
+        assert "linked      below shop.checkout   the parent's id" in screen_text(pilot.app)
         one.tree.tasks["shop.checkout"] = Task("shop.checkout", "Build the shop")
         pilot.app.show(one)
         await pilot.press("1")
         await pilot.resize_terminal(81, 40)
         await pilot.pause()
-        assert "linked      below Build the shop   its id" in screen_text(pilot.app)
+        assert "linked      below Build the shop   the parent's id" in screen_text(pilot.app)
 
 
 async def test_the_overview_says_how_many_claims_are_false() -> None:

@@ -66,7 +66,7 @@ async def test_overview_of_a_failed_return_format() -> None:
         "retries 1 of 1 left the child recommends one",
         "below 3 tasks ✗ 1 failed ✓ 2 completed",
         "contract return-format (Markdown)",
-        "linked below shop.checkout its id is the beginning of this one's",
+        "linked below shop.checkout the parent's id is the beginning of its id",
         "took 1m",
         "handoff work/api.handoff.md",
         "return work/api.return.md",
@@ -118,11 +118,11 @@ async def test_overview_counts_what_has_too_many_blockers() -> None:
 @pytest.mark.parametrize(
     ("basis", "words"),
     [
-        (Basis.PACKET, "its packet names it as the parent"),
+        (Basis.PACKET, "its packet names the parent"),
         (Basis.SESSION, "the session store links the two"),
-        (Basis.DELEGATION_PATH, "its delegation path leads through it"),
-        (Basis.DOTTED_PREFIX, "its id is the beginning of this one's"),
-        (Basis.DIRECTORY, "this one lies in its directory"),
+        (Basis.DELEGATION_PATH, "its delegation path leads through the parent"),
+        (Basis.DOTTED_PREFIX, "the parent's id is the beginning of its id"),
+        (Basis.DIRECTORY, "it lies in the parent's directory"),
     ],
 )
 async def test_overview_says_how_the_task_is_linked(basis: Basis, words: str) -> None:
@@ -134,7 +134,7 @@ async def test_overview_says_how_the_task_is_linked(basis: Basis, words: str) ->
 async def test_overview_says_that_a_task_is_a_root() -> None:
     one = case()
     one.task.parent_id, one.task.parent_basis = None, Basis.NONE
-    assert "linked a root: nothing names a parent" in await tab(one, "overview")
+    assert "linked nothing names a parent" in await tab(one, "overview")
 
 
 async def test_overview_of_a_partial_return_says_at_once_what_it_leaves_out() -> None:

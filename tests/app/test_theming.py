@@ -11,10 +11,10 @@ from textual.color import Color
 
 from agentwatch.app import theming
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.present import CONTRADICTED, LOOKS, STALE
 from agentwatch.app.theme_schema import check_theme
 from agentwatch.app.theming import Palette, make_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
+from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
 SHIPPED = {theme.name: theme for theme in shipped_themes()}
 COLORED = [name for name, theme in SHIPPED.items() if not theme.ansi]

@@ -18,11 +18,11 @@ from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.timeline import bars, chart
 from agentwatch.app.widgets.timeline.chart import TimelineChart
-from agentwatch.app.widgets.timeline.spans import Span, spans_of
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.observation import Seen
 from agentwatch.delegation.task import Task
+from agentwatch.view.spans import Span, spans_of
 
 API = "checkout.implement.api"
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from tests.app.scenes import NOW, Scene
 from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
-from agentwatch.app.widgets.details.wording import end_of
 from agentwatch.app.widgets.timeline.activity import IDLE, Activity
-from agentwatch.app.widgets.timeline.spans import Span, spans_of
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Observation, Ran, Tick
 from agentwatch.delegation.run import Asker, Run, RunState
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.spans import Span, spans_of
+from agentwatch.view.times import ended_at
 
 
 def tree_of(observations: Iterable[Observation]) -> DelegationTree:
@@ -79,7 +79,7 @@ def test_what_an_abort_above_has_ended_goes_on_no_more() -> None:
     tree.apply(Decided(20_000, at, decision.decision_id, decision))
     (span,) = spans_of(tree.tasks["a.b"])
     assert (span.look.word, span.start, span.end) == ("canceled", NOW - 80, at)
-    assert end_of(tree.tasks["a.b"], tree.tasks["a.b"].attempts[0]) == at
+    assert ended_at(tree.tasks["a.b"], tree.tasks["a.b"].attempts[0]) == at
 
 
 def test_what_needs_the_operator_waits_until_now() -> None:

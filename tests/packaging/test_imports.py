@@ -130,7 +130,7 @@ def test_the_help_of_a_command_about_decisions_loads_no_library() -> None:
 
 
 def test_the_tree_needs_no_library_at_all() -> None:
-    assert loaded("import agentwatch.delegation.tree, agentwatch.delegation.export", *HEAVY) == set()
+    assert loaded("import agentwatch.delegation.tree, agentwatch.view.document", *HEAVY) == set()
 
 
 def test_nothing_that_signs_is_loaded_before_something_is_signed() -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.health import Batch
 from agentwatch.sources.playback import FASTEST, IDLE_SECONDS, SLOWEST, Playback, Schedule
+from agentwatch.view.document import tree_document
 from tests.unit.delegation.observations import Recorder, handoff, meta, returned
 from tests.unit.delegation.test_interleaving import Step, events, record
 

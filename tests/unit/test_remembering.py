@@ -15,9 +15,9 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Reading
-from agentwatch.delegation.export import tree_document
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.view.document import tree_document
 from tests.unit.history.recorded import META, meta, packet
 
 CODER = "specs/7_api/coder"

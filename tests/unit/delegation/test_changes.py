@@ -10,11 +10,11 @@ from tests.unit.delegation.observations import handoff, returned, tree_of
 from agentwatch.contracts.shapes import Document
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Change, Claim, Verdict
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Checked, Gone, Observation, Ran, Seen
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.document import tree_document
 
 
 class Session:

@@ -7,10 +7,10 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outlin
 
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Decided, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.document import tree_document
 
 
 def failed(outcome: str = "failed", *findings: Finding) -> tuple[Recorder, list[Observation], Decision]:

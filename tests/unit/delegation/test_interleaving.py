@@ -12,10 +12,10 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, return
 from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Decided, Gone, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.document import tree_document
 
 IDS = ["a", "a.b", "a.b.c", "d", "e.f"]
 HANDOFF = "a.handoff.json"

@@ -12,11 +12,11 @@ from tests.unit.delegation.test_runs import ROOT, message
 
 from agentwatch.contracts.shapes import Finding, Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Decided, Observation, Ran
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.document import tree_document
 
 PACKET = message(handoff("a"), at=110.0)
 FAILED = message(returned("failed"), at=115.0)

@@ -22,11 +22,11 @@ from agentwatch.contracts.shapes import (
     TodoStatus,
 )
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Checked, Observation, Ran, Tick
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import Basis, State
 from agentwatch.delegation.tree import SESSION_ASKS_FOR
+from agentwatch.view.document import tree_document
 
 ROOT = Run("agents", "root", None, RunState.WORKING, "/store", 100.0, 100.0, title="the session")
 

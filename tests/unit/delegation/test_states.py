@@ -7,9 +7,9 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, 
 
 from agentwatch.contracts.shapes import Contract, Finding, Return, Severity
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Seen, Tick, Unreadable
 from agentwatch.delegation.task import State
+from agentwatch.view.document import tree_document
 
 
 @pytest.mark.parametrize("outcome", ["completed", "partial", "blocked", "failed", "working"])

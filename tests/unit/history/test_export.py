@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Gone, Observation, Ran, Seen, Tick
 from agentwatch.delegation.run import Asker, Round, Run, RunState
 from agentwatch.errors import UsageError
 from agentwatch.history.export import lines, read, write
 from agentwatch.sources.sessions.reader import message
+from agentwatch.view.document import tree_document
 from tests.unit.history.recorded import META, Workspace, digest_of, meta, packet, tree_of
 
 HOSTILE = "x\x1b]52;c;aGk=\x07\u202e\udcff[/red]"

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Document, Reading
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.observation import Decided, Observation, Ran, Seen, Tick
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.history.log import changes
 from agentwatch.history.story import story
+from agentwatch.view.document import tree_document
 from tests.unit.delegation.observations import Recorder, handoff, returned, tree_of
 from tests.unit.delegation.test_interleaving import Step, events, record
 from tests.unit.sessions.conformance import NOW, STORY, Store

@@ -212,6 +212,8 @@ def _mapped(value: Value, change: Callable[[str], str]) -> Value:
         return value
     if isinstance(value, str):
         return change(value)  # type: ignore[return-value]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_mapped(item, change) for item in value))
     if isinstance(value, (tuple, list)):
         return type(value)(_mapped(item, change) for item in value)  # type: ignore[return-value]
     if is_dataclass(value) and not isinstance(value, type):

@@ -9,11 +9,11 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from agentwatch.delegation.export import TaskDocument, TreeDocument, tree_document
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.view.document import TaskDocument, TreeDocument, tree_document
 
 NOW: Final = 2_000_000_000.0
 """Later than everything that happens in a story."""

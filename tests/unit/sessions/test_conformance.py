@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.delegation.export import TaskDocument
+from agentwatch.view.document import TaskDocument
 from tests.unit.sessions.conformance import OTHER, THOUGHT, Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex

@@ -6,14 +6,12 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app import present
 from agentwatch.app.widgets.cells import shown
 from agentwatch.delegation.decision import Action, Decision, Stage
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
-
-UNREAD_SECONDS: Final = 180.0
-"""An agent that waits for a decision reads it within seconds: after this, nobody waits."""
+from agentwatch.view import times
+from agentwatch.view.decided import is_on_its_way, is_unread
 
 GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
 
@@ -29,7 +27,7 @@ _WORDS: Final = {
 def why_not(task: Task, action: Action, now: float) -> str | None:
     """Why a task cannot be decided in this way, whatever comes along; one sentence in small letters, None if it can."""
     if (decision := task.binding) is not None:
-        ago = present.ago(decision.at, now)
+        ago = times.ago(decision.at, now)
         return f"already decided: you said {decision.action} {ago}; the next attempt can be decided anew"
     # Not for the first frame, in which nothing can be decided yet.
     from agentwatch.decisions import policy, record  # noqa: PLC0415
@@ -39,27 +37,11 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     return policy.options(task)[action].why_not
 
 
-def decision_of(task: Task) -> Decision | None:
-    """The decision that still matters: about the latest attempt, else about the one before it."""
-    return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision is not None), None)
-
-
-def is_unread(decision: Decision, now: float) -> bool:
-    """Whether it was delivered, and no agent has read it for too long."""
-    return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= UNREAD_SECONDS
-
-
-def is_on_its_way(decision: Decision) -> bool:
-    """Whether an agent has still to do something: read it, and begin the next attempt where there is to be one."""
-    ends = decision.action in (Action.ABORT, Action.ACCEPT)
-    return decision.receipt.stage.rank < (Stage.READ if ends else Stage.ACTED).rank
-
-
 def short(decision: Decision, now: float) -> str:
     """The same in a few cells, for a row of the tree: a glyph and a word, `!` where the operator should look."""
     if decision.waits:
         return "! undelivered"
-    age = present.duration(now - decision.receipt.at)
+    age = times.duration(now - decision.receipt.at)
     if is_unread(decision, now):
         return f"! unread {age}"
     stage = decision.receipt.stage
@@ -73,7 +55,7 @@ def receipt_line(decision: Decision, now: float) -> Content:
     age = ""
     for receipt in decision.receipts:
         by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
-        before, age = age, present.ago(receipt.at, now)
+        before, age = age, times.ago(receipt.at, now)
         claimed = " (it says so)" if receipt.claimed else ""
         words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
     if decision.announced:
@@ -90,7 +72,7 @@ def warning(decision: Decision, now: float) -> str | None:
     if decision.waits:
         return f"{shown(decision.waits, 300)}"
     if is_unread(decision, now):
-        age = present.duration(now - decision.receipt.at)
+        age = times.duration(now - decision.receipt.at)
         return (
             f"not read for {age}: is an agent waiting for it, with `agentwatch wait`?"
             " It can also be told to read .agentwatch/decisions/"

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.app.present import plural
 from agentwatch.app.widgets.cells import summary
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import clean
+from agentwatch.view.words import plural
 
 STANDS: Final = 2.0
 """Seconds for which an ask must stand before it is told, and must be gone before it can be told again."""

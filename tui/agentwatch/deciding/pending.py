@@ -12,20 +12,20 @@ from agentwatch.deciding import codes
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
-from agentwatch.delegation.decision import Action, Decision, Stage
-from agentwatch.delegation.export import problem_documents
+from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.retry import FITTER, is_line_fault
-from agentwatch.delegation.task import Attempt, Task
+from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, exact, quoted, say
+from agentwatch.view.decided import is_on_its_way
+from agentwatch.view.document import problem_documents
 
 SCHEMA_VERSION: Final = 1
 
 _ALSO: Final = {Action.RESPOND: ("TEXT",), Action.ACCEPT: ("--note", "TEXT")}
-_NO_OTHER_ATTEMPT: Final = frozenset({Action.ABORT.value, Action.ACCEPT.value})
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
@@ -76,17 +76,9 @@ def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
 
 def on_their_way(tree: DelegationTree) -> Iterator[Decision]:
     """The decisions that hold and were not carried out yet, oldest first."""
-    found = [one.decision for task in tree.tasks.values() for one in task.attempts if _is_on_its_way(one)]
-    yield from sorted((one for one in found if one is not None), key=lambda one: (one.at, one.decision_id))
-
-
-def _is_on_its_way(attempt: Attempt) -> bool:
-    decision = attempt.decision
-    if decision is None:
-        return False
-    # What asks for no other attempt is over when it was read: nothing will be seen of it.
-    end = Stage.READ if decision.action.value in _NO_OTHER_ATTEMPT else Stage.ACTED
-    return decision.receipt.stage.rank < end.rank
+    decisions = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
+    found = (one for one in decisions if one is not None and is_on_its_way(one))
+    yield from sorted(found, key=lambda one: (one.at, one.decision_id))
 
 
 def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path) -> list[str]:

@@ -29,11 +29,15 @@ def state_of(attempt: Attempt) -> State:
 
 
 def ended_at(attempt: Attempt) -> float | None:
-    if attempt.state in (State.SUBMITTED, State.WORKING):
-        return None
-    if attempt.returned is not None:
-        return attempt.returned.at
-    return attempt.run.ended_at if attempt.run is not None else None
+    """When an attempt ended (epoch seconds): with its return, else its run, else what the operator decided; None while
+    it goes on, and where nobody knows."""
+    if attempt.state not in (State.SUBMITTED, State.WORKING):
+        if attempt.returned is not None:
+            return attempt.returned.at
+        if attempt.run is not None and attempt.run.ended_at is not None:
+            return attempt.run.ended_at
+    decision = attempt.binding
+    return decision.at if decision is not None and decision.action in (Action.ABORT, Action.ACCEPT) else None
 
 
 def prompt(attempt: Attempt) -> str | None:

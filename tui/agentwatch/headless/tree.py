@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from agentwatch.delegation.asks import why_at
-from agentwatch.delegation.export import tree_document
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, say
+from agentwatch.view.document import tree_document
 
 
 def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation import asks, facts
@@ -29,6 +28,9 @@ from agentwatch.report.shapes import (
     Wait,
 )
 from agentwatch.report.wording import verdict_of
+from agentwatch.view.looks import look, look_of_attempt
+from agentwatch.view.spans import Kind, Span, spans_of
+from agentwatch.view.times import ended_at, took, took_last, waits_since
 
 
 def account_of(
@@ -52,7 +54,7 @@ def account_of(
         verdict=verdict_of(summary, unseen=len(problems)),
         summary=summary,
         attention=tuple(_attention(tree)),
-        tasks=tuple(_task(tree, task, depth) for task, depth in tree.preorder()),
+        tasks=tuple(_task(tree, task, depth, now) for task, depth in tree.preorder()),
         decisions=tuple(decisions),
         changes=changes,
         notices=tuple(_finding(placed) for placed in tree.notices),
@@ -76,7 +78,7 @@ def _summary(tree: DelegationTree) -> Summary:
 
 def _attention(tree: DelegationTree) -> Iterator[Attention]:
     for task in tree.asking():
-        yield Attention(task.task_id, task.ask or "", task.ended_at or _known(task.updated_at), tree.holds(task))
+        yield Attention(task.task_id, task.ask or "", waits_since(task), tree.holds(task))
     silent = sorted((task for task in tree.tasks.values() if task.stale), key=lambda task: task.updated_at)
     for task in silent:
         if not task.needs_operator:
@@ -84,8 +86,9 @@ def _attention(tree: DelegationTree) -> Iterator[Attention]:
             yield Attention(task.task_id, ask, _known(task.updated_at), tree.holds(task))
 
 
-def _task(tree: DelegationTree, task: Task, depth: int) -> TaskLine:
-    attempts = tuple(_attempt(attempt) for attempt in task.attempts)
+def _task(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
+    attempts = tuple(_attempt(task, attempt, now) for attempt in task.attempts)
+    spans = tuple(spans_of(task))
     unclaimed = tree.unclaimed(task)
     return TaskLine(
         task_id=task.task_id,
@@ -108,7 +111,7 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskLine:
         below=task.below.tasks if task.below else 0,
         attempt=task.attempt,
         attempts=attempts,
-        waits=tuple(_waits(task, attempts)),
+        waits=tuple(_waits(spans)),
         updated_at=_known(task.updated_at),
         retry=RetryLine(task.retry.max_retries, task.retry.remaining, task.retry.recommended, task.retry.hint),
         todos=task.todos or (),
@@ -116,29 +119,32 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskLine:
         unclaimed_changes=unclaimed.alone if unclaimed else (),
         unattributed_changes=unclaimed.unattributed if unclaimed else (),
         findings=tuple(_finding(placed) for placed in task.findings),
+        look=look(task),
+        took=took_last(task, now),
+        spans=spans,
     )
 
 
-def _waits(task: Task, attempts: Sequence[AttemptLine]) -> Iterator[Wait]:
-    for attempt, following in pairwise(attempts):
-        if attempt.ended_at is not None and following.started_at is not None:
-            yield Wait(attempt.number, attempt.ended_at, max(attempt.ended_at, following.started_at))
-    if task.needs_operator and attempts and attempts[-1].ended_at is not None:
-        yield Wait(attempts[-1].number, attempts[-1].ended_at, None)
+def _waits(spans: Sequence[Span]) -> Iterator[Wait]:
+    for span in spans:
+        if span.kind is Kind.WAIT and (span.end is not None or span.asks):
+            yield Wait(span.number, span.start, span.end)
 
 
-def _attempt(attempt: Attempt) -> AttemptLine:
+def _attempt(task: Task, attempt: Attempt, now: float) -> AttemptLine:
     packet = attempt.packet
     return AttemptLine(
         number=attempt.number,
         state=attempt.state,
         session_id=attempt.session_id,
         started_at=attempt.started_at,
-        ended_at=facts.ended_at(attempt),
+        ended_at=ended_at(task, attempt),
         handoff=HandedOver(attempt.handoff.path, packet.objective) if attempt.handoff and packet else None,
         returned=_returned(attempt),
         prompt=facts.prompt(attempt),
         answer=facts.answer(attempt),
+        look=look_of_attempt(task, attempt),
+        took=took(task, attempt, now),
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Final
 
 from agentwatch.delegation.task import State
 from agentwatch.report.shapes import Account, TaskLine
-from agentwatch.report.wording import Look, look_of_attempt
+from agentwatch.view.looks import Look
+from agentwatch.view.spans import Kind
 
 SHORTEST: Final = 2.0
 """Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout."""
@@ -61,21 +62,10 @@ class Axis:
 
     def bars(self, task: TaskLine) -> Iterator[Bar]:
         """The bars of a task, waits first: attempts are drawn over them."""
-        for wait in task.waits:
-            end = 1.0 if wait.ended_at is None else self.place(wait.ended_at)
-            yield Bar(self.place(wait.began_at), end, None)
-        for attempt, following in zip_longest(task.attempts, task.attempts[1:]):
-            began, ended, runs = attempt.started_at, attempt.ended_at, False
-            if ended is None and following is not None:
-                ended = following.started_at
-            elif ended is None and attempt.state.is_open:
-                # Where its beginning is not known, its last sign of life is.
-                runs, began = True, task.updated_at if began is None else began
-            moments = [at for at in (began, ended) if at is not None]
-            if moments:
-                begin = self.place(min(moments))
-                end = 1.0 if runs else self.place(max(moments))
-                yield Bar(begin, end, look_of_attempt(task, attempt), runs)
+        for span in sorted(task.spans, key=lambda span: span.kind is not Kind.WAIT):
+            end = 1.0 if span.end is None else self.place(span.end)
+            is_wait = span.kind is Kind.WAIT
+            yield Bar(self.place(span.start), end, None if is_wait else span.look, span.end is None and not is_wait)
 
 
 def axis_of(account: Account) -> Axis | None:

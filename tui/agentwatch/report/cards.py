@@ -7,32 +7,32 @@ from typing import Final
 
 from agentwatch.delegation.task import State
 from agentwatch.report.markup import Child, Html, element, joined, text
-from agentwatch.report.pieces import anchor, badge, code, prose, table, when
+from agentwatch.report.pieces import anchor, badge, code, color_of, prose, table, when
 from agentwatch.report.shapes import AttemptLine, DecisionLine, FindingLine, HandedBack, TaskLine
-from agentwatch.report.wording import BASES, SEVERITIES, TODOS, VERDICTS, duration, look, look_of, took, unclaimed
+from agentwatch.report.wording import lasted, unclaimed
+from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS
+from agentwatch.view.words import BASES
 
 _ITEMS: Final = 60
 """Entries of one list or table; more are counted."""
 
 
-def card(
-    task: TaskLine, numbers: Mapping[str, int], decisions: Sequence[DecisionLine], now: float, *, opened: bool
-) -> Html:
+def card(task: TaskLine, numbers: Mapping[str, int], decisions: Sequence[DecisionLine], *, opened: bool) -> Html:
     """A task, folded to one line unless `opened`. `numbers` tells where each task id stands."""
     agent = element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
-    lasted = whole_time(task, now)
+    how_long = lasted(task.took)
     summary = element(
         "summary",
         state_of(task),
         code(task.task_id),
         agent,
-        element("span", lasted, class_="number faint") if lasted != "-" else None,
+        element("span", how_long, class_="number faint") if task.took else None,
     )
     body = element(
         "div",
         element("p", text(task.ask), class_="ask") if task.ask else None,
         _facts(_about(task, numbers)),
-        *(_attempt(attempt, now) for attempt in reversed(task.attempts)),
+        *(_attempt(attempt) for attempt in reversed(task.attempts)),
         _decisions(decisions) if decisions else None,
         _claims(task) if task.claims else None,
         joined((element("h3", "Findings"), findings(task.findings))) if task.findings else None,
@@ -40,22 +40,13 @@ def card(
         id=anchor(numbers[task.task_id]),
         class_="body",
     )
-    return element("details", summary, body, class_=f"card e-{look(task).color}", open=opened)
+    return element("details", summary, body, class_=f"card e-{color_of(task.look)}", open=opened)
 
 
 def state_of(task: TaskLine) -> Html:
     """The look of a task, and the state behind it where stale or contradicted stands in front."""
-    shown, behind = look(task), look_of(task.state)
+    shown, behind = task.look, LOOKS[task.state]
     return element("span", badge(shown), None if shown == behind else joined((" ", badge(behind))), class_="state")
-
-
-def whole_time(task: TaskLine, now: float) -> str:
-    """From the beginning of the first attempt to the end of the last one; `-` where either is not known."""
-    if not task.attempts:
-        return "-"
-    first, last = task.attempts[0], task.attempts[-1]
-    end = last.ended_at if last.ended_at is not None else now if last.state.is_open else None
-    return "-" if first.started_at is None or end is None else duration(end - first.started_at)
 
 
 def findings(found: Sequence[FindingLine]) -> Html:
@@ -98,14 +89,14 @@ def _about(task: TaskLine, numbers: Mapping[str, int]) -> Iterator[tuple[str, Ch
         yield "checklist", joined((element("ul", *items), _more(len(task.todos))))
 
 
-def _attempt(attempt: AttemptLine, now: float) -> Html:
+def _attempt(attempt: AttemptLine) -> Html:
     began = (" began ", when(attempt.started_at)) if attempt.started_at is not None else ()
-    lasted = took(attempt, now)
+    how_long = lasted(attempt.took)
     line = element(
         "h3",
         f"Attempt {attempt.number} ",
-        badge(look_of(attempt.state)),
-        element("span", *began, f", took {lasted}" if lasted != "-" else None, class_="faint"),
+        badge(attempt.look),
+        element("span", *began, f", took {how_long}" if attempt.took else None, class_="faint"),
     )
     return joined((line, _facts(_said(attempt))))
 

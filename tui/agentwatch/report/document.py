@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from agentwatch.delegation.export import moment
-from agentwatch.report.shapes import Account
+from agentwatch.report.shapes import FOR_PEOPLE, Account
+from agentwatch.view.times import iso
 
 
 def document(account: Account) -> str:
@@ -19,6 +19,7 @@ def document(account: Account) -> str:
 
 def _written(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return {
-        key: moment(value) if isinstance(value, float) and (key in ("at", "since") or key.endswith("_at")) else value
+        key: iso(value) if isinstance(value, float) and (key in ("at", "since") or key.endswith("_at")) else value
         for key, value in pairs
+        if key not in FOR_PEOPLE
     }

@@ -15,7 +15,10 @@ from agentwatch.report.axis import Axis, axis_of
 from agentwatch.report.markup import Child, Html, element, joined, text
 from agentwatch.report.pieces import anchor, badge, code, table, when
 from agentwatch.report.shapes import Account, Attention, DecisionLine, TaskLine
-from agentwatch.report.wording import clock, duration, look_of, plural
+from agentwatch.report.wording import lasted
+from agentwatch.view.looks import LOOKS
+from agentwatch.view.times import span, utc
+from agentwatch.view.words import plural
 
 _DEEPEST: Final = 16
 """Levels of nesting; what is deeper stands beside it. Browsers stop at some depth, and nobody reads deeper."""
@@ -74,7 +77,7 @@ def _body(account: Account, name: str, axis: Axis | None) -> Iterator[Html]:
         "footer",
         element(
             "p",
-            f"agentwatch report of {clock(account.generated_at)} UTC. ",
+            f"agentwatch report of {utc(account.generated_at)} UTC. ",
             "Times are UTC: when a file was last written, or when agentwatch saw it.",
         ),
     )
@@ -92,7 +95,7 @@ def _header(account: Account, name: str) -> Html:
     else:
         pill = element("p", "nothing needs a human", class_="pill")
     counts = [
-        element("li", badge(look_of(state)), " ", element("b", f"{count:,}"))
+        element("li", badge(LOOKS[state]), " ", element("b", f"{count:,}"))
         for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency)
     ]
     return element(
@@ -129,7 +132,7 @@ def _attention(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
 def _asks(account: Account, one: Attention, number: int) -> tuple[Child, ...]:
     task = account.tasks[number]
     held = element("span", f" holds up {plural(one.holds, 'task')}", class_="faint") if one.holds else None
-    waiting = duration(account.generated_at - one.since) if one.since is not None else "-"
+    waiting = span(account.generated_at - one.since) if one.since is not None else "-"
     agent = element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
     ask = element("span", text(one.ask), class_="prose")
     return (cards.state_of(task), joined((_link(task, number), agent)), joined((ask, held)), waiting)
@@ -220,7 +223,7 @@ def _row(account: Account, number: int, decisions: Sequence[DecisionLine], axis:
     return (
         name,
         cards.state_of(task),
-        element("span", cards.whole_time(task, account.generated_at), class_="number"),
+        element("span", lasted(task.took), class_="number"),
         lanes.lane(task, decisions, axis, account.generated_at) if axis else element("span", "", class_="lane"),
     )
 
@@ -235,7 +238,6 @@ def _cards(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
             task,
             numbers,
             decided.get(task.task_id, ()),
-            account.generated_at,
             opened=task.task_id in pressing,
         )
         for task in account.tasks
@@ -251,8 +253,8 @@ def _changes(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
     for change in shown:
         number = numbers.get(change.task_id)
         name = code(change.task_id) if number is None else _link(account.tasks[number], number)
-        before = badge(look_of(change.before)) if change.before else "new"
-        after = badge(look_of(change.after)) if change.after else "gone"
+        before = badge(LOOKS[change.before]) if change.before else "new"
+        after = badge(LOOKS[change.after]) if change.after else "gone"
         attempt = element("span", f" attempt {change.attempt}", class_="faint") if change.attempt > 1 else None
         rows.append((when(change.at), name, joined((before, " → ", after, attempt)), text(change.reason, 300)))
     left = len(account.changes) - len(shown)

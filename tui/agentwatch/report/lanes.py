@@ -8,8 +8,12 @@ from typing import Final
 from agentwatch.delegation.task import State
 from agentwatch.report.axis import Axis, Bar
 from agentwatch.report.markup import Html, element
+from agentwatch.report.pieces import color_of
 from agentwatch.report.shapes import DecisionLine, Summary, TaskLine
-from agentwatch.report.wording import clock, duration, look_of, plural, took
+from agentwatch.report.wording import lasted
+from agentwatch.view.looks import LOOKS
+from agentwatch.view.times import span, utc
+from agentwatch.view.words import plural
 
 _SECONDS_BELOW: Final = 120.0
 """Seconds between two labels below which they show seconds, too."""
@@ -21,7 +25,7 @@ _LEAST: Final = 0.6
 def lane(task: TaskLine, decisions: Sequence[DecisionLine], axis: Axis, now: float) -> Html:
     """The bars of one task, a mark for each decision, and what they say in words for those who cannot see them."""
     decided = [(one, one.at) for one in decisions if one.at is not None]
-    words = "; ".join([*_words(task, now), *(f"{one.action} decided at {clock(at)}" for one, at in decided)])
+    words = "; ".join([*_words(task, now), *(f"{one.action} decided at {utc(at)}" for one, at in decided)])
     marks = (element("circle", cx=f"{axis.place(at):.2%}", cy="50%", r="4", class_="decision") for _, at in decided)
     return element(
         "svg",
@@ -40,7 +44,7 @@ def clock_face(axis: Axis) -> Html:
     labels = []
     day = ""
     for at, x, side in zip(moments, ("0%", "50%", "100%"), ("start", "middle", "end"), strict=True):
-        label = clock(at)[:length]
+        label = utc(at)[:length]
         # The day stands where it changes.
         labels.append(
             element("text", label[11:] if label[:10] == day else label[5:], x=x, y="75%", class_=f"at-{side}")
@@ -72,7 +76,7 @@ def shares(summary: Summary) -> Html | None:
         width = 100 * count / summary.tasks
         if count:
             parts.append(_block(begin, width, "0%", "100%", f"f-{state.value}"))
-            words.append(f"{count} {look_of(state).word}")
+            words.append(f"{count} {LOOKS[state].word}")
         begin += width
     label = f"{plural(summary.tasks, 'task')}: {', '.join(words)}"
     return element("svg", element("title", label), *parts, class_="shares", role="img")
@@ -83,7 +87,7 @@ def _drawn(bar: Bar) -> Html:
     if bar.look is None:
         return element("line", x1=f"{begin:.2f}%", x2=f"{begin + width:.2f}%", y1="50%", y2="50%", class_="wait")
     width = max(width, _LEAST)
-    return _block(min(begin, 100 - width), width, "20%", "60%", f"f-{bar.look.color}{' open' if bar.open else ''}")
+    return _block(min(begin, 100 - width), width, "20%", "60%", f"f-{color_of(bar.look)}{' open' if bar.open else ''}")
 
 
 def _block(begin: float, width: float, top: str, height: str, class_: str) -> Html:
@@ -93,10 +97,10 @@ def _block(begin: float, width: float, top: str, height: str, class_: str) -> Ht
 def _words(task: TaskLine, now: float) -> Iterator[str]:
     waits = {wait.after_attempt: wait for wait in task.waits}
     for attempt in task.attempts:
-        began = f" from {clock(attempt.started_at)}" if attempt.started_at is not None else ""
-        lasted = took(attempt, now)
-        ran = f"{began}, {lasted}" if lasted != "-" else began
-        yield f"attempt {attempt.number} {look_of(attempt.state).word}{ran}"
+        began = f" from {utc(attempt.started_at)}" if attempt.started_at is not None else ""
+        how_long = lasted(attempt.took)
+        ran = f"{began}, {how_long}" if attempt.took else began
+        yield f"attempt {attempt.number} {attempt.look.word}{ran}"
         if wait := waits.get(attempt.number):
-            waited = duration((now if wait.ended_at is None else wait.ended_at) - wait.began_at)
+            waited = span((now if wait.ended_at is None else wait.ended_at) - wait.began_at)
             yield f"has waited for {waited}" if wait.ended_at is None else f"then waited for {waited}"

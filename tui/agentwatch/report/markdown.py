@@ -14,20 +14,11 @@ from agentwatch.delegation.task import State
 from agentwatch.report.plain import code, inline
 from agentwatch.report.shapes import Account, AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.strips import strips
-from agentwatch.report.wording import (
-    BASES,
-    SEVERITIES,
-    TODOS,
-    VERDICTS,
-    clock,
-    duration,
-    look,
-    look_of,
-    plural,
-    took,
-    unclaimed,
-)
+from agentwatch.report.wording import lasted, unclaimed
 from agentwatch.text import exact
+from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS
+from agentwatch.view.times import span, utc
+from agentwatch.view.words import BASES, plural
 
 LIMIT: Final = 65_000
 """Characters of the whole report; some are left for a sentence above it."""
@@ -92,7 +83,7 @@ def _attention(account: Account) -> Iterator[str]:
 
 
 def _since(account: Account, at: float | None) -> str:
-    return duration(account.generated_at - at) if at is not None else "-"
+    return span(account.generated_at - at) if at is not None else "-"
 
 
 def _tree(account: Account) -> Iterator[str]:
@@ -135,9 +126,9 @@ def _branch(task: TaskLine) -> str:
 
 
 def _state(task: TaskLine) -> str:
-    shown = look(task)
+    shown = task.look
     words = f"{shown.glyph} {shown.word}"
-    behind = look_of(task.state)
+    behind = LOOKS[task.state]
     return words if shown == behind else f"{words} ({behind.word})"
 
 
@@ -156,7 +147,7 @@ def _details(account: Account, room: int) -> Iterator[str]:
     blocks: dict[int, str] = {}
     for number in pressing:
         task = account.tasks[number]
-        block = "\n\n".join(_detail(task, decided.get(task.task_id, ()), account.generated_at))
+        block = "\n\n".join(_detail(task, decided.get(task.task_id, ())))
         if len(block) + 2 <= room:
             room -= len(block) + 2
             blocks[number] = block
@@ -167,17 +158,17 @@ def _details(account: Account, room: int) -> Iterator[str]:
         yield f"The details of {plural(left, 'task')} do not fit here; `agentwatch report --format html` has them."
 
 
-def _detail(task: TaskLine, decisions: Sequence[DecisionLine], now: float) -> Iterator[str]:
+def _detail(task: TaskLine, decisions: Sequence[DecisionLine]) -> Iterator[str]:
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
     yield f"<details><summary>{_state(task)} · <code>{inline(exact(task.task_id), 200)}</code>{agent}</summary>"
     yield "\n".join(_facts(task))
     for attempt in reversed(task.attempts):
-        yield f"**Attempt {attempt.number}**, {_attempt_line(attempt, now)}"
+        yield f"**Attempt {attempt.number}**, {_attempt_line(attempt)}"
         if said := "\n".join(_said(attempt)):
             yield said
     if decisions:
         rows = [
-            (clock(one.at), str(one.attempt), inline(one.action, 40), inline(one.operator, 80), inline(one.receipt, 80))
+            (utc(one.at), str(one.attempt), inline(one.action, 40), inline(one.operator, 80), inline(one.receipt, 80))
             for one in decisions
         ]
         yield _table(("decided", "attempt", "action", "by", "receipt"), rows)
@@ -244,11 +235,11 @@ def _facts(task: TaskLine) -> Iterator[str]:
         yield f"- **retries** {task.retry.remaining} of {task.retry.max_retries} left"
 
 
-def _attempt_line(attempt: AttemptLine, now: float) -> str:
-    state = look_of(attempt.state)
-    began = f", began {clock(attempt.started_at)}" if attempt.started_at is not None else ""
-    lasted = took(attempt, now)
-    return f"{state.glyph} {state.word}{began}" + (f", took {lasted}" if lasted != "-" else "")
+def _attempt_line(attempt: AttemptLine) -> str:
+    state = attempt.look
+    began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""
+    how_long = lasted(attempt.took)
+    return f"{state.glyph} {state.word}{began}" + (f", took {how_long}" if attempt.took else "")
 
 
 def _said(attempt: AttemptLine) -> Iterator[str]:
@@ -296,7 +287,7 @@ def _changes(account: Account) -> Iterator[str]:
     yield f"<details><summary>What happened: {plural(len(account.changes), 'state change')}</summary>"
     rows = [
         (
-            clock(change.at),
+            utc(change.at),
             code(change.task_id),
             f"{change.before or 'new'} → {change.after or 'gone'}",
             inline(change.reason, 160),
@@ -323,7 +314,7 @@ def _notices(account: Account) -> Iterator[str]:
 
 
 def _footer(account: Account) -> str:
-    return f"<sub>agentwatch report, {clock(account.generated_at)} UTC</sub>"
+    return f"<sub>agentwatch report, {utc(account.generated_at)} UTC</sub>"
 
 
 def _fitting(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]]:

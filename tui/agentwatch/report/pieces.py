@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentwatch.delegation.export import moment
 from agentwatch.report.markup import Child, Html, element, text
-from agentwatch.report.wording import Look, clock
 from agentwatch.text import clean_lines
+from agentwatch.view.looks import Look
+from agentwatch.view.times import iso, utc
 
 _PROSE_LINES: Final = 60
+_COLORS: Final = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 
 
 def anchor(number: int) -> str:
@@ -18,10 +19,15 @@ def anchor(number: int) -> str:
     return f"task-{number + 1}"
 
 
+def color_of(look: Look) -> str:
+    """The colour of a look, as the style names it."""
+    return _COLORS.get(look.color) or look.color.removeprefix("state-")
+
+
 def badge(look: Look) -> Html:
     """Glyph and word in their colour; screen readers get the word alone."""
     glyph = element("span", look.glyph, aria_hidden="true")
-    return element("span", glyph, f" {look.word}", class_=f"badge c-{look.color}")
+    return element("span", glyph, f" {look.word}", class_=f"badge c-{color_of(look)}")
 
 
 def code(foreign: str, limit: int = 400) -> Html:
@@ -40,7 +46,7 @@ def prose(foreign: str) -> Html:
 
 def when(at: float | None) -> Html:
     """A moment, also for machines."""
-    return element("time", clock(at), datetime=moment(at))
+    return element("time", utc(at), datetime=iso(at))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:

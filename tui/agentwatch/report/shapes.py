@@ -14,8 +14,14 @@ from agentwatch.contracts.shapes import Contract, Severity, Todo
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Basis, State
 from agentwatch.history.log import Change
+from agentwatch.view.looks import Look
+from agentwatch.view.spans import Span
+from agentwatch.view.times import Took
 
 SCHEMA_VERSION: Final = 1
+
+FOR_PEOPLE: Final = frozenset({"look", "took", "spans"})
+"""What the JSON leaves out: it has the states and the times that these are made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ class HandedBack:
 @dataclass(frozen=True, slots=True)
 class AttemptLine:
     """One execution: it ran from `started_at` to `ended_at`, which is None while it runs or if it never came back.
+    How it is shown and how long it took is for people: the JSON has the state and the times.
 
     `prompt` and `answer` are the first lines of what a session was told and said where that follows no contract.
     """
@@ -81,6 +88,8 @@ class AttemptLine:
     returned: HandedBack | None
     prompt: str | None
     answer: str | None
+    look: Look
+    took: Took | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +167,10 @@ class TaskLine:
     unattributed_changes: tuple[str, ...]
     """The same, where others were at work, too."""
     findings: tuple[FindingLine, ...]
+    look: Look
+    took: Took | None
+    """The latest attempt."""
+    spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Final
 
 from agentwatch.report.axis import Axis, axis_of
 from agentwatch.report.shapes import Account, TaskLine
-from agentwatch.report.wording import clock, look
 from agentwatch.text import clean
+from agentwatch.view.times import utc
 
 CELLS: Final = 48
 NAME: Final = 30
@@ -22,7 +22,7 @@ def strips(account: Account) -> list[str]:
     axis = axis_of(account)
     if axis is None:
         return []
-    begin, end = clock(axis.moment(0.0)), clock(axis.moment(1.0))
+    begin, end = utc(axis.moment(0.0)), utc(axis.moment(1.0))
     # The day stands once where both ends have the same.
     end = end[11:] if begin[:10] == end[:10] else end
     head = f"{'UTC':<{NAME + 2}}  {begin}{end:>{CELLS - len(begin)}}"
@@ -36,7 +36,7 @@ def _strip(task: TaskLine, axis: Axis) -> str:
     for bar in axis.bars(task):
         for cell in range(_cell(bar.begin), _cell(bar.end) + 1):
             cells[cell] = "░" if bar.look is None else "█"
-    shown = look(task)
+    shown = task.look
     return f"{shown.glyph} {_fitted('  ' * min(task.depth, 6) + task.title)}  {''.join(cells)}".rstrip()
 
 

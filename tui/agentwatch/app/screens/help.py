@@ -8,9 +8,9 @@ from typing import Final
 from textual.content import Content
 
 from agentwatch.app.commands import COMMANDS, Group
-from agentwatch.app.present import CONTRADICTED, LOOKS, STALE
 from agentwatch.app.screens.page import PageScreen
 from agentwatch.app.widgets.timeline import bars
+from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
 _KEYS: Final = 15
 """Cells of the column with the keys and the states."""

@@ -31,6 +31,7 @@ from agentwatch.app.widgets.header import Header
 from agentwatch.evidence.inspect import Inspection, difference, file_text, trace
 from agentwatch.sources.files.names import to_name
 from agentwatch.text import clean_lines
+from agentwatch.view import looks
 
 if TYPE_CHECKING:
     from agentwatch.delegation.claims import Claim
@@ -180,7 +181,7 @@ class InspectScreen(Screen[None]):
             words = "no return claims this change" if not self._entry.kind else "this claim is not there any more"
             self._head.update(Content.assemble(path, "\n", (f"± {words}", "$text-warning")))
             return
-        verdict = wording.shown(wording.VERDICT_LOOKS[claim.verdict])
+        verdict = wording.shown(looks.VERDICTS[claim.verdict])
         kind = faint(claim.kind.replace("_", " "))
         self._head.update(Content.assemble(path, "\n", verdict, "   ", kind, "   ", faint(plain(claim.detail).plain)))
 

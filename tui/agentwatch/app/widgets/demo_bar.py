@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from rich.style import Style
 
 from agentwatch.app.commands import COMMANDS
-from agentwatch.app.decided import is_on_its_way
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task
+from agentwatch.view.decided import is_on_its_way
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree

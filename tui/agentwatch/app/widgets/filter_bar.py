@@ -15,9 +15,9 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from agentwatch.app.commands import Home, bindings
-from agentwatch.app.present import LOOKS
 from agentwatch.app.widgets.search import Filter
 from agentwatch.delegation.task import State
+from agentwatch.view.looks import LOOKS
 
 _SOUGHT: Final = "id, title, agent or objective"
 

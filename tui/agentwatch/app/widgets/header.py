@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from agentwatch.app.present import CONTRADICTED, LOOKS, plural
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State
+from agentwatch.view.looks import CONTRADICTED, LOOKS
+from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor

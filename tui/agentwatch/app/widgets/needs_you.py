@@ -9,11 +9,12 @@ from rich.cells import cell_len
 from textual import events
 from textual.message import Message
 
-from agentwatch.app.present import duration, look
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip_name, clip_sentence, left, right, summary
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.task import Task
+from agentwatch.view.looks import look
+from agentwatch.view.times import duration, waits_since
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -190,7 +191,8 @@ class NeedsYou(LineWidget):
         return f"holds {count:,}" if count else ""
 
     def _waiting(self, task: Task, now: float) -> str:
-        return duration(now - (task.updated_at if task.ended_at is None else task.ended_at))
+        since = waits_since(task)
+        return "" if since is None else duration(now - since)
 
     async def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)

@@ -9,12 +9,14 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agentwatch.app.decided import is_on_its_way, short
-from agentwatch.app.present import LOOKS, duration, elapsed, look, worst_look
+from agentwatch.app.decided import short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown, summary
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
+from agentwatch.view.decided import is_on_its_way
+from agentwatch.view.looks import LOOKS, look, worst_look
+from agentwatch.view.times import duration, took_last, waits_since
 
 _NEEDS: Final = "NEEDS YOU"
 _STEP: Final = 2
@@ -97,12 +99,11 @@ def pose(
     """The pose of a task's row at `now` (seconds since the epoch)."""
     decision = task.decision
     decided = short(decision, now) if decision is not None and is_on_its_way(decision) else ""
-    waiting = ""
-    if task.needs_operator or task.stale:
-        waiting = duration(now - (task.updated_at if task.ended_at is None else task.ended_at))
-    return Pose(
-        depth, folded, guide, selected, selected and focused, marked, duration(elapsed(task, now)), waiting, decided
-    )
+    since = waits_since(task) if task.needs_operator or task.stale else None
+    waiting = "" if since is None else duration(now - since)
+    lasted = took_last(task, now)
+    elapsed = duration(lasted.seconds if lasted is not None else None)
+    return Pose(depth, folded, guide, selected, selected and focused, marked, elapsed, waiting, decided)
 
 
 def is_quiet(task: Task) -> bool:

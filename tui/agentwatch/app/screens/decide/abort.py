@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from agentwatch.app import present
 from agentwatch.app.screens.decide.case import Case
 from agentwatch.app.screens.decide.choice import Choice
 from agentwatch.app.screens.decide.fields import Row
@@ -14,6 +13,7 @@ from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.proposal import Proposal, report
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.task import Task
+from agentwatch.view.words import plural
 
 
 class AbortScreen(HandingOnScreen):
@@ -35,7 +35,7 @@ class AbortScreen(HandingOnScreen):
         below = self._task_seen.below if self._task_seen else None
         if below is None or not below.open:
             return "end this task"
-        return f"end this task and the {present.plural(below.open, 'open task')} below it"
+        return f"end this task and the {plural(below.open, 'open task')} below it"
 
     def fields(self) -> Iterator[Row]:
         yield Row("abort", self._sure)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 from textual.content import Content
 
-from agentwatch.app import present
 from agentwatch.app.widgets.cells import shown
 from agentwatch.decisions.proposal import goes_to_fitter
 from agentwatch.decisions.record import Params, Subject
@@ -19,6 +18,8 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, exact, quoted
+from agentwatch.view import looks, times
+from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Decided, Desk
@@ -57,14 +58,14 @@ class Case:
     desk: Desk
     subject: Subject
     action: Action
-    state: present.Look
+    state: looks.Look
     returned_at: float | None
 
     @classmethod
     def of(cls, monitor: Monitor, desk: Desk, task: Task, action: Action) -> Case:
         latest = task.latest
         returned = latest.returned if latest else None
-        look = present.CONTRADICTED if task.contradicted else present.LOOKS[task.own_state]
+        look = looks.CONTRADICTED if task.contradicted else looks.LOOKS[task.own_state]
         return cls(monitor, desk, desk.subject(task), action, look, returned.at if returned else None)
 
     @property
@@ -142,7 +143,7 @@ def _next(case: Case, task: Task, params: Params) -> str:
         return "accepted as it is"
     if case.action is Action.ABORT:
         below = task.below.open if task.below else 0
-        return f"ended, with {present.plural(below, 'open task')} below it" if below else "ended"
+        return f"ended, with {plural(below, 'open task')} below it" if below else "ended"
     if case.action is Action.RESPOND:
         return f"{after}, with your answer"
     if goes_to_fitter(task, params.mode):
@@ -157,7 +158,7 @@ def _return(case: Case, now: float, width: int) -> Content:
     task = case.task
     changed = task is None or case.desk.subject(task).return_sha256 != digest
     standing = Content.styled("not as you saw it", "$text-error") if changed else Content("unchanged")
-    seen = f"seen {present.ago(case.returned_at, now)}, " if width >= _ROOMY else ""
+    seen = f"seen {times.ago(case.returned_at, now)}, " if width >= _ROOMY else ""
     return Content.assemble((digest[:DIGITS], "bold"), f"  {seen}", standing)
 
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app import present
 from agentwatch.app.decided import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.cells import left
@@ -18,6 +17,7 @@ from agentwatch.app.widgets.details.difference import Difference, compare
 from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.view import looks, times
 
 _DIGITS: Final = 12
 """Hex digits of a digest that are shown."""
@@ -59,7 +59,7 @@ def compared_attempt(view: View) -> int:
 
 
 def _attempt(task: Task, attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
-    look = present.LOOKS[attempt.state]
+    look = looks.LOOKS[attempt.state]
     state = Content.styled(left(f"{look.glyph} {look.word}", _STATE), f"${look.color}")
     yield text(Content.assemble(f"{attempt.number:>{digits}}  ", state, "   ", _times(task, attempt, now)))
     below = digits + 2
@@ -77,12 +77,10 @@ def _attempt(task: Task, attempt: Attempt, now: float, digits: int) -> Iterator[
 
 
 def _times(task: Task, attempt: Attempt, now: float) -> Content:
-    started = present.moment(attempt.started_at, now) if attempt.started_at is not None else "?"
-    end = wording.end_of(task, attempt)
-    returned = present.moment(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
-    took = wording.duration_of(task, attempt, now)
-    so_far = (" so far", FAINT) if attempt.state.is_open and end is None else ""
-    return Content.assemble(started, (" → ", FAINT), returned, "   ", took, so_far)
+    started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
+    end = times.ended_at(task, attempt)
+    returned = times.clock(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
+    return Content.assemble(started, (" → ", FAINT), returned, "   ", wording.took(task, attempt, now))
 
 
 def _handed(attempt: Attempt) -> Version | Message | None:

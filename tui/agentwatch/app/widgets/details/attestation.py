@@ -7,7 +7,6 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app import present
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import (
     Block,
@@ -31,6 +30,8 @@ from agentwatch.contracts.subagent_return import SubagentReturn
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt
+from agentwatch.view import looks
+from agentwatch.view.words import plural
 
 _WITHOUT: Final[dict[Contract, str]] = {
     Contract.SUBAGENT_RETURN: "There is no attestation in this contract (subagent-return): it names artifacts, but no "
@@ -42,7 +43,6 @@ _WITHOUT: Final[dict[Contract, str]] = {
 }
 
 
-_ORDER: Final = {Verdict.CONTRADICTED: 0, Verdict.UNVERIFIABLE: 1, Verdict.VERIFIED: 2}
 _AGREEMENT_COLORS: Final = {Agreement.MATCHES: "state-completed", Agreement.DIFFERS: "text-warning"}
 _ALONE: Final = "changed while this attempt ran alone, and no return claims them"
 _AMONG: Final = "changed while several ran, and no return claims them"
@@ -65,11 +65,13 @@ def _evidence(claims: Sequence[Claim]) -> Iterator[Block]:
     if not claims:
         return
     tally = []
-    for verdict, look in wording.VERDICT_LOOKS.items():
+    for verdict in Verdict:
+        look = looks.VERDICTS[verdict]
         if count := sum(claim.verdict is verdict for claim in claims):
             tally.append(Content.styled(f"{look.glyph} {count:,}", f"${look.color}"))
     yield Heading("Claims", len(claims), Content("  ").join(tally))
-    yield from (ClaimRow(claim) for claim in sorted(claims, key=lambda claim: _ORDER[claim.verdict]))
+    order = list(looks.VERDICTS)
+    yield from (ClaimRow(claim) for claim in sorted(claims, key=lambda claim: order.index(claim.verdict)))
 
 
 def _changes(title: str, why: str, paths: Sequence[str], style: str) -> Iterator[Block]:
@@ -124,7 +126,7 @@ def _attestation(view: View, attempt: Attempt, attested: AttestationSection) -> 
     mode, asked = attested.runtime_mode_reported, packet.mode if packet else None
     yield field("mode", _reported(mode, wording.MODE_WORDS, mode_agreement(asked, mode), asked))
     for label, paths in (("created", attested.files_created), ("modified", attested.files_modified)):
-        count = present.plural(len(paths), "file") if paths else "none" if paths is not None else "not reported"
+        count = plural(len(paths), "file") if paths else "none" if paths is not None else "not reported"
         yield field(label, Content(count) if paths else faint(count))
     if attested.limitations:
         yield Field("limits", tuple(rich_list(attested.limitations)))

@@ -12,6 +12,7 @@ from agentwatch.app.markdown_safe import Paragraph
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import WIDE, Line, Text, faint, plain
 from agentwatch.delegation.claims import Claim
+from agentwatch.view import looks
 
 _MARK: Final = "  "
 """In front of every line of an entry; the cursor's mark takes its first cell."""
@@ -47,7 +48,7 @@ class ClaimRow:
 
     def lines(self, width: int) -> Iterator[Line]:
         claim = self.claim
-        verdict = wording.shown(wording.VERDICT_LOOKS[claim.verdict])
+        verdict = wording.shown(looks.VERDICTS[claim.verdict])
         kind = faint(claim.kind.replace("_", " "))
         path, reason = claimed(claim.path, claim.lines), plain(claim.detail)
         below = _MARK * 2

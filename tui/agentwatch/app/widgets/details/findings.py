@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 
-from agentwatch.app import present
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import Block, Column, Gap, Table, faint, plain, text
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.task import PlacedFinding
+from agentwatch.view import looks
+from agentwatch.view.words import plural
 
 _COLUMNS = (
     Column("severity"),
@@ -42,8 +43,8 @@ def _counted(errors: int, warnings: int) -> Content:
     parts = []
     for severity, count in ((Severity.ERROR, errors), (Severity.WARNING, warnings)):
         if count:
-            look = wording.SEVERITY_LOOKS[severity]
-            parts.append(Content.styled(f"{look.glyph} {present.plural(count, look.word)}", f"${look.color}"))
+            look = looks.SEVERITIES[severity]
+            parts.append(Content.styled(f"{look.glyph} {plural(count, look.word)}", f"${look.color}"))
     return Content("   ").join(parts)
 
 
@@ -63,7 +64,7 @@ def _rank(placed: PlacedFinding) -> tuple[bool, int, str]:
 def _row(placed: PlacedFinding) -> tuple[Content, ...]:
     finding = placed.finding
     return (
-        wording.shown(wording.SEVERITY_LOOKS[finding.severity]),
+        wording.shown(looks.SEVERITIES[finding.severity]),
         plain(finding.rule, 20),
         Content(f"line {finding.line}") if finding.line else faint("file"),
         plain(finding.message),

@@ -28,6 +28,7 @@ from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.shapes import Handoff, Todo
 from agentwatch.delegation.task import Version
+from agentwatch.view import looks
 
 _GONE: Final = "The text of the handoff is gone; this is what was read of it."
 _UNREADABLE: Final = "The handoff cannot be read as a packet; this is what was understood. The Raw tab has its text."
@@ -132,7 +133,7 @@ def _todos(todos: tuple[Todo, ...] | None) -> Iterator[Block]:
         return
     rows = []
     for todo in todos:
-        look = wording.TODO_LOOKS[todo.status]
+        look = looks.TODOS[todo.status]
         said = plain(todo.text)
         phase = Content.styled(f"{plain(todo.phase, 30).plain}: ", FAINT) if todo.phase else Content("")
         rows.append((wording.shown(look), Content.assemble(phase, said)))

@@ -11,8 +11,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from agentwatch.app import present
-from agentwatch.app.decided import decision_of, receipt_line, warning
+from agentwatch.app.decided import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.cells import clip, shown, summary
 from agentwatch.app.widgets.details import wording
@@ -20,6 +19,8 @@ from agentwatch.app.widgets.details.blocks import LABEL_WIDTH, WIDE, faint, gist
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
 from agentwatch.text import exact
+from agentwatch.view import times
+from agentwatch.view.decided import decision_of
 
 SUMMARY_LINES: Final = 3
 ASK_LINES: Final = 3
@@ -128,7 +129,7 @@ def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:
     if task.result and task.result.error_code:
         yield plain(task.result.error_code, 40).stylize("$text-error")
     if task.updated_at:
-        yield faint(present.ago(task.updated_at, now))
+        yield faint(times.ago(task.updated_at, now))
 
 
 def _packed(parts: Iterable[Content], width: int) -> Iterator[Content]:

@@ -10,10 +10,10 @@ from rich.cells import cell_len
 from textual.content import Content, Span
 
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.details.blocks import Line, plain
 from agentwatch.app.widgets.details.highlighting import Language, highlighted
 from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.view import looks
 
 MARKED: Final = "▌"
 """In front of the lines that a claim names."""
@@ -83,12 +83,12 @@ def _mark(found: Sequence[Finding]) -> tuple[str, str]:
     if not found:
         return " ", FAINT
     errors = any(finding.severity is Severity.ERROR for finding in found)
-    look = wording.SEVERITY_LOOKS[Severity.ERROR if errors else Severity.WARNING]
+    look = looks.SEVERITIES[Severity.ERROR if errors else Severity.WARNING]
     return look.glyph, f"${look.color}"
 
 
 def _told(finding: Finding, gutter: int, width: int) -> Iterator[Line]:
-    look = wording.SEVERITY_LOOKS[finding.severity]
+    look = looks.SEVERITIES[finding.severity]
     message = Content.assemble(plain(finding.rule, 20), "  ", plain(finding.message, 400))
     for index, part in enumerate(message.stylize(f"${look.color}").wrap(max(width - gutter - 2, 8))):
         lead = Content.styled(" " * (gutter - 2) + ("╰ " if index == 0 else "  "), f"${look.color}")

@@ -7,8 +7,6 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app import present
-from agentwatch.app.decided import decision_of
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details import session, wording
 from agentwatch.app.widgets.details.blocks import (
@@ -29,8 +27,11 @@ from agentwatch.delegation import asks
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
-from agentwatch.delegation.task import Attempt, Basis, State, Task
+from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
+from agentwatch.view import looks
+from agentwatch.view.decided import decision_of
+from agentwatch.view.words import BASES, plural
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
@@ -118,10 +119,10 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("why", gist(asks.why_at(task, view.now)))
     errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR)
     if errors and task.own_state is not State.INVALID:
-        words = f"✗ {present.plural(errors, 'error')} in its files, see Findings"
+        words = f"✗ {plural(errors, 'error')} in its files, see Findings"
         yield field("findings", Content.styled(words, "$text-error"))
     if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
-        words = f"{present.CONTRADICTED.glyph} {present.plural(false, 'false claim')}, see Attestation"
+        words = f"{looks.CONTRADICTED.glyph} {plural(false, 'false claim')}, see Attestation"
         yield field("claims", Content.styled(words, "$state-contradicted"))
     if (decision := decision_of(task)) is not None:
         yield from _decided(decision)
@@ -136,7 +137,7 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("below", _below(task))
     if holds := view.tree.holds(task):
         waits = "waits" if holds == 1 else "wait"
-        yield field("holds", Content(f"{present.plural(holds, 'task')} {waits} on it"))
+        yield field("holds", Content(f"{plural(holds, 'task')} {waits} on it"))
 
 
 def _attested(task: Task, result: Return) -> Content:
@@ -172,10 +173,10 @@ def _retries(task: Task) -> Content:
 
 def _below(task: Task) -> Content:
     states = task.below.states if task.below else {}
-    parts = [Content(f"{present.plural(sum(states.values()), 'task')}")]
+    parts = [Content(f"{plural(sum(states.values()), 'task')}")]
     for state in sorted(states, key=lambda one: -one.urgency):
         if states[state]:
-            look = present.LOOKS[state]
+            look = looks.LOOKS[state]
             parts.append(Content.styled(f"{look.glyph} {states[state]:,} {look.word}", f"${look.color}"))
     return Content("   ").join(parts)
 
@@ -189,9 +190,9 @@ def _provenance(view: View) -> Iterator[Block]:
         yield field("agent", plain(task.agent))
     if task.contract:
         yield field("contract", Content(wording.CONTRACT_WORDS[task.contract]))
-    words = wording.BASIS_WORDS[task.parent_basis]
+    words = BASES[task.parent_basis]
     if task.parent_id is None or task.parent_basis is Basis.NONE:
-        yield field("linked", Content(wording.BASIS_WORDS[Basis.NONE]))
+        yield field("linked", Content(BASES[Basis.NONE]))
     else:
         parent = view.tree.tasks.get(task.parent_id)
         # As the tree calls it: the id of a session says nothing.
@@ -203,13 +204,8 @@ def _provenance(view: View) -> Iterator[Block]:
     if task.run is not None:
         yield from session.facts(task.run)
     if latest and latest.started_at is not None:
-        yield field("took", _took(task, latest, view.now))
+        yield field("took", wording.took(task, latest, view.now))
     if handed := view.handed:
         yield field("handoff", plain(handed.handoff.path if handed.handoff else ""))
     if returned := view.returned:
         yield field("return", plain(returned.returned.path if returned.returned else ""))
-
-
-def _took(task: Task, attempt: Attempt, now: float) -> Content:
-    so_far = "" if wording.end_of(task, attempt) is not None else "   so far"
-    return Content.assemble(wording.duration_of(task, attempt, now), (so_far, FAINT))

@@ -21,7 +21,6 @@ from agentwatch.app.widgets.details import (
     overview,
     raw,
     returned,
-    wording,
 )
 from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.app.widgets.details.claim_rows import Entry
@@ -36,6 +35,7 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import Task, Version
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view import looks
 
 _WRITERS: Final[dict[str, Callable[[View], Iterable[Block]]]] = {
     "overview": overview.write,
@@ -261,9 +261,9 @@ def _counts(task: Task, unclaimed: Unclaimed | None) -> dict[str, Count]:
     counts = {}
     if severities:
         worst = Severity.ERROR if Severity.ERROR in severities else Severity.WARNING
-        counts["findings"] = Count(str(len(task.findings)), f"${wording.SEVERITY_LOOKS[worst].color}")
+        counts["findings"] = Count(str(len(task.findings)), f"${looks.SEVERITIES[worst].color}")
     if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
-        counts["attestation"] = Count(f"{false}!", f"${wording.VERDICT_LOOKS[Verdict.CONTRADICTED].color}")
+        counts["attestation"] = Count(f"{false}!", f"${looks.VERDICTS[Verdict.CONTRADICTED].color}")
     elif unclaimed and unclaimed.alone:
         counts["attestation"] = Count(f"±{len(unclaimed.alone)}", "$text-warning")
     if len(task.attempts) > 1:

@@ -7,7 +7,6 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app import present
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, faint, plain, text
 from agentwatch.app.widgets.details.highlighting import language_of
@@ -16,6 +15,7 @@ from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.task import Version
 from agentwatch.text import clean_lines
+from agentwatch.view.words import plural
 
 _GONE: Final = "The text of this version is gone: the file was deleted or rewritten since it was read."
 
@@ -40,7 +40,7 @@ def _source(view: View, title: str, attempt: int, version: Version) -> Iterator[
         return
     # Findings count lines as editors do: a carriage return alone ends one, too.
     lines, note = clean_lines(source.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n"))
-    total = present.plural(len(lines), "line") if note is None else note
+    total = plural(len(lines), "line") if note is None else note
     several = Content(f"attempt {attempt}   ") if len(view.task.attempts) > 1 else Content("")
     yield Heading(title, note=Content.assemble(several, plain(version.path), (f"   {total}", FAINT)))
     yield Listing(lines, language_of(source), _by_line(version.findings, len(lines)))

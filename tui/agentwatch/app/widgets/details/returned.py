@@ -7,7 +7,6 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app import present
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details import session, wording
 from agentwatch.app.widgets.details.blocks import (
@@ -35,6 +34,8 @@ from agentwatch.contracts.return_meta import MetaMetadata, ReturnMeta
 from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.contracts.subagent_return import ReturnError, ReturnMetadata, SubagentReturn
 from agentwatch.delegation.task import Version
+from agentwatch.view import times
+from agentwatch.view.words import plural
 
 _GONE: Final = "The text of the return is gone; this is what was read of it."
 _UNREADABLE: Final = "The return cannot be read in whole; this is what was understood. The Raw tab has its text."
@@ -56,7 +57,7 @@ def write(view: View) -> Iterator[Block]:
     version = attempt.returned
     errors = sum(1 for finding in version.findings if finding.severity is Severity.ERROR)
     if errors:
-        broken = f"‼ breaks its contract: {present.plural(errors, 'error')}, see Findings"
+        broken = f"‼ breaks its contract: {plural(errors, 'error')}, see Findings"
         yield text(Content.styled(broken, "$state-invalid"))
         yield Gap()
     yield from _document(view, version, attempt.result)
@@ -168,7 +169,7 @@ def _subagent_return(returned: SubagentReturn, reported: str | None) -> Iterator
         yield Heading("Metadata")
         yield from _who(metadata)
         if metadata.duration_seconds is not None:
-            yield field("took", Content(present.duration(metadata.duration_seconds)))
+            yield field("took", Content(times.duration(metadata.duration_seconds)))
         for label, number in (
             ("phases", metadata.phase_count),
             ("estimated", metadata.estimated_hours),
@@ -182,7 +183,7 @@ def _return_meta(returned: ReturnMeta, reported: str | None) -> Iterator[Block]:
     yield from _status_and_summary(returned.status, reported, returned.summary)
     done, total = returned.phases_completed, returned.phases_total
     if done is not None and total:
-        yield field("phases", Content.assemble(f"{done} of {total}  ", (present.bar(min(done, total), total), FAINT)))
+        yield field("phases", Content.assemble(f"{done} of {total}  ", (_bar(min(done, total), total), FAINT)))
     elif done is not None:
         yield field("phases", Content(f"{done:,} done"))
     if returned.requires_user_review:
@@ -270,7 +271,7 @@ def _report_metadata(metadata: ReportMetadata, reported: str | None) -> Iterator
     if metadata.token_usage is not None:
         yield field("tokens", Content(f"{metadata.token_usage:,}"))
     if metadata.execution_time_seconds is not None:
-        yield field("took", Content(present.duration(metadata.execution_time_seconds)))
+        yield field("took", Content(times.duration(metadata.execution_time_seconds)))
 
 
 def _location(entry: ContextEntry) -> Content:
@@ -278,3 +279,9 @@ def _location(entry: ContextEntry) -> Content:
         return faint("-")
     lines = f":{entry.first}-{entry.last}" if entry.first is not None else ""
     return plain(entry.path + lines)
+
+
+def _bar(done: int, total: int, width: int = 6) -> str:
+    """A progress bar of `width` cells: full blocks for what is done."""
+    filled = round(width * done / total) if total else 0
+    return "█" * filled + "░" * (width - filled)

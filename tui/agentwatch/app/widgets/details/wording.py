@@ -6,35 +6,14 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app import present
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details.blocks import plain
-from agentwatch.contracts.shapes import Contract, Severity, TodoStatus
-from agentwatch.delegation.claims import Verdict
+from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.runtime import Agreement
-from agentwatch.delegation.task import Attempt, Basis, State, Task
+from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.view import looks, times
 
 ACCENT: Final = "bold $text-accent"
-
-BASIS_WORDS: Final[dict[Basis, str]] = {
-    Basis.PACKET: "its packet names it as the parent",
-    Basis.SESSION: "the session store links the two",
-    Basis.DELEGATION_PATH: "its delegation path leads through it",
-    Basis.DOTTED_PREFIX: "its id is the beginning of this one's",
-    Basis.DIRECTORY: "this one lies in its directory",
-    Basis.NONE: "a root: nothing names a parent",
-}
-
-SEVERITY_LOOKS: Final[dict[Severity, present.Look]] = {
-    Severity.ERROR: present.Look("✗", "error", "text-error"),
-    Severity.WARNING: present.Look("!", "warning", "text-warning"),
-}
-
-VERDICT_LOOKS: Final[dict[Verdict, present.Look]] = {
-    Verdict.VERIFIED: present.Look("✓", "verified", "state-completed"),
-    Verdict.CONTRADICTED: present.Look("⚑", "false", "state-contradicted"),
-    Verdict.UNVERIFIABLE: present.Look("?", "unverifiable", "text-muted"),
-}
 
 MODEL_WORDS: Final = {
     Agreement.MATCHES: "✓ as recorded",
@@ -48,12 +27,6 @@ MODE_WORDS: Final = {
     Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
 }
 
-TODO_LOOKS: Final[dict[TodoStatus, present.Look]] = {
-    TodoStatus.PENDING: present.Look("○", "pending", "text-muted"),
-    TodoStatus.IN_PROGRESS: present.Look("◐", "in progress", "state-working"),
-    TodoStatus.DONE: present.Look("✓", "done", "state-completed"),
-}
-
 CONTRACT_WORDS: Final[dict[Contract, str]] = {
     Contract.HANDOFF_PACKET: "handoff-packet (JSON)",
     Contract.RETURN_FORMAT: "return-format (Markdown)",
@@ -63,44 +36,34 @@ CONTRACT_WORDS: Final[dict[Contract, str]] = {
 }
 
 
-def shown(look: present.Look) -> Content:
+def shown(look: looks.Look) -> Content:
     """Glyph and word in their colour."""
     return Content.styled(f"{look.glyph} {look.word}", f"${look.color}")
 
 
 def state(task: Task) -> Content:
     """The look of a task, and the state behind it where stale or contradicted stands in front."""
-    look = present.look(task)
-    behind = present.LOOKS[task.state]
+    look = looks.look(task)
+    behind = looks.LOOKS[task.state]
     content = shown(look)
     return content if look is behind else Content.assemble(content, "  ", shown(behind))
 
 
 def state_word(which: State) -> Content:
     """Glyph and word of a state in its colour."""
-    return shown(present.LOOKS[which])
+    return shown(looks.LOOKS[which])
 
 
 def reported(task: Task) -> Content | None:
     """The document's own word for the state, where it is another one than ours."""
     word = task.reported_state
-    if not word or word.casefold() == present.LOOKS[task.state].word:
+    if not word or word.casefold() == looks.LOOKS[task.state].word:
         return None
     return Content.assemble(("reported ", FAINT), plain(word, 40))
 
 
-def end_of(task: Task, attempt: Attempt) -> float | None:
-    """When an attempt of a task ended. An early marker says that the child works; it is not the return yet."""
-    if attempt.returned and attempt.state is not State.WORKING:
-        return attempt.returned.at
-    if attempt.run and attempt.run.ended_at is not None:
-        return attempt.run.ended_at
-    return task.ended_at if attempt is task.latest and task.own_state is State.CANCELED else None
-
-
-def duration_of(task: Task, attempt: Attempt, now: float) -> str:
-    """How long an attempt took, or has been running; `-` where its beginning is not known."""
-    if attempt.started_at is None:
-        return "-"
-    end = end_of(task, attempt)
-    return present.duration((now if end is None else end) - attempt.started_at)
+def took(task: Task, attempt: Attempt, now: float) -> Content:
+    """How long an attempt took, or has been running; `-` where that is not known."""
+    lasted = times.took(task, attempt, now)
+    so_far = " so far" if lasted is not None and lasted.so_far else ""
+    return Content.assemble(times.duration(lasted.seconds if lasted is not None else None), (so_far, FAINT))

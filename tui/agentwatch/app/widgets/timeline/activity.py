@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.app.widgets.timeline.spans import Interval, busy_times
+from agentwatch.view.spans import Interval, busy_times
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree

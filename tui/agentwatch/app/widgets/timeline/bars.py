@@ -12,10 +12,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from agentwatch.app.present import duration
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.timeline.spans import Interval, Kind, Span
 from agentwatch.app.widgets.timeline.window import Frame
+from agentwatch.view.spans import Interval, Kind, Span
+from agentwatch.view.times import duration
 
 WORK: Final = "█"
 BAD: Final = "▓"

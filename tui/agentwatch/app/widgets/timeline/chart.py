@@ -11,16 +11,16 @@ from textual.message import Message
 from textual.strip import Strip
 
 from agentwatch.app.commands import Home, bindings
-from agentwatch.app.present import worst_look
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.app.widgets.timeline.activity import Activity
 from agentwatch.app.widgets.timeline.bars import Bar, Ground, Inks
-from agentwatch.app.widgets.timeline.spans import Interval, Span, spans_of
 from agentwatch.app.widgets.timeline.ticks import Tick, ticks
 from agentwatch.app.widgets.timeline.window import Frame, Window
 from agentwatch.delegation.task import State, Task
+from agentwatch.view.looks import worst_look
+from agentwatch.view.spans import Interval, Span, spans_of
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree

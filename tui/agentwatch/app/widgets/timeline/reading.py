@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from agentwatch.app.present import look
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_sentence, shown, summary
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.app.widgets.timeline.chart import TimelineChart
-from agentwatch.app.widgets.timeline.spans import Interval, Kind, Span
 from agentwatch.app.widgets.timeline.ticks import day
 from agentwatch.delegation.task import Task
+from agentwatch.view.looks import look
+from agentwatch.view.spans import Interval, Kind, Span
 
 _ROOMY: Final = 80
 """Cells from which the agent is named beside what it asks."""

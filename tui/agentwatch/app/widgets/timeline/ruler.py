@@ -10,12 +10,12 @@ from typing import Final
 from rich.cells import cell_len
 from rich.style import Style
 
-from agentwatch.app.present import duration
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.app.widgets.timeline import bars
 from agentwatch.app.widgets.timeline.chart import TimelineChart
 from agentwatch.app.widgets.timeline.ticks import day
+from agentwatch.view.times import duration
 
 _LEGEND: Final = (
     (bars.WORK, "work"),

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import ceil, log
 from typing import Final
 
-from agentwatch.app.widgets.timeline.spans import Interval
+from agentwatch.view.spans import Interval
 
 FOLD: Final = 9.0
 """Columns that a folded idle stretch takes at most: what its length in words needs."""

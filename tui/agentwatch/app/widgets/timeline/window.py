@@ -8,7 +8,7 @@ from typing import Final
 
 from agentwatch.app.widgets.timeline.activity import IDLE
 from agentwatch.app.widgets.timeline.scale import FINEST, FOLD, Axis, fitting_scale, fold_width
-from agentwatch.app.widgets.timeline.spans import Interval
+from agentwatch.view.spans import Interval
 
 _ZOOM: Final = 1.5
 _MARGIN: Final = 1.0

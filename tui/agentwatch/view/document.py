@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Final, TypedDict
 
 from agentwatch.delegation import asks, facts
@@ -13,6 +12,7 @@ from agentwatch.delegation.run import Run
 from agentwatch.delegation.runtime import mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.times import ended_at, iso
 
 SCHEMA_VERSION: Final = 1
 
@@ -163,16 +163,6 @@ def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemD
     return [{"source": source, "place": place, "message": message} for source, place, message in problems]
 
 
-def moment(at: float | None) -> str | None:
-    """A moment (epoch seconds) as ISO 8601 in UTC, None where it is not known or no time of this world."""
-    if at is None:
-        return None
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 def finding_document(placed: PlacedFinding) -> FindingDocument:
     finding = placed.finding
     return {
@@ -206,12 +196,12 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
         "why": asks.why_at(task, tree.now),
         "needs_operator": task.needs_operator,
         "ask": task.ask,
-        "updated_at": moment(task.updated_at or None),
+        "updated_at": iso(task.updated_at or None),
         "stale": task.stale,
         "contradicted": task.contradicted,
         "worst_below": str(worst) if worst else None,
         "attempt": task.attempt,
-        "attempts": [_attempt(attempt) for attempt in task.attempts],
+        "attempts": [_attempt(task, attempt) for attempt in task.attempts],
         "retry": {
             "max_retries": task.retry.max_retries,
             "remaining": task.retry.remaining,
@@ -257,7 +247,7 @@ def _decision(decision: Decision) -> DecisionDocument:
     }
 
 
-def _attempt(attempt: Attempt) -> AttemptDocument:
+def _attempt(task: Task, attempt: Attempt) -> AttemptDocument:
     return {
         "number": attempt.number,
         "state": attempt.state.value,
@@ -265,8 +255,8 @@ def _attempt(attempt: Attempt) -> AttemptDocument:
         "handoff_path": attempt.handoff.path if attempt.handoff else None,
         "return_path": attempt.returned.path if attempt.returned else None,
         "return_sha256": attempt.returned.digest if attempt.returned else None,
-        "started_at": moment(attempt.started_at),
-        "ended_at": moment(facts.ended_at(attempt)),
+        "started_at": iso(attempt.started_at),
+        "ended_at": iso(ended_at(task, attempt)),
         "run": _run(attempt, attempt.run) if attempt.run else None,
     }
 

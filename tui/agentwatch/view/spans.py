@@ -8,8 +8,9 @@ from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agentwatch.app.present import LOOKS, STALE, Look, look
 from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.view.looks import LOOKS, STALE, Look, look
+from agentwatch.view.times import ended_at
 
 Interval = tuple[float, float]
 """From, to; seconds since the epoch."""
@@ -115,16 +116,13 @@ def _latest(task: Task, begun: _Begun) -> Iterator[Span]:
     elif task.state is State.WORKING:
         yield Span(start, None, Kind.WORK, face, number, certain)
     elif begun.attempt.state is State.SUBMITTED:
-        yield Span(start, _canceled_at(task, start), Kind.QUEUE, face, number, certain)
+        ended = ended_at(task, begun.attempt)
+        yield Span(start, None if ended is None else max(ended, start), Kind.QUEUE, face, number, certain)
     else:
-        yield Span(start, _canceled_at(task, begun.last) or begun.last, Kind.WORK, face, number, certain)
+        last = max(ended_at(task, begun.attempt) or begun.last, begun.last)
+        yield Span(start, last, Kind.WORK, face, number, certain)
         if task.needs_operator or task.state in (State.RETRYING, State.ESCALATED):
-            yield Span(begun.last, None, Kind.WAIT, face, number, asks=task.needs_operator)
-
-
-def _canceled_at(task: Task, least: float) -> float | None:
-    """When a task was ended from outside, None where it was not."""
-    return max(task.ended_at or least, least) if task.own_state is State.CANCELED else None
+            yield Span(last, None, Kind.WAIT, face, number, asks=task.needs_operator)
 
 
 def busy_times(task: Task) -> tuple[Interval, ...]:

@@ -1,0 +1,76 @@
+"""Whatever a task shows, every face shows the same: row, details, timeline, report, `tree --json` and `pending`."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentwatch.app.widgets.details import wording
+from agentwatch.app.widgets.task_line import pose
+from agentwatch.deciding.pending import on_their_way
+from agentwatch.delegation.observation import Tick
+from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.report.account import account_of
+from agentwatch.view.decided import is_on_its_way
+from agentwatch.view.document import tree_document
+from agentwatch.view.looks import LOOKS, look, look_of_attempt
+from agentwatch.view.spans import Kind, spans_of
+from agentwatch.view.times import duration, ended_at, iso, span
+from tests.unit.delegation.test_interleaving import Step, applied, events, record
+
+NOW = 1_100.0
+
+
+@settings(max_examples=200)
+@given(st.lists(events, max_size=20), st.booleans())
+def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], remembers: bool) -> None:
+    tree = applied(record(steps), remembers=remembers)
+    tree.apply(Tick(99, NOW))
+    written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}
+    told = {task.task_id: task for task in account_of(tree, [], workspace="/w", now=NOW).tasks}
+    assert list(written) == list(told)
+    for task_id, task in tree.tasks.items():
+        entry, line = written[task_id], told[task_id]
+        row = pose(task, 0, NOW, folded=None, guide=-1, selected=False, focused=False)
+        assert (entry["state"], entry["ask"], entry["why"]) == (line.state.value, line.ask, line.why)
+        assert (line.look, line.look.word in (LOOKS[task.state].word, "stale", "contradicted")) == (look(task), True)
+        for attempt, document, part in zip(task.attempts, entry["attempts"], line.attempts, strict=True):
+            assert document["state"] == part.state.value
+            assert document["started_at"] == iso(part.started_at)
+            assert document["ended_at"] == iso(part.ended_at) == iso(ended_at(task, attempt))
+            assert part.look == look_of_attempt(task, attempt)
+            details = wording.took(task, attempt, NOW).plain
+            if part.took is None:
+                assert details == "-"
+            else:
+                assert details == duration(part.took.seconds) + (" so far" if part.took.so_far else "")
+                assert part.took.so_far == (part.ended_at is None)
+                assert span(part.took.seconds).startswith(duration(part.took.seconds))
+        assert row.elapsed == duration(line.took.seconds if line.took is not None else None)
+        assert line.spans == tuple(spans_of(task))
+        _spans_agree(task_id, tree, line.attempts[-1].ended_at if line.attempts else None)
+
+
+def _spans_agree(task_id: str, tree: DelegationTree, ended: float | None) -> None:
+    task = tree.tasks[task_id]
+    spans = spans_of(task)
+    if not spans:
+        return
+    own = [one for one in spans if one.kind is not Kind.WAIT][-1]
+    # What was decided about while it ran is drawn to its last sign of life, and waits from there on.
+    if task.own_state not in (State.RETRYING, State.ESCALATED):
+        assert (own.end is None) == (ended is None), (own, ended)
+
+
+@given(st.lists(events, max_size=20))
+def test_what_is_on_its_way_is_so_everywhere(steps: list[Step]) -> None:
+    tree = applied(record(steps))
+    listed = {decision.decision_id for decision in on_their_way(tree)}
+    shown = {
+        attempt.decision.decision_id
+        for task in tree.tasks.values()
+        for attempt in task.attempts
+        if attempt.decision is not None and is_on_its_way(attempt.decision)
+    }
+    assert listed == shown

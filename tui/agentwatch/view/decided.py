@@ -1,0 +1,28 @@
+"""How far a decision has got, for every place that shows it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.task import Task
+
+UNREAD_SECONDS: Final = 180.0
+"""An agent that waits for a decision reads it within seconds: after this, nobody waits."""
+
+
+def decision_of(task: Task) -> Decision | None:
+    """The decision that still matters: about the latest attempt, else about the one before it."""
+    return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision is not None), None)
+
+
+def is_unread(decision: Decision, now: float) -> bool:
+    """Whether it was delivered, and no agent has read it for too long."""
+    return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= UNREAD_SECONDS
+
+
+def is_on_its_way(decision: Decision) -> bool:
+    """Whether an agent has still to do something: read it, and begin the next attempt where there is to be one."""
+    # What asks for no other attempt is over when it was read: nothing will be seen of it.
+    ends = decision.action in (Action.ABORT, Action.ACCEPT)
+    return decision.receipt.stage.rank < (Stage.READ if ends else Stage.ACTED).rank

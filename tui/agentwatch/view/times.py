@@ -1,0 +1,103 @@
+"""When a task and its attempts ran, and how times are said. Times are seconds since the epoch."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from agentwatch.delegation import facts
+from agentwatch.delegation.task import Attempt, Task
+
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+
+
+class Took(NamedTuple):
+    """How long something took, in seconds; `so_far` while it goes on."""
+
+    seconds: float
+    so_far: bool = False
+
+
+def ended_at(task: Task, attempt: Attempt) -> float | None:
+    """When an attempt of a task ended; None while it goes on, and where nobody knows."""
+    if attempt is not task.latest:
+        return facts.ended_at(attempt)
+    # A session whose rounds have ended goes on while something works for it; an abort above ends what is open below.
+    return None if task.waits_for_work else facts.ended_at(attempt) or task.ended_at
+
+
+def took(task: Task, attempt: Attempt, now: float) -> Took | None:
+    """How long an attempt ran, or has been running; None where that is not known."""
+    if attempt.started_at is None:
+        return None
+    ended = ended_at(task, attempt)
+    if ended is not None:
+        return Took(ended - attempt.started_at)
+    goes_on = attempt is task.latest and (task.own_state.is_open or task.waits_for_work)
+    return Took(now - attempt.started_at, so_far=True) if goes_on else None
+
+
+def took_last(task: Task, now: float) -> Took | None:
+    """How long the latest attempt of a task took, or has been running; None where that is not known."""
+    return took(task, task.latest, now) if task.latest is not None else None
+
+
+def waits_since(task: Task) -> float | None:
+    """Since when a task asks or is silent: its end, else its last sign of life; None where it never gave one."""
+    return (task.updated_at or None) if task.ended_at is None else task.ended_at
+
+
+def duration(seconds: float | None) -> str:
+    """A span in at most four characters: `8s`, `14m`, `3h`, `12d`; `-` for None."""
+    return _in_units(seconds, 1)
+
+
+def span(seconds: float | None) -> str:
+    """A span in its two largest units: `8s`, `3m 20s`, `2h 5m`, `12d 4h`; `-` for None."""
+    return _in_units(seconds, 2)
+
+
+def _in_units(seconds: float | None, count: int) -> str:
+    if seconds is None:
+        return "-"
+    rest = max(int(seconds), 0)
+    first = next((index for index, (size, _) in enumerate(_UNITS) if rest >= size), len(_UNITS) - 1)
+    parts: list[str] = []
+    for size, unit in _UNITS[first : first + count]:
+        amount, rest = divmod(rest, size)
+        parts += [f"{amount}{unit}"] if amount or not parts else []
+    return " ".join(parts)
+
+
+def ago(moment: float, now: float) -> str:
+    """A moment before now in words: `just now`, `3m ago`."""
+    passed = now - moment
+    return "just now" if passed < 5 else f"{duration(passed)} ago"
+
+
+def clock(at: float, now: float) -> str:
+    """A moment by the clock of this computer: `14:03:22`, with the date where that is another than today's.
+
+    Files may claim any time: one that no calendar has is `?`.
+    """
+    try:
+        then, today = (datetime.fromtimestamp(time, UTC).astimezone() for time in (at, now))
+    except (OverflowError, OSError, ValueError):
+        return "?"
+    return f"{then:%H:%M:%S}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+def iso(at: float | None) -> str | None:
+    """A moment as ISO 8601 in UTC, None where it is not known or no time of this world."""
+    if at is None:
+        return None
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def utc(at: float | None) -> str:
+    """A moment for people elsewhere, in UTC: `2026-03-01 14:03:10`; `-` where it is not known."""
+    stamp = iso(at)
+    return stamp.replace("T", " ").removesuffix("Z") if stamp else "-"
