@@ -57,11 +57,10 @@ class Terminal:
     def __enter__(self) -> Terminal:
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
-            # Whoever runs the tests may ignore it, as below `nohup`; a terminal's command does not.
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            # Python ignores it; a terminal's command does not. The others: see `conftest`.
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.execvpe(self.command[0], self.command, self.environment)
-        columns, lines = self.size
-        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.resize(*self.size)
         return self
 
     def __exit__(
@@ -73,6 +72,10 @@ class Terminal:
             os.waitpid(self.pid, 0)
         self.hang_up()
         self._state.cleanup()
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Make the terminal another size; the emulator keeps the one that it began with."""
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def press(self, keys: str) -> None:
         """Type; `\\x1b` is escape, `\\t` tab, `\\r` enter."""
@@ -113,6 +116,14 @@ class Terminal:
         while self._read(0.05):
             pass
         return os.waitstatus_to_exitcode(self._status)
+
+    def wait_until_gone(self) -> None:
+        """Wait until the command has ended, and read nothing. Fails at the deadline."""
+        end = time.monotonic() + DEADLINE
+        while not os.waitpid(self.pid, os.WNOHANG)[0]:
+            assert time.monotonic() < end, "did not end"
+            time.sleep(0.02)
+        self._status = 0
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)

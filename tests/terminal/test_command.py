@@ -95,14 +95,6 @@ def test_a_signal_ends_the_program_and_gives_the_terminal_back(workspace: Path, 
         assert b"\x1b[?1049l" in terminal.written
 
 
-def test_a_closed_terminal_ends_the_program(workspace: Path) -> None:
-    with Terminal(agentwatch(workspace)) as terminal:
-        terminal.wait_for(r"○ shop\.api")
-        terminal.hang_up()
-        _, status = os.waitpid(terminal.pid, 0)
-        terminal._status = status
-
-
 def test_the_demo_moves_by_itself() -> None:
     with Terminal(agentwatch("demo", "--speed", "20", "--once"), columns=140, lines=40) as terminal:
         first = terminal.wait_for("◐")

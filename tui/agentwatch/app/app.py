@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
@@ -23,6 +23,7 @@ from agentwatch.app.announcing import Announcer
 from agentwatch.app.at_hand import file_at_hand
 from agentwatch.app.commands import COMMANDS, Command, Home, bindings
 from agentwatch.app.editor import hand_over
+from agentwatch.app.ending import Terminal
 from agentwatch.app.guard import TerminalGuard
 from agentwatch.app.messages import Inspect, TreeUpdated
 from agentwatch.app.screens.main import MainScreen
@@ -67,7 +68,7 @@ class AgentwatchApp(App[None]):
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guard = TerminalGuard()
-        super().__init__()
+        super().__init__(driver_class=Terminal)
         self.monitor = monitor
         self.clock = clock
         self.steady = steady
@@ -76,6 +77,7 @@ class AgentwatchApp(App[None]):
         self.when_settled: Callable[[], None] = lambda: None
         """Called after the first scan."""
         self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
+        self._ours: asyncio.AbstractEventLoop | None = None
         self._theme_failures: list[str] = []
         self._typeahead = Typeahead(self, super().on_event)
         self.announcer = Announcer(monitor, self._write, self.bell, clock=clock, steady=steady)
@@ -138,9 +140,7 @@ class AgentwatchApp(App[None]):
         return [*filters, self._guard]
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.exit)
+        self._ours = asyncio.get_running_loop()
         if self._theme_failures:
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.screen_change_signal.subscribe(self, self._typeahead.take_screen)
@@ -149,10 +149,11 @@ class AgentwatchApp(App[None]):
         # After the first frame: the sources' first look takes what processor there is.
         self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)
 
-    def on_unmount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.remove_signal_handler(number)
+    def ask_to_end(self) -> None:
+        """End soon; any thread may call it, and as often as it likes."""
+        if self._ours is not None:
+            with suppress(RuntimeError):  # it has ended
+                self._ours.call_soon_threadsafe(self.exit)
 
     # Updates
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentwatch.app.announcing import GIVE_TITLE_BACK, KEEP_TITLE
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.ending import ending
 from agentwatch.monitor import Monitor
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def _run(app: AgentwatchApp) -> int:
     # The threads that read, check and record release the interpreter at every call of the system. Then they wait for as
     # long as this to have it again: with the usual 5 ms, a first scan takes twice as long while the screen follows it.
     sys.setswitchinterval(0.001)
-    app.run()
+    with ending(app.ask_to_end):
+        app.run()
     return app.return_code or 0
 
 

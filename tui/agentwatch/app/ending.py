@@ -1,0 +1,113 @@
+"""The end that needs no event loop: the terminal is gone, or a signal asks, while the loop may wait for something.
+
+A terminal that nobody reads blocks whoever writes to it, an editor blocks the loop until it ends, and a file descriptor
+whose other end is gone is readable for ever. So a thread of its own looks at the terminal and has the last word.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+from types import FrameType
+from typing import Any, Final, TextIO
+
+from textual.drivers.linux_driver import LinuxDriver
+
+_ASKING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+_GONE_SECONDS: Final = 0.6
+"""How long the app may take to end when there is nobody left who could see it."""
+
+_ASKED_SECONDS: Final = 1.5
+"""How long it may take to end, and to give the terminal back, when a signal asks for it."""
+
+
+class Terminal(LinuxDriver):
+    """Draws as the screen library does, and drops what cannot be written: its thread that writes would end with it.
+
+    Then everybody who draws would wait for ever for that thread.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._file = _Dropping(self._file)  # type: ignore[arg-type, assignment]
+
+
+class _Dropping:
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.fileno = file.fileno
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+
+@contextmanager
+def ending(ask: Callable[[], None]) -> Iterator[None]:
+    """Have the process end soon once its terminal is gone or a signal asks, from now on.
+
+    `ask` is to end the app from another thread, and is called until the process has ended. Whatever is under way by
+    then, a write, an editor, a scan, is given up: the system gives the locks back, and no file of ours is ever half
+    written.
+    """
+    watching, asking = os.pipe()
+    descriptors = {stream.fileno() for stream in (sys.__stdin__, sys.__stderr__) if stream is not None}
+    terminals = {descriptor: _attributes(descriptor) for descriptor in descriptors}
+    Thread(target=_watch, args=(watching, terminals, ask), name="agentwatch-ending", daemon=True).start()
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        os.write(asking, bytes([number]))
+
+    # Not the event loop's: they are called although the main thread waits, if only it waits for a lock or the system.
+    before = {number: signal.signal(number, note) for number in _ASKING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watch(watching: int, terminals: dict[int, list[Any] | None], ask: Callable[[], None]) -> None:
+    poll = select.poll()
+    poll.register(watching, select.POLLIN)
+    for descriptor in terminals:
+        # Not for input, which is Textual's: for the end alone, of which the system tells unasked.
+        poll.register(descriptor, 0)
+    end, code = math.inf, 128 + signal.SIGHUP
+    while time.monotonic() < end:
+        for descriptor, event in poll.poll(None if end == math.inf else 50):
+            if descriptor == watching:
+                code = 128 + os.read(watching, 1)[0]
+                end = min(end, time.monotonic() + _ASKED_SECONDS)
+                continue
+            poll.unregister(descriptor)
+            # Some systems cannot tell this of a terminal: POLLNVAL.
+            if event & (select.POLLHUP | select.POLLERR):
+                end = min(end, time.monotonic() + _GONE_SECONDS)
+        if end < math.inf:
+            ask()
+    for descriptor, attributes in terminals.items():
+        with suppress(termios.error):
+            if attributes is not None:
+                termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+    os._exit(code)
+
+
+def _attributes(descriptor: int) -> list[Any] | None:
+    try:
+        return termios.tcgetattr(descriptor)
+    except termios.error:
+        return None
