@@ -60,7 +60,7 @@ def test_a_decision_says_how_far_it_has_got(made: Decision, line: str, row: str)
 def test_what_an_agent_only_says_is_told_as_that() -> None:
     made = decision((RECORDED, 9), (READ, 9))
     claimed = made._replace(receipts=(made.receipts[0], made.receipts[1]._replace(claimed=True)))
-    assert "read by agentwatch wait (it says so)" in receipt_line(claimed, NOW).plain
+    assert "read by agentwatch wait (an agent says so)" in receipt_line(claimed, NOW).plain
 
 
 def test_a_decision_that_nobody_reads_is_a_warning_with_the_way_to_fix_it() -> None:

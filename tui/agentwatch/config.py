@@ -30,7 +30,7 @@ class Settings(NamedTuple):
     max_retries: int = 1
     """`[retry] max_retries`: how often a failed child may be retried."""
     expires_after: float = 604_800.0
-    """`[retry] expires_after`: how long a decision holds that no agent has read."""
+    """`[retry] expires_after`: how long a decision that asks for work is told, and binds; then it can be taken anew."""
     low_confidence: float = 0.5
     """A completed report of which its author is less sure asks for a review."""
     pruned: frozenset[str] | None = None

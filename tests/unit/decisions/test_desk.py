@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from agentwatch.decisions.clerk import decision_of
 from agentwatch.decisions.desk import LIFETIME, Decided, Desk, operator_name, return_digest
 from agentwatch.decisions.errors import AlreadyDecidedError, KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import PRIVATE
 from agentwatch.decisions.reader import Question, Reader, Verified
-from agentwatch.decisions.record import Subject, written
+from agentwatch.decisions.receipts import Receipts
+from agentwatch.decisions.record import Answer, Params, Subject, written
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.observation import Seen
 from agentwatch.delegation.tree import DelegationTree
@@ -143,8 +145,17 @@ def test_a_receipt_that_cannot_be_written_changes_nothing(workspace: Path) -> No
 def test_what_an_agent_did_is_told(workspace: Path) -> None:
     operator = desk(workspace)
     record = decide(operator).record
-    operator.acted(record.decision_id, "agentwatch saw attempt 2")
-    assert operator.receipts([record])[record.decision_id].furthest.stage is Stage.ACTED
+    operator.acted(decision_of(record, Receipts(())), "agentwatch saw attempt 2")
+    told = operator.receipts([record])[record.decision_id].furthest
+    assert (told.stage, told.claimed) == (Stage.ACTED, True)
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_only_what_asks_for_work_expires(workspace: Path, action: Action) -> None:
+    params = Params(mode="code" if action is Action.ESCALATE else None)
+    params = params._replace(answers=(Answer(None, "yes"),)) if action is Action.RESPOND else params
+    made = decide(desk(workspace), action=action, params=params).record
+    assert (made.expires_at is None) == (action in (Action.ABORT, Action.ACCEPT))
 
 
 def test_the_passphrase_is_asked_once(workspace: Path) -> None:

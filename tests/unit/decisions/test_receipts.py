@@ -6,12 +6,13 @@ import errno
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, ReceiptError, Receipts
-from agentwatch.decisions.record import Record
+from agentwatch.decisions.record import Record, written
 from agentwatch.delegation.decision import Stage
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import NOON, QUICK, record
@@ -32,6 +33,12 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
+
+
+def claims_of(workspace: Path) -> Path:
+    place = workspace / ".agentwatch" / "receipts"
+    place.mkdir(parents=True)
+    return place
 
 
 def of(book: ReceiptBook, one: Record) -> Receipts:
@@ -71,7 +78,7 @@ def test_stages_follow_one_another(workspace: Path, state: Path) -> None:
         Stage.READ,
         Stage.ACTED,
     ]
-    assert receipts.furthest == Receipt(Stage.ACTED, "agentwatch", NOW)
+    assert receipts.furthest == Receipt(Stage.ACTED, "agentwatch", NOW, claimed=True)
     assert of(book, RECORD) == receipts
     assert sorted(path.name for path in (state / "receipts").iterdir()) == [
         f"{ID}.acted.json",
@@ -90,8 +97,8 @@ def test_the_first_to_tell_is_believed(workspace: Path, state: Path) -> None:
 
 def test_receipts_of_several_decisions_are_read_at_once(workspace: Path, state: Path) -> None:
     book, other = ReceiptBook(workspace, state, QUICK), record(task_id="other")
-    book.mark(other.decision_id, Stage.DELIVERED, "agentwatch")
-    book.mark("0" * 32, Stage.ACTED, "somebody")
+    book.mark(other.decision_id, Stage.DELIVERED, "agentwatch", now=NOON)
+    book.mark("0" * 32, Stage.ACTED, "somebody", now=NOON)
     found = book.read([RECORD, other])
     assert {one: found[one].furthest.stage for one in found} == {
         ID: Stage.RECORDED,
@@ -124,11 +131,57 @@ def test_an_agent_in_a_sandbox_can_claim_and_it_is_labelled_so(workspace: Path, 
         b"\xff",
     ],
 )
-def test_a_claim_that_says_nothing_is_of_somebody(workspace: Path, state: Path, content: bytes) -> None:
-    place = workspace / ".agentwatch" / "receipts"
-    place.mkdir(parents=True)
-    (place / f"{ID}.acted.json").write_bytes(content)
-    assert of(ReceiptBook(workspace, state), RECORD).furthest == Receipt(Stage.ACTED, "somebody", "", claimed=True)
+def test_a_claim_that_says_nothing_is_none(workspace: Path, state: Path, content: bytes) -> None:
+    place = claims_of(workspace)
+    (place / f"{ID}.read.json").write_bytes(content)
+    assert of(ReceiptBook(workspace, state), RECORD).furthest.stage is Stage.RECORDED
+
+
+def test_who_claims_to_have_acted_has_read_and_no_more(workspace: Path, state: Path) -> None:
+    (claims_of(workspace) / f"{ID}.acted.json").write_text(json.dumps({"by": "agentwatch", "at": NOW}))
+    told = of(ReceiptBook(workspace, state), RECORD).furthest
+    assert told == Receipt(Stage.READ, "agentwatch", NOW, claimed=True)
+
+
+@pytest.mark.parametrize("stage", ["delivered", "read", "acted", "claim"])
+def test_a_receipt_that_is_older_than_its_decision_is_refused(workspace: Path, state: Path, stage: str) -> None:
+    (state / "receipts").mkdir(parents=True)
+    for place in (claims_of(workspace), state / "receipts"):
+        (place / f"{ID}.{stage}.json").write_text(json.dumps({"by": "x", "at": "2030-01-01T11:59:59Z"}))
+    assert of(ReceiptBook(workspace, state), RECORD).furthest.stage is Stage.RECORDED
+
+
+def test_an_attempt_that_is_decided_anew_has_receipts_of_its_own(workspace: Path, state: Path) -> None:
+    """The id is the same: whoever read, acted on or claimed the decision that has expired did so with that one."""
+    book, later = ReceiptBook(workspace, state, QUICK), NOON + timedelta(days=8)
+    anew = record(created_at=written(later))
+    assert anew.decision_id == ID
+    for now, since in ((NOON, NOW), (later, anew.created_at)):
+        for stage in (Stage.DELIVERED, Stage.READ, Stage.ACTED):
+            assert book.mark(ID, stage, "x", reader="hook-claude", now=now, since=since).at == since
+        assert book.claim(ID, "one", now, since=since) == Claim(won=True, by="one", at=since, proof=True)
+        assert not book.claim(ID, "two", now, since=since).won
+    told = of(ReceiptBook(workspace, state), anew).all
+    assert {one.at for one in told} == {anew.created_at}
+    assert {one.stage for one in told} == set(Stage)
+
+
+def test_nothing_is_told_of_a_time_before_the_decision_though_the_clock_was_set_back(
+    workspace: Path, state: Path
+) -> None:
+    book, before = ReceiptBook(workspace, state, QUICK), NOON - timedelta(hours=1)
+    assert book.mark(ID, Stage.READ, "x", now=before, since=NOW).at == NOW
+    assert book.claim(ID, "one", before, since=NOW).won
+    assert not book.claim(ID, "two", before, since=NOW).won
+    assert of(book, RECORD).furthest.stage is Stage.READ
+
+
+def test_what_may_not_write_into_the_workspace_says_so(workspace: Path, state: Path) -> None:
+    book = ReceiptBook(workspace, state, QUICK, read_only=True)
+    with pytest.raises(ReceiptError, match="told to write nothing"):
+        book.mark(ID, Stage.READ, "x", inside=True)
+    assert list(workspace.iterdir()) == []
+    assert book.mark(ID, Stage.READ, "x", now=NOON) == Receipt(Stage.READ, "x", NOW)
 
 
 def test_files_that_are_no_receipts_are_none(workspace: Path, state: Path) -> None:
@@ -137,7 +190,7 @@ def test_files_that_are_no_receipts_are_none(workspace: Path, state: Path) -> No
     for name in (f"{ID}.recorded.json", f"{ID}.approved.json", f"{ID}.read.A B.json", f"{ID}.json", "x"):
         (place / name).write_text("{}")
     for number in range(300):
-        (place / f"{ID}.read.{number}.json").write_text("{}")
+        (place / f"{ID}.read.{number}.json").write_text(json.dumps({"by": "x", "at": NOW}))
     assert len(of(ReceiptBook(workspace, state), RECORD).all) == 201
 
 
@@ -167,7 +220,7 @@ def test_where_nothing_can_be_written_it_is_said(workspace: Path, state: Path) -
 
 def test_a_name_of_a_reader_becomes_a_name_of_a_file(workspace: Path, state: Path) -> None:
     book = ReceiptBook(workspace, state, QUICK)
-    book.mark(ID, Stage.READ, "x" * 5_000 + "\x1b", reader="../Hook: Stop\n" + "y" * 50)
+    book.mark(ID, Stage.READ, "x" * 5_000 + "\x1b", reader="../Hook: Stop\n" + "y" * 50, now=NOON)
     (path,) = (state / "receipts").iterdir()
     assert path.name.startswith(f"{ID}.read.hook-stop-y")
     assert len(json.loads(path.read_text())["by"]) == 200

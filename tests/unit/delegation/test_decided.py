@@ -6,8 +6,9 @@ import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Finding
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Observation, Tick
+from agentwatch.delegation.observation import Checked, Decided, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
@@ -43,7 +44,8 @@ def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, s
     assert (task.state, task.needs_operator, tree.asking()) == (state, False, [])
     assert task.attempts[0].state is State.FAILED
     (document,) = tree_document(tree, "/w")["tasks"]
-    assert document["decision"] == {"decision_id": "d1", "action": action.value, "receipt": "recorded"}
+    told = {"decision_id": "d1", "action": action.value, "receipt": "recorded", "claimed": False}
+    assert document["decision"] == told
 
 
 def test_an_accepted_partial_return_stays_partial() -> None:
@@ -72,17 +74,46 @@ def test_the_next_attempt_shows_that_the_agent_has_acted() -> None:
     assert (second.decision, tree.tasks["a"].state) == (None, State.SUBMITTED)
 
 
-def test_a_decision_that_nobody_read_in_time_binds_nobody() -> None:
-    _, observations, decision = failed()
-    unread = decision._replace(expires_at=2_000.0)
-    tree = tree_of([*observations, decided(unread), Tick(60, 1_999.0)])
-    assert tree.tasks["a"].state is State.RETRYING
+@pytest.mark.parametrize("action", list(Action))
+@pytest.mark.parametrize(
+    "receipts", [(), (Receipt(Stage.READ, 1_500.0),), (Receipt(Stage.READ, 1_500.0, claimed=True),)]
+)
+def test_a_decision_whose_time_is_over_binds_nobody_whoever_says_that_it_was_read(
+    receipts: tuple[Receipt, ...], action: Action
+) -> None:
+    _, observations, decision = failed("failed", BROKEN)
+    made = decision._replace(action=action, expires_at=2_000.0, receipts=(*decision.receipts, *receipts))
+    tree = tree_of([*observations, decided(made), Tick(60, 1_999.0)])
+    assert tree.tasks["a"].binding == made
     assert tree.apply(Tick(61, 2_000.0)) == {"a"}
-    assert (tree.tasks["a"].state, tree.tasks["a"].needs_operator) == (State.FAILED, True)
+    task = tree.tasks["a"]
+    assert (task.state, task.needs_operator, task.decision) == (State.INVALID, True, None)
+    assert task.why.endswith("what you decided about it has expired")
+    # The clock was set back.
+    tree.apply(Tick(62, 1_999.0))
+    assert tree.tasks["a"].binding == made
 
-    read = unread._replace(receipts=(*unread.receipts, Receipt(Stage.READ, 1_500.0)))
-    tree = tree_of([*observations, decided(read), Tick(60, 3_000.0)])
+
+def test_a_decision_that_another_attempt_followed_is_told_also_when_its_time_is_over() -> None:
+    record, observations, decision = failed()
+    again = record.seen("a.handoff.json", handoff("a"))
+    tree = tree_of([*observations, decided(decision._replace(expires_at=2_000.0)), again, Tick(60, 3_000.0)])
+    (told,) = tree.tasks["a"].attempts[0].decisions
+    assert (told.receipt.words, told.expired) == ("acted (an agent says so)", False)
+
+
+def test_each_of_several_decisions_expires_in_its_time() -> None:
+    record, observations, decision = failed()
+    tree = tree_of([*observations, decided(decision._replace(expires_at=2_000.0))])
+    tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
+    again = record.seen("a-2.return.md", returned("failed", task_id="a", attempt=2))
+    tree.apply(again)
+    second = Decision("d2", "a", 2, None, again.digest, Action.RETRY, 1_900.0, decision.receipts, 3_000.0)
+    tree.apply(decided(second))
+    tree.apply(Tick(60, 2_500.0))
     assert tree.tasks["a"].state is State.RETRYING
+    tree.apply(Tick(61, 3_000.0))
+    assert tree.tasks["a"].state is State.FAILED
 
 
 @pytest.mark.parametrize(
@@ -197,14 +228,45 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
     assert outline(tree)[:3] == ["a working", "  a.b working", "    a.b.c submitted"]
 
 
-def test_a_handoff_of_another_task_that_carries_the_decision_shows_that_it_is_carried_out() -> None:
-    record, observations, decision = failed("partial")
-    tree = tree_of([*observations, decided(decision._replace(action=Action.ACCEPT))])
+@pytest.mark.parametrize(
+    "decision",
+    [
+        Decision("d1", "a", 1, None, None, action, 1_010.0, (Receipt(Stage.RECORDED, 1_010.0),), mode=mode)
+        for action, mode in [(Action.ACCEPT, None), (Action.RETRY, None), (Action.ESCALATE, "architect")]
+    ],
+)
+@pytest.mark.parametrize("restores", [None, "a", "other"])
+def test_a_handoff_of_another_task_carries_out_only_a_call_for_the_fitter(
+    decision: Decision, restores: str | None
+) -> None:
+    record, observations, made = failed("partial", BROKEN)
+    decision = decision._replace(return_sha256=made.return_sha256)
+    tree = tree_of([*observations, decided(decision)])
+    tree.apply(record.seen("b.handoff.json", handoff("b", decision_id="d1", restores=restores)))
+    tree.apply(record.seen("b.return.md", returned("completed", task_id="b")))
+    assert (stage_of(tree), tree.over("a"), tree.tasks["a"].binding) == (Stage.RECORDED, set(), decision)
+
+
+@pytest.mark.parametrize("changes", [{"restores": "other"}, {"restores": None}, {"decision_id": "d2"}])
+def test_the_fitter_names_the_task_and_the_decision(changes: dict[str, str | None]) -> None:
+    record, observations, decision = failed()
+    tree = tree_of([*observations, decided(decision._replace(action=Action.ESCALATE, mode="fitter"))])
+    tree.apply(record.seen("f.handoff.json", handoff("f", **({"restores": "a", "decision_id": "d1"} | changes))))
     assert stage_of(tree) is Stage.RECORDED
-    assert "a" in tree.apply(record.seen("b.handoff.json", handoff("b", decision_id="d1")))
-    assert stage_of(tree) is Stage.ACTED
-    tree.apply(record.gone("b.handoff.json"))
-    assert stage_of(tree) is Stage.RECORDED
+
+
+def test_a_fitter_whose_claim_is_false_restores_nothing_until_its_success_is_accepted() -> None:
+    record, observations, decision = failed()
+    called = decision._replace(action=Action.ESCALATE, mode="fitter")
+    fitter = record.seen("f.handoff.json", handoff("f", restores="a", decision_id="d1"))
+    done = record.seen("f.return.md", returned("completed"))
+    tree = tree_of([*observations, decided(called), fitter, done])
+    lie = Claim("created", "fixed.py", Verdict.CONTRADICTED, "there is no such file")
+    tree.apply(Checked(60, 1_020.0, "f.return.md", done.digest, (lie,)))
+    assert (tree.tasks["a"].state, tree.tasks["a"].retry.restored, tree.over("a")) == (State.ESCALATED, False, set())
+    accepted = Decision("d3", "f", 1, None, done.digest, Action.ACCEPT, 1_030.0, decision.receipts)
+    tree.apply(decided(accepted))
+    assert (tree.tasks["a"].state, tree.tasks["a"].retry.restored, tree.over("a")) == (State.FAILED, True, {"d1"})
 
 
 @pytest.mark.parametrize(
@@ -219,8 +281,9 @@ def test_a_handoff_of_another_task_that_carries_the_decision_shows_that_it_is_ca
 def test_a_station_can_be_decided_anew_once_its_fitter_has_ended(outcome: str, state: State, *, over: bool) -> None:
     record, observations, decision = failed()
     called = record.seen("f.handoff.json", handoff("f", restores="a", decision_id="d1"))
-    tree = tree_of([*observations, decided(decision._replace(action=Action.ESCALATE)), called])
+    tree = tree_of([*observations, decided(decision._replace(action=Action.ESCALATE, mode="fitter")), called])
     assert (tree.tasks["a"].state, stage_of(tree)) == (State.ESCALATED, Stage.ACTED)
+    assert "carried out (an agent says so)" in tree.tasks["a"].why
     tree.apply(record.seen("f.return.md", returned(outcome)))
     station = tree.tasks["a"]
     assert (station.state, station.needs_operator, tree.over("a")) == (state, over, {"d1"} if over else set())

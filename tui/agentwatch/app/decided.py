@@ -7,7 +7,7 @@ from typing import Final
 from textual.content import Content
 
 from agentwatch.app.widgets.cells import shown
-from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Decision, Stage
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
 from agentwatch.view import times
@@ -45,7 +45,8 @@ def short(decision: Decision, now: float) -> str:
     if is_unread(decision, now):
         return f"! unread {age}"
     stage = decision.receipt.stage
-    return f"{GLYPHS[stage]} {stage}" + (f" {age}" if stage is Stage.READ else "")
+    said = "says " if decision.receipt.claimed else ""
+    return f"{GLYPHS[stage]} {said}{stage}" + (f" {age}" if stage is Stage.READ else "")
 
 
 def receipt_line(decision: Decision, now: float) -> Content:
@@ -56,11 +57,11 @@ def receipt_line(decision: Decision, now: float) -> Content:
     for receipt in decision.receipts:
         by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
         before, age = age, times.ago(receipt.at, now)
-        claimed = " (it says so)" if receipt.claimed else ""
+        claimed = SAYS_SO if receipt.claimed else ""
         words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
     if decision.announced:
         words.append(Content(decision.announced))
-    if decision.receipt.stage is Stage.READ and is_on_its_way(decision):
+    if decision.receipt.stage is Stage.READ and is_on_its_way(decision) and decision.action not in ENDING:
         to_fitter = decision.action is Action.ESCALATE and decision.mode == FITTER
         awaited = f"the {FITTER}" if to_fitter else f"attempt {decision.attempt + 1}"
         words.append(Content(f"{awaited} not seen yet"))

@@ -109,7 +109,7 @@ def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
 
 
 def _say_decision(decision: Decision, now: float) -> None:
-    steps = ", ".join(f"{one.stage} {_ago(now - one.at)}{_claimed(one.claimed)}" for one in decision.receipts)
+    steps = ", ".join(f"{one.words} {_ago(now - one.at)}" for one in decision.receipts)
     by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
     say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
     for words in filter(None, (decision.waits, decision.announced)):
@@ -149,10 +149,6 @@ def _decision_document(decision: Decision, now: float) -> dict[str, Any]:
             for one in decision.receipts
         ],
     }
-
-
-def _claimed(claimed: bool) -> str:
-    return " (an agent says so)" if claimed else ""
 
 
 def _ago(seconds: float) -> str:

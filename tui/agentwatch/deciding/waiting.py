@@ -51,7 +51,7 @@ def wait(
     found = _decided(workspace, settings, load, task_id, attempt, timeout=timeout)
     path = None
     if isinstance(found, Verified):
-        path = hand_out(workspace, found.record)
+        path = hand_out(workspace, settings, found.record)
     document = answer(found, handoff_path=path)
     # ASCII only: foreign characters reach the reader as escapes, the terminal never.
     say(json.dumps(document, indent=indent))
@@ -60,7 +60,7 @@ def wait(
     if isinstance(found, Verified):
         # Only now somebody has it.
         try:
-            note_read(workspace, found, "agentwatch wait", _READER)
+            note_read(workspace, settings, found, "agentwatch wait", _READER)
         except ReceiptError as error:
             complain(clean(str(error)))
     elif isinstance(found, Expired):
@@ -100,18 +100,15 @@ def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Q
     """The question for what the operator can be looking at now.
 
     A decision about an attempt before, or about a return that was rewritten since, is none about this one; an abort
-    still is where its final report was written since. From inside a sandbox the history may be hidden, and attempts be
-    counted too low: so the number counts as the least only.
+    still is where its final report, or a late failure, was written since. From inside a sandbox the history may be
+    hidden, and attempts be counted too low: so the number counts as the least only.
     """
-    # Only now: all of the contracts stand behind it.
-    from agentwatch.decisions.amend import is_final_report  # noqa: PLC0415
-
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task is not None else {}
     asked = known.get(attempt) if attempt is not None else (task.latest if task is not None else None)
     digest = asked.returned.digest if asked is not None and asked.returned is not None else None
     since = max(known, default=1) if attempt is None else 1
-    is_final = is_final_report(asked.result if asked is not None else None)
+    is_final = asked is not None and asked.has_no_result
     return Question(task_id, attempt, digest, since, over=tree.over(task_id), is_final=is_final)
 
 
@@ -123,7 +120,9 @@ def claim(workspace: Path, decision_id: str, by: str | None) -> int:
         complain(f"not claimed: a signed decision {decision_id} {known}")
         _complain_of(found)
         return _code(found)
-    made = _book(workspace).claim(decision_id, by or f"{operator_name()}, process {os.getppid()}")
+    asker = by or f"{operator_name()}, process {os.getppid()}"
+    book = ReceiptBook(workspace, state_directory(workspace))
+    made = book.claim(decision_id, asker, since=found.record.created_at)
     document: dict[str, Any] = {
         "decision_id": decision_id,
         "won": made.won,
@@ -137,19 +136,20 @@ def claim(workspace: Path, decision_id: str, by: str | None) -> int:
     return codes.DONE if made.won else codes.TAKEN
 
 
-def note_read(workspace: Path, found: Verified, by: str, reader: str) -> None:
+def note_read(workspace: Path, settings: Settings, found: Verified, by: str, reader: str) -> None:
     """Tell that a decision was read, where the operator sees it. Raises ReceiptError; it was read all the same."""
-    inside = found.place is Place.MIRROR
-    _book(workspace).mark(found.record.decision_id, Stage.READ, by, reader=reader, inside=inside)
+    record, inside = found.record, found.place is Place.MIRROR
+    book = ReceiptBook(workspace, state_directory(workspace), read_only=settings.read_only)
+    book.mark(record.decision_id, Stage.READ, by, since=record.created_at, reader=reader, inside=inside)
 
 
-def hand_out(workspace: Path, record: Record) -> str | None:
+def hand_out(workspace: Path, settings: Settings, record: Record) -> str | None:
     """Write the amended handoff of a decision into the workspace, for whoever is handed it. Returns its path.
 
-    None where there is none, or nothing can be written: it is in the decision all the same.
+    None where there is none, or nothing can or may be written: it is in the decision all the same.
     """
     handoff = record.params.handoff
-    if handoff is None:
+    if handoff is None or settings.read_only:
         return None
     name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
     with suppress(OSError), make_dot_directory(workspace, HANDOFFS) as directory:
@@ -178,7 +178,3 @@ def _code(found: Found) -> int:
     if isinstance(found, Expired):
         return codes.EXPIRED
     return codes.REFUSED if isinstance(found, Forged) else codes.PENDING
-
-
-def _book(workspace: Path) -> ReceiptBook:
-    return ReceiptBook(workspace, state_directory(workspace))

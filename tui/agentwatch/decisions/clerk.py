@@ -40,7 +40,8 @@ class Clerk:
         self._clock = clock
         self._known: dict[str, told.Decision] = {}
         self._forged: dict[str, str] = {}
-        self._acted: set[str] = set()
+        self._acted: dict[tuple[str, float], told.Decision] = {}
+        """By id and time: the same attempt can be decided anew."""
         self._announced: dict[str, str] = {}
         self._mirror = Mirror()
         self._news = threading.Condition()
@@ -112,8 +113,9 @@ class Clerk:
         """Write down which decisions were carried out, for those that read the receipts elsewhere."""
         decisions = (one for task in tasks for attempt in task.attempts for one in attempt.decisions)
         for decision in decisions:
-            if decision.receipt.stage is told.Stage.ACTED and decision.decision_id not in self._acted:
-                self._acted.add(decision.decision_id)
+            key = decision.decision_id, decision.at
+            if decision.receipt.stage is told.Stage.ACTED and key not in self._acted:
+                self._acted[key] = decision
                 with self._news:
                     self._news.notify()
 
@@ -126,13 +128,13 @@ class Clerk:
 
     def _run(self, emit: Emit) -> None:
         mirror_at = 0.0
-        written: set[str] = set()
+        written: set[tuple[str, float]] = set()
         looked: tuple[int | None, ...] = ()
         while True:
-            for decision_id in self._acted - written:
-                written.add(decision_id)
+            for key in self._acted.keys() - written:
+                written.add(key)
                 try:
-                    self.desk.acted(decision_id, "agentwatch saw the next attempt")
+                    self.desk.acted(self._acted[key], "agentwatch saw the next attempt")
                 except DecisionError as error:
                     self.notice = str(error)
             now = time.monotonic()

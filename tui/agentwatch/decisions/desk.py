@@ -20,9 +20,9 @@ from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Draft, Ledger
 from agentwatch.decisions.passphrase import unlocked
 from agentwatch.decisions.receipts import Receipt, ReceiptBook, ReceiptError, Receipts
-from agentwatch.decisions.record import Params, Record, Subject
+from agentwatch.decisions.record import Params, Record, Subject, written
 from agentwatch.decisions.trust import Trust
-from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.decision import ENDING, Action, Decision, Stage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, Disk
 from agentwatch.place import state_directory, workspace_id
@@ -31,8 +31,8 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.settings import MAX_BYTES
 
 LIFETIME: Final = timedelta(days=7)
-"""How long a decision holds: one that lies around for longer may meet a workspace that is another by then. The operator
-can decide the same attempt again afterwards."""
+"""How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by
+then. Whoever asks for it afterwards is told so, and the operator can decide the same attempt again."""
 
 _OURSELVES: Final = "agentwatch"
 _READ_ONLY: Final = "recorded, not delivered: agentwatch was told to write nothing into the workspace"
@@ -74,7 +74,7 @@ class Desk:
         self.workspace_id: Final = workspace_id(workspace)
         self.keys: Final = Keys(configuration, disk)
         self.ledger: Final = Ledger(state, self.workspace_id, disk)
-        self._book = ReceiptBook(workspace, state, disk)
+        self._book = ReceiptBook(workspace, state, disk, read_only=read_only)
         self._workspace = workspace
         self._passphrase = passphrase
         self._read_only = read_only
@@ -89,18 +89,19 @@ class Desk:
         )
         self._signing: SigningKey | None = None
         self._mirrored: Known = {}
-        self._marked: set[str] = set()
+        self._marked: set[int] = set()
 
     def subject(self, task: Task) -> Subject:
         """What a decision about a task is about: its latest attempt as it was seen. Take it when the dialog opens."""
-        latest, before = task.latest, task.decision
+        latest = task.latest
+        over = [one.decision_id for one in latest.decisions if one.over] if latest else []
         return Subject(
             workspace_id=self.workspace_id,
             task_id=task.task_id,
             attempt=task.attempt,
             handoff_sha256=latest.handoff.digest if latest and latest.handoff else None,
             return_sha256=latest.returned.digest if latest and latest.returned else None,
-            after=before.decision_id if before and before.over else None,
+            after=over[-1] if over else None,
         )
 
     def decide(
@@ -127,7 +128,8 @@ class Desk:
             note,
             operator or operator_name(),
             now,
-            None if self._lifetime is None else now + self._lifetime,
+            # Nobody works on what was ended, so there is no other workspace that it could meet.
+            None if self._lifetime is None or action in ENDING else now + self._lifetime,
         )
         key = self._key()
         recorded = self.ledger.append(draft, key, self.keys.trust(), returned)
@@ -136,7 +138,7 @@ class Desk:
         if not self._read_only:
             waits = deliver(self._workspace, entry, self.ledger.bytes_of, self._disk) or ""
         if not waits:
-            self._mark_delivered(entry.record.decision_id)
+            self._mark_delivered(entry.record)
         return Decided(entry.record, recorded.fresh, recorded.doubt, waits or None)
 
     def read(self) -> Chain:
@@ -158,7 +160,7 @@ class Desk:
             self._workspace, chain, self.ledger.bytes_of, trust, disk=self._disk, known=self._mirrored
         )
         for decision_id in mirror.delivered:
-            self._mark_delivered(decision_id)
+            self._mark_delivered(chain.latest[decision_id].record)
         return mirror
 
     def receipts(self, records: Iterable[Record]) -> dict[str, Receipts]:
@@ -169,12 +171,13 @@ class Desk:
         """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
         return tuple(_changed_at(directory) for directory in self._directories)
 
-    def acted(self, decision_id: str, by: str) -> Receipt:
-        """Tell that a decision was carried out: a new attempt, or a handoff that carries its id, was seen.
+    def acted(self, decision: Decision, by: str) -> Receipt:
+        """Tell that a decision was carried out: a new attempt, or the fitter that it called, was seen.
 
         Raises ReceiptError.
         """
-        return self._book.mark(decision_id, Stage.ACTED, by)
+        since = written(datetime.fromtimestamp(decision.at, UTC))
+        return self._book.mark(decision.decision_id, Stage.ACTED, by, since=since)
 
     def why_locked(self) -> str | None:
         """Why the passphrase has to be typed before the next decision can be signed; None where it has not.
@@ -216,12 +219,12 @@ class Desk:
             self._signing = self.keys.create()
         return self._signing
 
-    def _mark_delivered(self, decision_id: str) -> None:
+    def _mark_delivered(self, record: Record) -> None:
         # Delivered it is all the same; the receipt is told the next time.
         with suppress(ReceiptError):
-            if decision_id not in self._marked:
-                self._book.mark(decision_id, Stage.DELIVERED, _OURSELVES)
-                self._marked.add(decision_id)
+            if record.seq not in self._marked:
+                self._book.mark(record.decision_id, Stage.DELIVERED, _OURSELVES, since=record.created_at)
+                self._marked.add(record.seq)
 
 
 def _changed_at(directory: Path) -> int | None:

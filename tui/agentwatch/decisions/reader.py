@@ -90,7 +90,7 @@ class Question(NamedTuple):
     `attempt` and `return_sha256` should be given wherever they are known: without them the latest attempt that was
     decided answers, which may be one of before. `since` is the first attempt that counts, for those who know only that
     it has come so far. `task_id` may be None where the `decision_id` is known. The decisions that are `over` answer no
-    more. `is_final`: the return that is there is a final error report, so the abort that it came of answers as well.
+    more. `is_final`: the return that is there is no result, so an abort that it may have come of answers as well.
     """
 
     task_id: str | None

@@ -3,7 +3,12 @@
     <state directory>/receipts/<decision id>.<stage>[.<reader>].json          told by agentwatch
     <workspace>/.agentwatch/receipts/<the same>                               claimed by an agent, no proof
 
-An agent in a sandbox can only write into the workspace, and so can one that lies.
+An agent in a sandbox can only write into the workspace, and so can one that lies: such a claim counts for no more than
+that somebody has read the decision, for only the next attempt shows that it is carried out. That, too, agents make, so
+it stays a claim wherever it is written down.
+
+An attempt whose decision has expired is decided anew under the same id. What was told of the decision before is older
+than the new one and says nothing of it, so the new one's receipts have its time in their names.
 """
 
 from __future__ import annotations
@@ -31,6 +36,9 @@ _MOST: Final = 200
 """Receipts of one decision that are looked at, of each kind."""
 
 _FILE: Final = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
+_READER: Final = 15
+"""Characters of a reader's name: with the time of a decision, which has 16, a name of the pattern above."""
+
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
 _CLAIM: Final = "claim"
 
@@ -76,10 +84,12 @@ class ReceiptError(DecisionError):
 
 
 class ReceiptBook:
-    """The receipts of one workspace. `state` is its state directory."""
+    """The receipts of one workspace. `state` is its state directory. With `read_only`, none is claimed in the workspace
+    but by who asks to carry a decision out, which nobody else can keep from doing it twice."""
 
-    def __init__(self, workspace: Path, state: Path, disk: Disk = DISK) -> None:
+    def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False) -> None:
         self._workspace = workspace
+        self._read_only = read_only
         self._directory = PrivateDirectory(state / NAME, disk)
         self._disk = disk
         self._known: dict[str, tuple[str, str]] = {}
@@ -90,50 +100,52 @@ class ReceiptBook:
         stage: Stage,
         by: str,
         *,
+        since: str = "",
         reader: str = "",
         inside: bool = False,
         now: datetime | None = None,
     ) -> Receipt:
         """Tell a stage. Returns what holds: the first receipt of this stage (and `reader`, such as `wait` or `mcp`).
 
-        Where the state directory cannot be written, it is claimed in the workspace; so it is for who is `inside` of a
-        sandbox, whose state directory, though it may be written, is not the operator's. Raises ReceiptError where the
-        workspace cannot be written either.
+        `since` is when the decision was made, as in records, where that is known. Where the state directory cannot be
+        written, it is claimed in the workspace; so it is for who is `inside` of a sandbox, whose state directory, if
+        it may be written, is not the operator's. Raises ReceiptError where the workspace cannot be written either.
         """
-        name = _name(decision_id, stage.value, reader)
-        content = _content(decision_id, stage.value, by, now)
+        names = _names(decision_id, stage.value, reader, since)
+        content = _content(decision_id, stage.value, by, now, since)
         if not inside:
             with suppress(OSError), self._directory.make() as directory:
-                return Receipt(stage, *_first(directory, name, content))
+                return Receipt(stage, *_first(directory, names, content, since)[1:], claimed=stage is Stage.ACTED)
+        if self._read_only:
+            raise ReceiptError("no receipt is written: agentwatch was told to write nothing into the workspace")
         try:
             with self._claims() as directory:
-                return Receipt(stage, *_first(directory, name, content), claimed=True)
+                return Receipt(stage, *_first(directory, names, content, since)[1:], claimed=True)
         except OSError as error:
             raise ReceiptError(
                 f"no receipt can be written, neither in {self._directory.path} nor in the workspace: {reason(error)};"
                 f" {remedy(error)}, the decision itself is not touched by this"
             ) from error
 
-    def claim(self, decision_id: str, by: str, now: datetime | None = None) -> Claim:
-        """Ask to be the one who carries a decision out, before an effect that must not happen twice.
+    def claim(self, decision_id: str, by: str, now: datetime | None = None, *, since: str = "") -> Claim:
+        """Ask to be the one who carries a decision out, before an effect that must not happen twice. `since` as above.
 
         Exactly one asker wins among all who can write the same places. Whoever can write both must win both, so that
         one inside a sandbox and one outside never both do. Raises ReceiptError where no place can be written.
         """
-        name, content = _name(decision_id, _CLAIM), _content(decision_id, _CLAIM, by, now)
+        names, content = _names(decision_id, _CLAIM, "", since), _content(decision_id, _CLAIM, by, now, since)
         trouble = OSError()
         won: Claim | None = None
         for place, proof in ((self._claims, False), (self._directory.make, True)):
             try:
                 with place() as directory:
-                    try:
-                        directory.publish(name, content, 0o644)
-                    except FileExistsError:
-                        return Claim(False, *_told(directory, name), proof)
+                    made = Claim(*_first(directory, names, content, since), proof)
             except OSError as error:
                 trouble = error
             else:
-                won = Claim(True, *_parsed(content), proof)
+                if not made.won:
+                    return made
+                won = made
         if won is None:
             raise ReceiptError(
                 f"nobody can claim the decision: neither {self._directory.path} nor the workspace can be written:"
@@ -142,7 +154,7 @@ class ReceiptBook:
         return won
 
     def read(self, records: Iterable[Record]) -> dict[str, Receipts]:
-        """The receipts of decisions, by their ids. What cannot be read is not told."""
+        """The receipts of decisions, by their ids. What cannot be read, or is older than its decision, is not told."""
         found = {one.decision_id: [Receipt(Stage.RECORDED, one.operator, one.created_at)] for one in records}
         with suppress(OSError), self._directory.open() as directory:
             # Nobody changes a receipt of ours.
@@ -164,26 +176,38 @@ class ReceiptBook:
         return make_dot_directory(self._workspace, NAME, self._disk)
 
 
-def _name(decision_id: str, kind: str, reader: str = "") -> str:
+def _names(decision_id: str, kind: str, reader: str, since: str) -> tuple[str, str]:
+    """The name of a receipt, and the one it has where the first is taken by that of an earlier decision."""
     who = _NOT_IN_NAMES.sub("-", reader.lower())[:32].strip("-")
-    return f"{decision_id}.{kind}.{who}.json" if who else f"{decision_id}.{kind}.json"
+    anew = f"{who[:_READER]}-{_NOT_IN_NAMES.sub('', since.lower().replace('-', ''))}".strip("-")
+    return (
+        f"{decision_id}.{kind}.{who}.json" if who else f"{decision_id}.{kind}.json",
+        f"{decision_id}.{kind}.{anew}.json",
+    )
 
 
-def _content(decision_id: str, kind: str, by: str, now: datetime | None) -> bytes:
-    at = written(now or datetime.now(UTC))
+def _content(decision_id: str, kind: str, by: str, now: datetime | None, since: str) -> bytes:
+    # Nothing is told of a decision before it is made: the clock was set back. In this form letters sort as times do.
+    at = max(written(now or datetime.now(UTC)), since)
     fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by[:_LONGEST], "at": at}
     return (json.dumps(fields) + "\n").encode("ascii")
 
 
-def _first(directory: Directory, name: str, content: bytes) -> tuple[str, str]:
-    """Publish a receipt, unless there is one. Returns who and when of the one that holds."""
+def _first(directory: Directory, names: tuple[str, str], content: bytes, since: str) -> tuple[bool, str, str]:
+    """Publish a receipt, unless there is one of this decision. Returns whether it was, who and when of what holds."""
+    plain, anew = names
+    holds = _published(directory, plain, content)
+    return _published(directory, anew, content) if "" < holds[2] < since else holds
+
+
+def _published(directory: Directory, name: str, content: bytes) -> tuple[bool, str, str]:
     try:
         directory.look(name)
     except FileNotFoundError:
         with suppress(FileExistsError):
             directory.publish(name, content, 0o644)
-            return _parsed(content)
-    return _told(directory, name)
+            return True, *_parsed(content)
+    return False, *_told(directory, name)
 
 
 def _told(directory: Directory, name: str) -> tuple[str, str]:
@@ -210,15 +234,19 @@ def _parsed(data: bytes) -> tuple[str, str]:
 def _add_receipts(
     found: dict[str, list[Receipt]], directory: Directory, known: dict[str, tuple[str, str]], *, claimed: bool
 ) -> None:
+    made = {decision_id: receipts[0].at for decision_id, receipts in found.items()}
     seen: Counter[str] = Counter()
     for name in sorted(directory.names()):
         match = _FILE.match(name)
         if match is None or match[1] not in found or seen[match[1]] == _MOST:
             continue
         seen[match[1]] += 1
-        # Whoever claims to carry it out has read it, and not yet done it.
         stage = Stage.READ if match[2] == _CLAIM else Stage(match[2])
+        if claimed and stage is Stage.ACTED:
+            # Whoever says so has read it; that it is done shows in what comes after.
+            stage = Stage.READ
         by, at = known.get(name) or _told(directory, name)
         if at:
             known[name] = by, at
-        found[match[1]].append(Receipt(stage, by, at, claimed))
+        if at >= made[match[1]]:
+            found[match[1]].append(Receipt(stage, by, at, claimed or stage is Stage.ACTED))

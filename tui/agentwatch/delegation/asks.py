@@ -10,7 +10,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.decision import SAYS_SO, Action, Stage
 from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored
 from agentwatch.delegation.run import Run, RunState
@@ -111,7 +111,9 @@ def _ask_after_failure(task: Task) -> str:
 def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
     # Interned, for a hundred thousand tasks have one of a few reasons.
-    return intern(_why(task) + ("; its files were deleted since" if task.deleted else ""))
+    expired = task.latest is not None and any(one.expired for one in task.latest.decisions[-1:])
+    words = _why(task) + ("; what you decided about it has expired" if expired else "")
+    return intern(words + ("; its files were deleted since" if task.deleted else ""))
 
 
 def why_at(task: Task, now: float) -> str:
@@ -149,8 +151,9 @@ def _why(task: Task) -> str:
     attempt = task.latest
     result = task.result
     if attempt is not None and (decision := attempt.binding) is not None:
-        stage = decision.receipt.stage
-        return f"{_DECIDED[decision.action]}; the decision is {'carried out' if stage is Stage.ACTED else stage}"
+        receipt = decision.receipt
+        stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
+        return f"{_DECIDED[decision.action]}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
     if (
         attempt is not None
         and attempt.run is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Action(StrEnum):
@@ -14,6 +14,10 @@ class Action(StrEnum):
     ABORT = "abort"
     RESPOND = "respond"
     ACCEPT = "accept"
+
+
+ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})
+"""What asks nobody for another attempt."""
 
 
 class Stage(StrEnum):
@@ -30,6 +34,9 @@ class Stage(StrEnum):
         return list(Stage).index(self)
 
 
+SAYS_SO: Final = " (an agent says so)"
+
+
 class Receipt(NamedTuple):
     """A stage that was reached, when (epoch seconds), by whom. `claimed`: an agent says so, and nothing proves it."""
 
@@ -38,6 +45,11 @@ class Receipt(NamedTuple):
     by: str = ""
     claimed: bool = False
 
+    @property
+    def words(self) -> str:
+        """The stage, and that it is a claim where it is one: every face says it in these words."""
+        return f"{self.stage}{SAYS_SO if self.claimed else ''}"
+
 
 class Decision(NamedTuple):
     """One verified decision about one attempt. Digests are sha256 in hex, None where there was no such document.
@@ -45,6 +57,7 @@ class Decision(NamedTuple):
     `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
     delivered yet, `announced` that the session that asked for the task was told of it, "" where it was not. `over`: it
     called a fitter who has ended, so the attempt can be decided anew; `restored`: and who has restored the line.
+    `expired`: its time went by before another attempt came, so nobody is told it any more and it binds nobody.
     Times are epoch seconds. The operator's texts (`note`, `mode`, `operator`) are unsanitised.
     """
 
@@ -65,6 +78,7 @@ class Decision(NamedTuple):
     announced: str = ""
     over: bool = False
     restored: bool = False
+    expired: bool = False
 
     @property
     def receipt(self) -> Receipt:
@@ -77,12 +91,15 @@ class Decision(NamedTuple):
         return self.receipt.stage.rank >= Stage.READ.rank
 
     def acted(self, at: float | None) -> Decision:
-        """The same, carried out at this time (None: not known), as what came after it shows."""
+        """The same, carried out at this time (None: not known), as what came after it shows. Agents made that, so it is
+        their claim."""
+        # What follows an abort is no attempt that it asked for.
+        done = self._replace(expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:
-            return self
-        acted = Receipt(Stage.ACTED, self.receipt.at if at is None else at, "what came after")
-        return self._replace(receipts=(*self.receipts, acted))
+            return done
+        acted = Receipt(Stage.ACTED, self.receipt.at if at is None else at, "what came after", claimed=True)
+        return done._replace(receipts=(*self.receipts, acted))
 
     def is_expired(self, now: float) -> bool:
-        """Whether its time is over and no agent has read it: it binds nobody any more."""
-        return not self.is_read and self.expires_at is not None and now >= self.expires_at
+        """Whether its time is over: whoever asks for it is told to ask the operator again."""
+        return self.expires_at is not None and now >= self.expires_at

@@ -121,8 +121,8 @@ class Attempt:
 
     @property
     def decision(self) -> Decision | None:
-        """What was decided last."""
-        return self.decisions[-1] if self.decisions else None
+        """What was decided last, and has not expired since."""
+        return next((one for one in reversed(self.decisions) if not one.expired), None)
 
     @property
     def binding(self) -> Decision | None:
@@ -134,8 +134,12 @@ class Attempt:
         if decision is None or decision.over:
             return None
         is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
-        is_final = decision.action is Action.ABORT and self.state in _NO_RESULT
-        return decision if is_now or is_final else None
+        return decision if is_now or (decision.action is Action.ABORT and self.has_no_result) else None
+
+    @property
+    def has_no_result(self) -> bool:
+        """What an aborted child leaves: its final report, or that it failed late."""
+        return self.state in _NO_RESULT
 
     @property
     def handed_off_at(self) -> float | None:

@@ -130,13 +130,16 @@ class DelegationTree:
         Returns the ids of the tasks that were added, changed (also in the sums over what is below) or removed.
         """
         if isinstance(observation, Tick):
+            dirty: set[str] = set()
             if observation.at < self._now:
-                # A replay has gone back: what has turned stale since then was not stale yet.
+                # A replay or the clock has gone back: what has turned stale or expired since then was not so yet.
                 self._sums.touched.update(task_id for task_id, task in self.tasks.items() if task.stale)
+                past = self._now
+                dirty = {one.task_id for _, _, _, one in self.decisions if one.is_expired(past)} & self.tasks.keys()
             self._now = observation.at
             # Whoever has been silent for long has to be looked at; what has expired changes what the task is.
             self._sums.touched |= self._silences.past(self._now) & self.tasks.keys()
-            dirty = self._expiries.past(self._now)
+            dirty |= self._expiries.past(self._now)
         else:
             dirty = self._take_in(observation)
         while dirty:
@@ -153,7 +156,7 @@ class DelegationTree:
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of the decisions about a task after which it can be decided anew: their fitters have ended."""
-        return self._carriers.over(task_id)
+        return frozenset(one.decision_id for one in self._decisions_on(task_id) if one.over)
 
     def former_places(self, task_id: str, returned: Version) -> tuple[str, ...]:
         """Where a return lay before it was moved."""
@@ -223,9 +226,6 @@ class DelegationTree:
 
     def _decide(self, decision: Decision) -> set[str]:
         self._decisions[decision.task_id][decision.decision_id] = decision
-        self._carriers.decide(decision)
-        if decision.expires_at is not None:
-            self._expiries.put(decision.task_id, decision.expires_at)
         return {decision.task_id}
 
     def _forget(self, path: str) -> set[str]:
@@ -420,7 +420,11 @@ class DelegationTree:
         return False
 
     def _decisions_on(self, task_id: str) -> list[Decision]:
-        """The decisions about a task that bind, in the order in which they were made."""
-        decisions = self._decisions.get(task_id, {}).values()
-        binding = (self._carriers.followed(one) for one in decisions if not one.is_expired(self._now))
-        return sorted(binding, key=lambda one: one.at)
+        """The decisions about a task, in the order in which they were made."""
+        found = []
+        for one in map(self._carriers.followed, self._decisions.get(task_id, {}).values()):
+            expired = one.is_expired(self._now)
+            if one.expires_at is not None and not expired:
+                self._expiries.put(task_id, one.expires_at)
+            found.append(one._replace(expired=expired and not one.over))
+        return sorted(found, key=lambda one: one.at)

@@ -59,7 +59,7 @@ class Orchestrator:
             if isinstance(found, Verified):
                 self._read.add(decision_id)
                 with suppress(ReceiptError):
-                    self._book.mark(decision_id, Stage.READ, NAME)
+                    self._book.mark(decision_id, Stage.READ, NAME, since=found.record.created_at)
                 self._carry_out(found.record)
 
     def _delivered(self) -> set[str]:

@@ -40,7 +40,7 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
             decision.note,
             decision.operator,
             decision.at,
-            decision.receipt.stage.value,
+            decision.receipt.words + ("; it has expired since" if decision.expired else ""),
         )
         for task, _ in monitor.tree.preorder()
         for attempt in task.attempts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.delegation.decision import Action, Decision, Stage
+from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.task import Task
 
 UNREAD_SECONDS: Final = 180.0
@@ -23,6 +23,9 @@ def is_unread(decision: Decision, now: float) -> bool:
 
 def is_on_its_way(decision: Decision) -> bool:
     """Whether an agent has still to do something: read it, and begin the next attempt where there is to be one."""
-    # What asks for no other attempt is over when it was read: nothing will be seen of it.
-    ends = decision.action in (Action.ABORT, Action.ACCEPT)
-    return decision.receipt.stage.rank < (Stage.READ if ends else Stage.ACTED).rank
+    if decision.expired:
+        return False
+    if decision.action in ENDING:
+        # It is over when it was read, for nothing will be seen of it: so a claim of that is not enough.
+        return not any(one.stage is Stage.READ and not one.claimed for one in decision.receipts)
+    return decision.receipt.stage is not Stage.ACTED

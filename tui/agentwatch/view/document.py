@@ -71,6 +71,7 @@ class DecisionDocument(TypedDict):
     decision_id: str
     action: str
     receipt: str
+    claimed: bool
 
 
 class TaskDocument(TypedDict):
@@ -244,6 +245,7 @@ def _decision(decision: Decision) -> DecisionDocument:
         "decision_id": decision.decision_id,
         "action": decision.action.value,
         "receipt": decision.receipt.stage.value,
+        "claimed": decision.receipt.claimed,
     }
 
 

@@ -54,26 +54,28 @@ class Desk(NamedTuple):
     def claim(self, record: Record, by: str) -> Claim | None:
         """Ask to be the one who carries it out; None where no claim can be written."""
         with suppress(ReceiptError):
-            return self._book.claim(record.decision_id, by)
+            return self._book.claim(record.decision_id, by, since=record.created_at)
         return None
 
     def note_read(self, found: Verified, by: str) -> None:
         """Tell that a decision was read. Where nothing can be written it was read all the same."""
         with suppress(ReceiptError):
-            note_read(self.workspace, found, by, READER)
+            note_read(self.workspace, self.settings, found, by, READER)
 
     def note_acted(self, decision_id: str, by: str) -> None:
         """Tell that a decision was carried out. Where nothing can be written it was all the same."""
-        with suppress(ReceiptError):
-            self._book.mark(decision_id, Stage.ACTED, by, reader=READER)
+        found = Reader(self.workspace).find(Question(None, decision_id=decision_id))
+        if isinstance(found, Verified | Expired):
+            with suppress(ReceiptError):
+                self._book.mark(decision_id, Stage.ACTED, by, since=found.record.created_at, reader=READER)
 
     def hand_out(self, record: Record) -> str | None:
         """The file with the amended handoff, None where there is none."""
-        return None if self.settings.read_only else hand_out(self.workspace, record)
+        return hand_out(self.workspace, self.settings, record)
 
     @property
     def _book(self) -> ReceiptBook:
-        return ReceiptBook(self.workspace, self.state)
+        return ReceiptBook(self.workspace, self.state, read_only=self.settings.read_only)
 
 
 def _look(reader: Reader, child: Child, carried_out: frozenset[str]) -> Found:

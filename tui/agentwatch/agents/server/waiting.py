@@ -99,11 +99,10 @@ class Waiter:
     def _answer(self, asked: _Asked, found: Found) -> Waited:
         path = None
         if isinstance(found, Verified):
-            if not self._settings.read_only:
-                path = hand_out(self._workspace, found.record)
+            path = hand_out(self._workspace, self._settings, found.record)
             # Where nothing can be written it was read all the same.
             with suppress(ReceiptError):
-                note_read(self._workspace, found, "agentwatch mcp", READER)
+                note_read(self._workspace, self._settings, found, "agentwatch mcp", READER)
         values = answer(found, handoff_path=path)
         if not isinstance(found, Verified | Expired):
             values["do_now"] = _pending_words(asked)
