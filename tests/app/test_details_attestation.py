@@ -79,7 +79,16 @@ async def test_the_reported_model_is_held_against_the_one_that_ran(recorded: str
     scene.checked(RETURN, *claims(1))
     async with stage(scene=scene) as s:
         task = s.app.monitor.tree.tasks["job"]
-        task.attempts[0].run = Run("agents", "s", "p", RunState.ENDED, "/store", 0.0, 1.0, model=recorded)
+        task.attempts[0].run = Run(
+            source="agents",
+            session_id="s",
+            parent_session="p",
+            state=RunState.ENDED,
+            place="/store",
+            started_at=0.0,
+            updated_at=1.0,
+            model=recorded,
+        )
         await s.press("4")
         assert f"model       openai/gpt-5.2   {words}" in s.details.shown_text
         await s.press("1")

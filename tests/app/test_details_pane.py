@@ -45,7 +45,15 @@ async def test_the_head_says_how_the_task_stands_and_what_it_needs() -> None:
 
 
 async def test_nobody_is_told_of_retries_of_a_session_or_of_a_task_nobody_handed_out() -> None:
-    run = Run("agents", "ses_1", None, RunState.WORKING, "/db", NOW - 60, NOW)
+    run = Run(
+        source="agents",
+        session_id="ses_1",
+        parent_session=None,
+        state=RunState.WORKING,
+        place="/db",
+        started_at=NOW - 60,
+        updated_at=NOW,
+    )
     session = Case(Task("ses_1", "Say it", attempts=[Attempt(1, started_at=NOW - 60, run=run)]))
     bare = Case(Task("shop.planner", "planner", inferred=True))
     async with DetailsApp(session).run_test(size=(80, 40)) as pilot:

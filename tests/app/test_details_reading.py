@@ -24,7 +24,8 @@ def in_words(answers: int) -> Case:
     messages = tuple(Message(NOW, f"{number:064}", f"opening {number}") for number in range(answers + 1))
     rounds = [Round(NOW, state=RunState.ENDED, said=message) for message in messages[1:]]
     run = Run(
-        "opencode", "ses_1", None, RunState.ENDED, "/db", NOW - 60, NOW, None, "a human asked for it",
+        source="opencode", session_id="ses_1", parent_session=None, state=RunState.ENDED, place="/db",
+        started_at=NOW - 60, updated_at=NOW, link="a human asked for it",
         prompt=messages[0], said=messages[-1], rounds=tuple(rounds),
     )  # fmt: skip
     attempt = Attempt(1, started_at=NOW - 60, run=run)

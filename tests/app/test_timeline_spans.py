@@ -45,8 +45,25 @@ def test_a_returned_attempt_lasts_from_its_handoff_to_its_return() -> None:
 
 
 def test_an_execution_lasts_as_its_session_store_says_also_where_nothing_follows_a_contract() -> None:
-    ended = Run("agents", "a", "root", RunState.ENDED, "/store", NOW - 90, NOW - 30, NOW - 30)
-    root = Run("agents", "root", None, RunState.WORKING, "/store", NOW - 100, NOW - 10)
+    ended = Run(
+        source="agents",
+        session_id="a",
+        parent_session="root",
+        state=RunState.ENDED,
+        place="/store",
+        started_at=NOW - 90,
+        updated_at=NOW - 30,
+        ended_at=NOW - 30,
+    )
+    root = Run(
+        source="agents",
+        session_id="root",
+        parent_session=None,
+        state=RunState.WORKING,
+        place="/store",
+        started_at=NOW - 100,
+        updated_at=NOW - 10,
+    )
     tree = tree_of([Ran(1, NOW, "agents:root", root), Ran(2, NOW, "agents:a", ended)])
     span = spans_of(tree.tasks["a"])[0]
     assert (span.start, span.end, span.is_certain) == (NOW - 90, NOW - 30, True)

@@ -20,8 +20,8 @@ from agentwatch.delegation.task import Basis, State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.demo import DemoSession, demo_script, session
 from agentwatch.demo.screenplay import demo_screenplay, parse
+from agentwatch.demo.script import Append, Delete, MakeDirectory, Player, Rename, Script, Step, Stop, Write
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.sources.replay import Append, Delete, MakeDirectory, Player, Rename, Script, Step, Stop, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,9 +22,9 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.demo import DemoSession, session
 from agentwatch.demo.orchestrator import NAME, Orchestrator
 from agentwatch.demo.screenplay import demo_screenplay
+from agentwatch.demo.script import Player
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.replay import Player
 from tests.unit.decisions.made import QUICK
 
 API, PAYMENTS, DOCS = "checkout.implement.api", "checkout.implement.payments", "checkout.docs"

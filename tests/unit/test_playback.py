@@ -200,8 +200,25 @@ def test_wherever_one_goes_the_tree_is_the_one_of_then(steps: list[Step], moves:
 
 
 def test_a_session_is_what_it_was_then_too() -> None:
-    began = Run("agents", "s1", None, RunState.WORKING, "/store", 1_000.0, 1_000.0)
-    ended = Run("agents", "s1", None, RunState.ENDED, "/store", 1_000.0, 1_001.0, 1_001.0)
+    began = Run(
+        source="agents",
+        session_id="s1",
+        parent_session=None,
+        state=RunState.WORKING,
+        place="/store",
+        started_at=1_000.0,
+        updated_at=1_000.0,
+    )
+    ended = Run(
+        source="agents",
+        session_id="s1",
+        parent_session=None,
+        state=RunState.ENDED,
+        place="/store",
+        started_at=1_000.0,
+        updated_at=1_001.0,
+        ended_at=1_001.0,
+    )
     file = at_times(900)[0]
     observations = [file, Ran(1, 1_000.0, "agents:s1", began), Ran(2, 1_001.0, "agents:s1", ended)]
     screen = Screen(observations)

@@ -248,7 +248,15 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
     scene.settings = NOW._replace(require_contract=demands, enforcement="strict" if strict else "lenient")
     answered = message(said, 20.0, key=NAME) if said.strip() else None
     run = Run(
-        NAME, AGENT, SESSION, RunState.ENDED, "", 10.0, 20.0, prompt=message(prompt, 10.0, key=NAME), said=answered
+        source=NAME,
+        session_id=AGENT,
+        parent_session=SESSION,
+        state=RunState.ENDED,
+        place="",
+        started_at=10.0,
+        updated_at=20.0,
+        prompt=message(prompt, 10.0, key=NAME),
+        said=answered,
     )
     tree = DelegationTree(strict=strict, demands=demands)
     tree.apply(Ran(1, 20.0, AGENT, run))

@@ -15,8 +15,26 @@ from agentwatch.delegation.observation import Decided, Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 
-ROOT = Run("opencode", "ses_1", None, RunState.ENDED, "/db", 1.0, 9.0, 9.0)
-CHILD = Run("opencode", "ses_2", "ses_1", RunState.FAILED, "/db", 2.0, 3.0, 3.0)
+ROOT = Run(
+    source="opencode",
+    session_id="ses_1",
+    parent_session=None,
+    state=RunState.ENDED,
+    place="/db",
+    started_at=1.0,
+    updated_at=9.0,
+    ended_at=9.0,
+)
+CHILD = Run(
+    source="opencode",
+    session_id="ses_2",
+    parent_session="ses_1",
+    state=RunState.FAILED,
+    place="/db",
+    started_at=2.0,
+    updated_at=3.0,
+    ended_at=3.0,
+)
 MADE = Decision("d1", "ses_2", 1, None, None, Action.RETRY, 10.0, (Receipt(Stage.RECORDED, 10.0),))
 
 

@@ -396,7 +396,16 @@ def test_the_mode_is_that_of_the_packet_else_that_of_the_return() -> None:
 
 
 def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggested() -> None:
-    waits = Run("agents", "x", "root", RunState.WORKING, "/store", 1.0, 2.0, waiting="a permission: Bash make")
+    waits = Run(
+        source="agents",
+        session_id="x",
+        parent_session="root",
+        state=RunState.WORKING,
+        place="/store",
+        started_at=1.0,
+        updated_at=2.0,
+        waiting="a permission: Bash make",
+    )
     task = Told().tell(Ran(1, 2.0, "agents:x", waits))
     assert task.state is State.BLOCKED
     assert options(task)[RESPOND].why_not == "it waits in its own session, which reads no decision: answer it there"

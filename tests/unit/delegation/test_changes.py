@@ -151,10 +151,27 @@ def test_a_task_that_goes_takes_its_claims_and_its_time_with_it(session: Session
 def test_runs_of_session_stores_count_and_the_sessions_of_humans_do_not(session: Session) -> None:
     session.start("a", 0)
     session.end("a", 100, {"x.py": 5, "y.py": 50})
-    human = Run("agents", "human", None, RunState.WORKING, "/store", 0.0, 100.0)
+    human = Run(
+        source="agents",
+        session_id="human",
+        parent_session=None,
+        state=RunState.WORKING,
+        place="/store",
+        started_at=0.0,
+        updated_at=100.0,
+    )
     session.observations.append(Ran(90, 0, "agents:human", human))
     assert session.unclaimed("a") == Unclaimed(("x.py", "y.py"))
-    run = Run("agents", "child", "human", RunState.ENDED, "/store", 40.0, 60.0, 60.0)
+    run = Run(
+        source="agents",
+        session_id="child",
+        parent_session="human",
+        state=RunState.ENDED,
+        place="/store",
+        started_at=40.0,
+        updated_at=60.0,
+        ended_at=60.0,
+    )
     session.observations.append(Ran(91, 0, "agents:child", run))
     assert session.unclaimed("a") == Unclaimed(("x.py",), ("y.py",))
 

@@ -32,7 +32,17 @@ def child(*rounds: tuple[Asker, Message | None], state: RunState = RunState.ENDE
     ]
     last = told[-1]
     ended = last.ended_at if state is RunState.ENDED else None
-    run = Run("agents", session, "root", state, "/store", 110.0, last.ended_at or 0.0, ended, tokens=900)
+    run = Run(
+        source="agents",
+        session_id=session,
+        parent_session="root",
+        state=state,
+        place="/store",
+        started_at=110.0,
+        updated_at=last.ended_at or 0.0,
+        ended_at=ended,
+        tokens=900,
+    )
     return replace(run, prompt=PACKET, said=last.said if ended else None, rounds=tuple(told))
 
 

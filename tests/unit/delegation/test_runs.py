@@ -28,7 +28,16 @@ from agentwatch.delegation.task import Basis, State
 from agentwatch.delegation.tree import SESSION_ASKS_FOR
 from agentwatch.view.document import tree_document
 
-ROOT = Run("agents", "root", None, RunState.WORKING, "/store", 100.0, 100.0, title="the session")
+ROOT = Run(
+    source="agents",
+    session_id="root",
+    parent_session=None,
+    state=RunState.WORKING,
+    place="/store",
+    started_at=100.0,
+    updated_at=100.0,
+    title="the session",
+)
 
 
 def message(document: Document | None, *findings: Finding, at: float = 150.0) -> Message:
@@ -37,7 +46,17 @@ def message(document: Document | None, *findings: Finding, at: float = 150.0) ->
 
 
 def child(session: str, state: RunState = RunState.WORKING, parent: str = "root", **more: object) -> Run:
-    run = Run("agents", session, parent, state, "/store", 110.0, 120.0, agent="general", title=f"title of {session}")
+    run = Run(
+        source="agents",
+        session_id=session,
+        parent_session=parent,
+        state=state,
+        place="/store",
+        started_at=110.0,
+        updated_at=120.0,
+        agent="general",
+        title=f"title of {session}",
+    )
     return replace(run, **more)  # type: ignore[arg-type]
 
 

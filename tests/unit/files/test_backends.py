@@ -15,7 +15,8 @@ import pytest
 from agentwatch.sources.files import inotify_backend, watchfiles_backend
 from agentwatch.sources.files.inotify_backend import InotifyBackend
 from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError, open_backend
+from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
+from agentwatch.sources.files.watcher import open_backend
 from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
 from tests.unit.files.watching import PATIENCE, descriptors
 

@@ -85,7 +85,16 @@ def run_of(workspace: Workspace) -> Ran:
     workspace.texts |= {digest_of(text): text for text in (packet("x"), first)}
     said, earlier = message(second, 30.0, key="k"), message(first, 20.0, key="k")
     prompt = message(packet("x"), 9.0, key="k")
-    run = Run("agents", "s1", "s0", RunState.ENDED, "/home/kim/store", 10.0, 30.0, 30.0)
+    run = Run(
+        source="agents",
+        session_id="s1",
+        parent_session="s0",
+        state=RunState.ENDED,
+        place="/home/kim/store",
+        started_at=10.0,
+        updated_at=30.0,
+        ended_at=30.0,
+    )
     rounds = (Round(9.0, prompt, state=RunState.ENDED, said=earlier, ended_at=20.0), Round(21.0, prompt, Asker.PARENT))
     return Ran(1, 30.0, "agents:s1", replace(run, prompt=prompt, said=said, rounds=rounds))
 

@@ -27,7 +27,17 @@ from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.roo import roo
 from tests.unit.sessions.stores.teamwork import teamwork
 
-ROOT = Run("agents", "root", None, RunState.WORKING, "/store", 100.0, 300.0, process_gone=True, model="m")
+ROOT = Run(
+    source="agents",
+    session_id="root",
+    parent_session=None,
+    state=RunState.WORKING,
+    place="/store",
+    started_at=100.0,
+    updated_at=300.0,
+    process_gone=True,
+    model="m",
+)
 Line = tuple[float, str, str | None, str | None, int]
 
 
@@ -38,7 +48,16 @@ def message(document: Document | None, at: float) -> Message:
 def child(task_id: str, began: float, ended: float | None, **more: object) -> Run:
     """A run that was handed a packet, and returned at `ended`."""
     last = 290.0 if ended is None else ended
-    run = Run("agents", f"{task_id}-{began:g}", "root", RunState.WORKING, "/store", began, last, model="m")
+    run = Run(
+        source="agents",
+        session_id=f"{task_id}-{began:g}",
+        parent_session="root",
+        state=RunState.WORKING,
+        place="/store",
+        started_at=began,
+        updated_at=last,
+        model="m",
+    )
     run = replace(run, prompt=message(handoff(task_id), began))
     if ended is not None:
         run = replace(run, state=RunState.ENDED, ended_at=ended, said=message(returned("completed"), ended))

@@ -16,9 +16,9 @@ from agentwatch.cli import run
 from agentwatch.contracts.reading import read_document
 from agentwatch.delegation.observation import Gone
 from agentwatch.demo.screenplay import demo_script
+from agentwatch.demo.script import Player
 from agentwatch.history.store import History
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.replay import Player
 from tests.unit.claude_code import building
 from tests.unit.sessions.conformance import report
 

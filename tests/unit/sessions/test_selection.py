@@ -11,7 +11,15 @@ from agentwatch.sources.sessions.selection import Selection
 
 
 def ran(session: str, parent: str | None = None, updated_at: float = 100.0) -> Ran:
-    run = Run("agents", session, parent, RunState.WORKING, "/store", 50.0, updated_at)
+    run = Run(
+        source="agents",
+        session_id=session,
+        parent_session=parent,
+        state=RunState.WORKING,
+        place="/store",
+        started_at=50.0,
+        updated_at=updated_at,
+    )
     return Ran(1, updated_at, f"agents:{session}", run)
 
 

@@ -19,7 +19,15 @@ NOW = 1_000.0
 
 
 def run(session: str, updated_at: float = 100.0) -> Run:
-    return Run("scripted", session, None, RunState.WORKING, "/store", 50.0, updated_at)
+    return Run(
+        source="scripted",
+        session_id=session,
+        parent_session=None,
+        state=RunState.WORKING,
+        place="/store",
+        started_at=50.0,
+        updated_at=updated_at,
+    )
 
 
 class Scripted:

@@ -66,7 +66,7 @@ class Round:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One execution of a task in a session of its own. A source emits the whole run again whenever it has changed.
 

@@ -26,7 +26,7 @@ from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.demo.screenplay import Screenplay
-from agentwatch.sources.replay import Player, Step, Write
+from agentwatch.demo.script import Player, Step, Write
 
 NAME: Final = "the demo's orchestrator"
 

@@ -28,7 +28,7 @@ from string import Template
 from typing import Final
 
 from agentwatch.delegation.decision import Action as Decision
-from agentwatch.sources.replay import Action, Delete, MakeDirectory, Rename, Script, Step, Write, halves
+from agentwatch.demo.script import Action, Delete, MakeDirectory, Rename, Script, Step, Write, halves
 
 WORDS: Final = frozenset({"answer", "attempt", "ending", "file", "handoff", "mode", "report", "task"})
 """What a scene can name of a decision: see `Orchestrator`, which fills it in."""

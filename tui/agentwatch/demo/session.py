@@ -10,8 +10,8 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.demo.screenplay import demo_screenplay
+from agentwatch.demo.script import Player
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.sources.replay import Player
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType

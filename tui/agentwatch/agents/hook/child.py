@@ -132,7 +132,17 @@ def _child(
     """`spellings` are those that the last message may have in the transcript; the first is the one at hand."""
     said = message(spellings[0], 0.0, key=NAME) if spellings[0].strip() not in NOTHING else None
     place = call.agent_transcript or ""
-    run = Run(NAME, agent_id, call.session_id, state, place, 0.0, time.time(), prompt=prompt, said=said)
+    run = Run(
+        source=NAME,
+        session_id=agent_id,
+        parent_session=call.session_id,
+        state=state,
+        place=place,
+        started_at=0.0,
+        updated_at=time.time(),
+        prompt=prompt,
+        said=said,
+    )
     ran = Ran(0, 0.0, agent_id, run)
     returned = handed_back(ran)
     digests: tuple[str | None, ...] = tuple(map(digest_of, spellings)) if returned is not None else (None,)

@@ -17,8 +17,7 @@ from agentwatch.sources.files.content import ContentStore
 from agentwatch.sources.files.documents import Documents, KnownFile, Reader
 from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.watch import open_backend
-from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher
+from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher, open_backend
 from agentwatch.sources.health import Batch, health_of
 
 _JOIN_SECONDS: Final = 1.0

@@ -6,11 +6,8 @@ Events are hints. A backend may miss some without knowing; whoever waits compare
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from typing import Final, NamedTuple, Protocol
-
-from agentwatch.sources.files.settings import FilesSettings
 
 
 class Changes(NamedTuple):
@@ -35,7 +32,7 @@ class Backend(Protocol):
     """
 
     polls: bool
-    """Nothing is ever reported: whoever waits has to look for himself."""
+    """Nothing is ever reported: the caller has to look."""
 
     exact: bool
     """It knows whenever it lost something, so there is less to compare with the disk."""
@@ -54,29 +51,6 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Give back what the system gave."""
-
-
-def open_backend(root: str, settings: FilesSettings) -> Backend:
-    """The best backend for this machine and these settings. Raises WatchError with the reason where there is none."""
-    if settings.force_polling:
-        raise WatchError("Polling, as configured")
-    if _polling_is_forced():
-        raise WatchError("Polling, because WATCHFILES_FORCE_POLLING is set")
-    # Loaded here, in the thread that watches: watchfiles takes as long to load as a screen to appear, and inotify is
-    # not everywhere.
-    if sys.platform == "linux":
-        from agentwatch.sources.files.inotify_backend import InotifyBackend  # noqa: PLC0415
-
-        return InotifyBackend(root)
-    from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend  # noqa: PLC0415
-
-    return WatchfilesBackend(root)
-
-
-def _polling_is_forced() -> bool:
-    """The same reading of the variable as watchfiles has."""
-    value = os.environ.get("WATCHFILES_FORCE_POLLING", "")
-    return value != "" and value.lower() not in {"false", "disable", "disabled"}
 
 
 class PollingBackend:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -255,3 +256,26 @@ class Watcher:
         self._stopping.wait(_RESTART_SECONDS)
         self._scan_all = True
         self._root_at = 0.0
+
+
+def open_backend(root: str, settings: FilesSettings) -> Backend:
+    """The best backend for this machine and these settings. Raises WatchError with the reason where there is none."""
+    if settings.force_polling:
+        raise WatchError("Polling, as configured")
+    if _polling_is_forced():
+        raise WatchError("Polling, because WATCHFILES_FORCE_POLLING is set")
+    # Loaded here, in the thread that watches: watchfiles takes as long to load as a screen to appear, and inotify is
+    # not everywhere.
+    if sys.platform == "linux":
+        from agentwatch.sources.files.inotify_backend import InotifyBackend  # noqa: PLC0415
+
+        return InotifyBackend(root)
+    from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend  # noqa: PLC0415
+
+    return WatchfilesBackend(root)
+
+
+def _polling_is_forced() -> bool:
+    """The same reading of the variable as watchfiles has."""
+    value = os.environ.get("WATCHFILES_FORCE_POLLING", "")
+    return value != "" and value.lower() not in {"false", "disable", "disabled"}

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.errors import WorkspaceError
-from agentwatch.sources.replay import (
+from agentwatch.demo.script import (
     Append,
     Delete,
     MakeDirectory,
@@ -21,6 +20,7 @@ from agentwatch.sources.replay import (
     Write,
     halves,
 )
+from agentwatch.errors import WorkspaceError
 
 SESSION = Script(
     (
