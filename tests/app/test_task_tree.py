@@ -390,12 +390,54 @@ async def test_a_click_on_an_arrow_leaves_the_view_where_it_is() -> None:
         assert s.cursor == "t00000"
 
 
-async def test_next_that_needs_you_leaves_a_filter_that_hides_it() -> None:
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_next_that_needs_you_stays_inside_the_filter(size: tuple[int, int]) -> None:
+    async with stage(size=size) as s:
+        await s.press("/", *"auth flow", "enter")
+        await s.until(lambda: "1 found" in s.text())
+        for key in "nnN":
+            await s.press(key)
+            assert s.cursor == "checkout.security"
+        await s.press("enter", "n", "escape")
+        assert s.cursor == "checkout.security"
+        assert s.main.filter_bar.sought.text == "auth flow"
+        await s.press("/", *"x", "enter")
+        await s.until(lambda: "nothing matches" in s.text())
+        await s.press("n")
+        await s.until(lambda: "Nobody that the filter shows needs you now." in s.text())
+        assert s.cursor is None
+
+
+async def test_the_next_one_and_the_one_before_go_around() -> None:
+    async with stage() as s:
+        asking = [task.task_id for task in s.app.monitor.tree.asking()]
+        await s.press("n")
+        assert s.cursor == asking[0]
+        for step in range(len(asking)):
+            await s.press("n")
+            assert s.cursor == asking[(step + 1) % len(asking)]
+        await s.press("N")
+        assert s.cursor == asking[-1]
+
+
+async def test_a_click_on_who_needs_you_takes_a_filter_away_that_hides_it() -> None:
     async with stage() as s:
         await s.press("/", *"payment", "enter")
-        await s.until(lambda: s.tree.row_count == 3)
-        await s.press("n")
-        assert s.cursor == s.app.monitor.tree.asking()[0].task_id
+        await s.until(lambda: "1 found" in s.text())
+        y = next(y for y, line in enumerate(s.text().splitlines()) if "Needs you" in line)
+        await s.pilot.click(offset=(20, y))
+        await s.until(lambda: s.cursor == s.app.monitor.tree.asking()[0].task_id)
+        assert not s.main.filter_bar.sought
+        assert "1 found" not in s.text()
+
+
+async def test_a_search_that_ends_late_leaves_the_task_that_was_gone_to_meanwhile() -> None:
+    """What the next key is about is what is shown as selected."""
+    async with stage() as s:
+        s.tree.set_filter(Filter(needs_operator=True))
+        s.tree.select("checkout.implement")
+        await s.until(lambda: s.tree.row_count < 12)
+        assert s.cursor == "checkout.implement"
 
 
 async def test_a_click_selects_and_a_click_on_the_arrow_folds() -> None:

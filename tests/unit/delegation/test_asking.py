@@ -45,20 +45,5 @@ def test_some_of_it_begin_anywhere_and_go_around(queue: Asking, count: int, firs
     assert queue.some(count, first) == ids
 
 
-@pytest.mark.parametrize(
-    ("task_id", "step", "beside"),
-    [
-        ("early", 1, "late"),
-        ("late", 1, "holding"),
-        ("holding", -1, "late"),
-        ("unknown", 1, "holding"),
-        (None, -1, "late"),
-    ],
-)
-def test_the_next_one_and_the_one_before_go_around(queue: Asking, task_id: str | None, step: int, beside: str) -> None:
-    assert queue.beside(task_id, step) == beside
-
-
-def test_where_nobody_asks_there_is_no_next_one() -> None:
-    assert Asking().beside("x", 1) is None
+def test_where_nobody_asks_there_is_none() -> None:
     assert Asking().some(3) == []

@@ -48,14 +48,6 @@ class Asking:
         found = self._order[start : start + count]
         return [task_id for _, _, task_id in found + self._order[: count - len(found)]]
 
-    def beside(self, task_id: str | None, step: int) -> str | None:
-        """The one after (`step` 1) or before (-1) this one, around the ends; None where nobody asks."""
-        if not self._order:
-            return None
-        if task_id not in self._keys:
-            return self._order[0 if step > 0 else -1][2]
-        return self._order[(self._place(task_id) + step) % len(self._order)][2]
-
     def _place(self, task_id: str | None) -> int:
         key = self._keys.get(task_id) if task_id is not None else None
         return bisect_left(self._order, key) if key is not None else 0

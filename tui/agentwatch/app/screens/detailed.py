@@ -10,6 +10,7 @@ from textual.screen import Screen, ScreenResultType
 
 from agentwatch.app.messages import KeysChanged
 from agentwatch.app.widgets.footer import Footer
+from agentwatch.app.widgets.search import Filter
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
@@ -36,6 +37,11 @@ class DetailedScreen(Screen[ScreenResultType]):
         """The id of the task that commands are about."""
         raise NotImplementedError
 
+    @property
+    def sought(self) -> Filter:
+        """The filter that is on: what goes to another task stays inside it."""
+        raise NotImplementedError
+
     def show_task(self, task_id: str) -> None:
         """Go to another task."""
         raise NotImplementedError
@@ -58,9 +64,12 @@ class DetailedScreen(Screen[ScreenResultType]):
             self.details.action_compare(step)
 
     def action_go_asking(self, step: int) -> None:
-        """Go to the next task that needs the operator (`step` 1), or to the one before (-1)."""
-        task_id = self._monitor.tree.queue.beside(self.task_id, step)
-        if task_id is None:
-            self.notify("Nobody needs you now.", markup=False, timeout=2)
+        """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
+        tree = self._monitor.tree
+        asking = tree.queue.some(len(tree.queue), self.task_id)
+        found = [task_id for task_id in asking if self.sought.matches(tree.tasks[task_id])]
+        if not found:
+            words = "Nobody that the filter shows needs you now." if self.sought else "Nobody needs you now."
+            self.notify(words, markup=False, timeout=2)
         else:
-            self.show_task(task_id)
+            self.show_task(found[-1 if step < 0 else int(found[0] == self.task_id) % len(found)])

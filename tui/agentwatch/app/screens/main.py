@@ -68,8 +68,17 @@ class MainScreen(DetailedScreen[None]):
     def task_id(self) -> str | None:
         return self.task_tree.cursor_id
 
+    @property
+    def sought(self) -> Filter:
+        return self.filter_bar.sought
+
     def show_task(self, task_id: str) -> None:
+        """Go to a task; a filter that hides it goes, for whoever names it wants to see it."""
         self.task_tree.select(task_id)
+        if self.task_id != task_id and self.sought:
+            self.filter_bar.seek(Filter())
+            self.task_tree.set_filter(Filter())
+            self.task_tree.select(task_id)
 
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
@@ -229,7 +238,7 @@ class MainScreen(DetailedScreen[None]):
         from agentwatch.app.screens.task import TaskScreen  # noqa: PLC0415 - it needs what the details need
 
         if self.task_id is not None:
-            page = TaskScreen(self._monitor, self._clock, self.task_id, tab)
+            page = TaskScreen(self._monitor, self._clock, self.task_id, tab, self.sought)
             self.app.push_screen(page, self._return_from_page)
 
     def action_timeline(self) -> None:
@@ -241,8 +250,8 @@ class MainScreen(DetailedScreen[None]):
 
     def _return_from_page(self, task_id: str | None) -> None:
         """The cursor is where the page was."""
-        if task_id is not None:
-            self.task_tree.select(task_id)
+        if task_id is not None and task_id != self.task_id:
+            self.show_task(task_id)
 
     def action_back(self) -> None:
         if self._is_in_details:
@@ -268,7 +277,7 @@ class MainScreen(DetailedScreen[None]):
 
     @on(NeedsYou.Picked)
     def _pick(self, event: NeedsYou.Picked) -> None:
-        self.task_tree.select(event.task_id)
+        self.show_task(event.task_id)
         self.set_focus(self.task_tree)
 
     def action_follow(self) -> None:

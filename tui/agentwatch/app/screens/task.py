@@ -16,6 +16,7 @@ from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
+from agentwatch.app.widgets.search import Filter
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -34,8 +35,9 @@ class TaskScreen(DetailedScreen[str]):
     TaskScreen DetailsPane { height: 1fr; padding: 0 1; }
     """
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: int) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: int, sought: Filter) -> None:
         super().__init__(monitor, clock)
+        self._sought = sought
         self._tab = tab
         self._task_id = task_id
         self.header = Header(monitor)
@@ -46,6 +48,10 @@ class TaskScreen(DetailedScreen[str]):
     @property
     def task_id(self) -> str:
         return self._task_id
+
+    @property
+    def sought(self) -> Filter:
+        return self._sought
 
     def show_task(self, task_id: str) -> None:
         self._task_id = task_id

@@ -80,16 +80,13 @@ class TaskTree(TreeView):
         self._draw()
 
     def select(self, task_id: str) -> None:
-        """Put the cursor on a task and unfold what hides it; where the filter hides it, the filter goes."""
+        """Put the cursor on a task and unfold what hides it; nothing where the filter hides it, or it is gone."""
         if task_id not in self._tree.tasks:
             return
         self._is_placed = True
-        splices = self._outline.reveal(task_id)
-        if task_id not in self._outline.rows and self._filter:
-            self.set_filter(Filter())
-            splices = self._outline.reveal(task_id)
-        self._take_splices(splices)
-        self._go(self._outline.rows.index(task_id), jumps=True)
+        self._take_splices(self._outline.reveal(task_id))
+        if task_id in self._outline.rows:
+            self._go(self._outline.rows.index(task_id), jumps=True)
 
     def set_filter(self, sought: Filter) -> None:
         """Show only what the filter matches, and what is above it. An empty one shows everything."""
@@ -225,17 +222,19 @@ class TaskTree(TreeView):
             self._search_again = True
             return
         self._is_searching = True
-        self._find(later=later)
+        self._find(later=later, before=self._cursor.task_id)
 
     @work(group="search", exclusive=True)
-    async def _find(self, *, later: bool) -> None:
+    async def _find(self, *, later: bool, before: str | None) -> None:
         while True:
             if later and len(self._tree.tasks) > _SMALL:
                 await asyncio.sleep(_SEARCH_PAUSE)
             self._search_again = False
             shown, found = await find(self._tree, self._filter)
+            has_moved = self._cursor.task_id != before
             self._take_splices(self._outline.show_only(shown))
-            if not later:
+            # Whoever has gone to a task meanwhile sees it selected: the next key is about that one.
+            if not (later or has_moved):
                 self._go_to_match()
             self._draw()
             self.post_message(self.Filtered(found))
