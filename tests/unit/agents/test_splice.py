@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.setup.jsonc import BrokenError, scan
 from agentwatch.agents.setup.splice import Entry, Member, added, removed
+from agentwatch.contracts.json_text import BrokenError, commented
 
 MEMBER = Member(("mcp", "agentwatch"), {"command": ["agentwatch", "mcp"], "enabled": True})
 ENTRY = Entry(("hooks", "Stop"), {"ours": 1}, lambda entry: isinstance(entry, dict) and "ours" in entry)
@@ -55,9 +55,9 @@ def spelled(draw: st.DrawFn, value: Any) -> str:
 @given(st.data(), documents)
 def test_any_text_gets_what_is_wished_and_keeps_the_rest(data: st.DataObject, document: dict[str, Any]) -> None:
     text = data.draw(blanks) + data.draw(spelled(document)) + data.draw(blanks)
-    assert scan(text).value == document
+    assert commented(text).value == document
     done = added(text, WISHES)
-    found = scan(done).value
+    found = commented(done).value
     assert found["mcp"].pop("agentwatch") == MEMBER.value
     assert ENTRY.value in found["hooks"]["Stop"]
     found["hooks"]["Stop"].remove(ENTRY.value)
@@ -74,7 +74,7 @@ def test_any_text_gets_what_is_wished_and_keeps_the_rest(data: st.DataObject, do
 def test_any_text_loses_what_was_added_and_nothing_else(data: st.DataObject, document: dict[str, Any]) -> None:
     text = data.draw(spelled(document))
     left = removed(added(text, WISHES), WISHES)
-    full = {key: one for key, one in scan(left).value.items() if one not in ({}, {"Stop": []})}
+    full = {key: one for key, one in commented(left).value.items() if one not in ({}, {"Stop": []})}
     assert full == {key: one for key, one in document.items() if one not in ({}, {"Stop": []})}
     assert removed(left, WISHES) == left
     assert left.count("a, note") == text.count("a, note")
@@ -86,7 +86,7 @@ def test_any_text_loses_what_was_added_and_nothing_else(data: st.DataObject, doc
 )
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(BrokenError):
-        scan(text)
+        commented(text)
 
 
 @pytest.mark.parametrize("text", ["[]", "1", '{"mcp": 1}', '{"hooks": {"Stop": {}}}'])
@@ -97,6 +97,6 @@ def test_a_text_of_another_shape_is_refused(text: str) -> None:
 
 def test_an_old_one_of_ours_is_replaced_in_its_place() -> None:
     text = '{"hooks": {"Stop": [1, {"ours": 0}, 2]}, "mcp": {"agentwatch": 1, "b": 2}}'
-    found = scan(added(text, WISHES)).value
+    found = commented(added(text, WISHES)).value
     assert found == {"hooks": {"Stop": [1, {"ours": 1}, 2]}, "mcp": {"agentwatch": MEMBER.value, "b": 2}}
     assert list(found["mcp"]) == ["agentwatch", "b"]

@@ -10,9 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.findings import Judgement
-from agentwatch.contracts.json_places import places_of
-from agentwatch.contracts.json_scan import MAX_DEPTH, MAX_TOKENS, scan
 from agentwatch.contracts.json_source import JsonSource
+from agentwatch.contracts.json_text import MAX_DEPTH, MAX_TOKENS, Node, scan, space
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -52,12 +51,12 @@ def test_the_scanner_reads_what_the_parser_reads(value: Any, indent: int | None)
 
 
 @given(values, st.sampled_from([None, 0, 2]), st.booleans())
-def test_the_quick_way_finds_the_places_that_the_scanner_finds(
-    value: Any, indent: int | None, ascii_only: bool
-) -> None:
+def test_a_node_finds_the_places_that_the_scanner_finds(value: Any, indent: int | None, ascii_only: bool) -> None:
     text = "\n " + json.dumps(value, indent=indent, ensure_ascii=ascii_only)
 
-    assert places_of(text) == scan(text).places
+    node = Node(text, space(text, 0))
+    assert node.value == value
+    assert {location: node.offset_of(location) for location in scan(text).places} == scan(text).places
 
 
 @given(values, st.data())

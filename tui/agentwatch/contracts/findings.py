@@ -12,7 +12,7 @@ from agentwatch.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentwatch.contracts.json_scan import Location
+    from agentwatch.contracts.json_text import Location
 
 MAX_ENTRIES: Final = 1_000
 """Entries of one list that are read and judged."""

@@ -8,8 +8,7 @@ import re
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.contracts.json_places import places_of
-from agentwatch.contracts.json_scan import MAX_DEPTH, TEXT_BEHIND, Break, Location, Scan, scan
+from agentwatch.contracts.json_text import MAX_DEPTH, MAX_TOKENS, TEXT_BEHIND, Break, Location, Node, Scan, scan, space
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class JsonSource:
     first line in the file it stands in.
     """
 
-    __slots__ = ("_broken", "_counted", "_first_line", "_places", "_scan", "_suspicious", "_text", "_too_deep", "value")
+    __slots__ = ("_broken", "_counted", "_first_line", "_node", "_scan", "_suspicious", "_text", "_too_deep", "value")
 
     def __init__(self, text: str, first_line: int = 1) -> None:
         if "\\ud" in text or "\\uD" in text:
@@ -40,7 +39,7 @@ class JsonSource:
         self._first_line = first_line
         self._counted = (0, first_line)
         self._scan: Scan | None = None
-        self._places: dict[Location, int] | None = None
+        self._node: Node | None = None
         self._suspicious = False
         self._too_deep = False
         self._broken: Break | None = None
@@ -72,14 +71,13 @@ class JsonSource:
 
     def line_of(self, location: Location) -> int | None:
         """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it."""
-        if self._places is None:
-            self._places = self._scanned().places if self._suspicious else places_of(self._text)
-        places = self._places
-        for length in range(len(location), -1, -1):
-            offset = places.get(location[:length])
-            if offset is not None:
-                return self._line(offset)
-        return None
+        if not self._suspicious:
+            self._node = self._node or Node(self._text, space(self._text, 0), MAX_TOKENS)
+            return self._line(self._node.offset_of(location))
+        places = self._scanned().places
+        offsets = (places.get(location[:length]) for length in range(len(location), -1, -1))
+        offset = next((offset for offset in offsets if offset is not None), None)
+        return None if offset is None else self._line(offset)
 
     def judge(self, judgement: Judgement) -> None:
         """Note what is wrong with the text itself, whatever contract it follows."""

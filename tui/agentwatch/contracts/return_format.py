@@ -35,7 +35,7 @@ from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
 
 if TYPE_CHECKING:
-    from agentwatch.contracts.json_scan import Location
+    from agentwatch.contracts.json_text import Location
 
 _MISSING: Final = {STATUS: "RET001", DELIVERABLES: "RET002", EVIDENCE: "RET003", ATTESTATION: "RET004"}
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}

@@ -21,7 +21,7 @@ from agentwatch.contracts.validation import Contracted, whole
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
-    from agentwatch.contracts.json_scan import Location
+    from agentwatch.contracts.json_text import Location
 
 _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE)
 _NO_REASON: Final = "The return asks for a review without saying why."

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from agentwatch.contracts.findings import Judgement
-    from agentwatch.contracts.json_scan import Location
+    from agentwatch.contracts.json_text import Location
 
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.rules import RULES

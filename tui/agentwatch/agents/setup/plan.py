@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.agents.setup.block import with_block, without_block
-from agentwatch.agents.setup.jsonc import BrokenError
 from agentwatch.agents.setup.programs import ByHand, Json, Program
 from agentwatch.agents.setup.splice import Entry, Wish, added, removed
+from agentwatch.contracts.json_text import BrokenError
 from agentwatch.disk import Directory, NotRegularError
 
 BACKUP: Final = ".agentwatch.bak"

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentwatch.agents.setup.jsonc import BrokenError, Node, blank, scan
+from agentwatch.contracts.json_text import BrokenError, Node, commented
 
 _UNIT: Final = "  "
+_BLANK: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _BREAK: Final = re.compile(r"[ \t]*\r?\n")
 
 
@@ -49,50 +50,54 @@ def removed(text: str, wishes: Sequence[Wish]) -> str:
 
 
 def _added(text: str, wish: Wish) -> str:
-    node = _object(scan(text))
+    node = _object(commented(text))
     path = wish.path[:-1] if isinstance(wish, Member) else wish.path
     for depth, key in enumerate(path):
-        child = node.get(key)
-        if child is None:
+        part = node.part(key)
+        if part is None:
             value: Any = {wish.path[-1]: wish.value} if isinstance(wish, Member) else [wish.value]
             for inner in reversed(path[depth + 1 :]):
                 value = {inner: value}
             return _put(text, node, key, value)
         is_last = depth == len(path) - 1
-        node = _array(child) if isinstance(wish, Entry) and is_last else _object(child)
+        node = _array(part.node) if isinstance(wish, Entry) and is_last else _object(part.node)
     if isinstance(wish, Member):
-        there = node.get(wish.path[-1])
+        there = node.part(wish.path[-1])
         if there is None:
             return _put(text, node, wish.path[-1], wish.value)
-        return text if there.value == wish.value else _replaced(text, there, wish.value)
-    mine = [index for index, child in enumerate(node.children) if wish.is_ours(child.value)]
+        return text if there.node.value == wish.value else _replaced(text, there.node, wish.value)
+    mine = _ours(node, wish)
     if not mine:
         return _put(text, node, None, wish.value)
     if mine[1:]:
         return _added(_cut(text, node, mine[-1]), wish)
-    there = node.children[mine[0]]
-    return text if there.value == wish.value else _replaced(text, there, wish.value)
+    old = node.parts[mine[0]].node
+    return text if old.value == wish.value else _replaced(text, old, wish.value)
+
+
+def _ours(node: Node, wish: Entry) -> list[int]:
+    return [index for index, part in enumerate(node.parts) if wish.is_ours(part.node.value)]
 
 
 def _removed(text: str, wish: Wish) -> str:
     trail: list[tuple[Node, int]] = []
-    node = scan(text)
+    node = commented(text)
     path = wish.path
     for key in path:
-        indexes = [index for index, (name, _) in enumerate(node.keys) if name == key]
+        indexes = [index for index, part in enumerate(node.parts) if part.step == key]
         if not indexes:
             return text
         trail.append((node, indexes[-1]))
-        node = node.children[indexes[-1]]
+        node = node.parts[indexes[-1]].node
     if isinstance(wish, Entry):
-        mine = [index for index, child in enumerate(node.children) if wish.is_ours(child.value)]
+        mine = _ours(node, wish)
         if not mine:
             return text
         if mine[1:]:
             return _removed(_cut(text, node, mine[-1]), wish)
         trail.append((node, mine[0]))
     # What holds nothing but ours, not even a comment, was made for it.
-    while len(trail) > 1 and _is_alone(text, trail[-1][0], trail[-2][0].begin(trail[-2][1])):
+    while len(trail) > 1 and _is_alone(text, trail[-1][0], trail[-2][0].parts[trail[-2][1]].start):
         trail.pop()
     return _cut(text, *trail[-1])
 
@@ -100,27 +105,28 @@ def _removed(text: str, wish: Wish) -> str:
 def _is_alone(text: str, node: Node, key: int) -> bool:
     """Whether nothing stands in the node beside one child, and nothing between its key and itself. No key of ours has
     a slash, so that one there is that of a comment."""
-    if len(node.children) != 1 or "/" in text[key : node.start]:
+    if len(node.parts) != 1 or "/" in text[key : node.start]:
         return False
-    around = text[node.start + 1 : node.begin(0)] + text[node.children[0].end : node.end - 1]
+    around = text[node.start + 1 : node.parts[0].start] + text[node.parts[0].node.end : node.end - 1]
     return around.strip() in ("", ",")
 
 
 def _cut(text: str, node: Node, index: int) -> str:
     """Without one member or entry, the comma that it needed, and its lines."""
-    start, end = node.begin(index), node.children[index].end
-    if index + 1 < len(node.children):
-        comma = blank(text, end)
+    start, end = node.parts[index].start, node.parts[index].node.end
+    if index + 1 < len(node.parts):
+        comma = _blank(text, end)
         return text[:start] + (text[end:comma] + text[comma + 1 :]).lstrip()
+    last = _last_comma(text, node)
     if index:
-        before = node.children[index - 1].end
-        comma = blank(text, before)
+        before = node.parts[index - 1].node.end
+        comma = _blank(text, before)
         # Where a trailing comma was used before, it is one again.
-        kept = text[before:comma] + ("," if node.comma is not None else "") + text[comma + 1 : start]
+        kept = text[before:comma] + ("," if last is not None else "") + text[comma + 1 : start]
     else:
         before = node.start + 1
         kept = text[before:start]
-    behind = text[end:] if node.comma is None else text[end : node.comma] + text[node.comma + 1 :]
+    behind = text[end:] if last is None else text[end:last] + text[last + 1 :]
     kept = kept.rstrip()
     if "//" in kept.rpartition("\n")[2] and not _BREAK.match(behind):
         # A comment goes to the end of its line, and that was behind what is cut.
@@ -141,16 +147,28 @@ def _put(text: str, node: Node, key: str | None, value: Any) -> str:
     if "\n" not in closing:
         closing = newline + indent.removesuffix(unit)
     comma = ","
-    if not node.children:
+    if not node.parts:
         comma = ""
-    elif node.comma is not None:
+    elif _last_comma(text, node) is not None:
         # A trailing comma stays one.
         comma, new = "", new + ","
     if comma:
         # Behind the value itself: a comment may stand between it and the end.
-        last = node.children[-1].end
+        last = node.parts[-1].node.end
         inside = inside[:last] + comma + inside[last:]
     return f"{inside}{newline}{new}{closing}{text[node.end - 1 :]}"
+
+
+def _last_comma(text: str, node: Node) -> int | None:
+    """The place of the comma behind all parts, None where there is none."""
+    behind = _blank(text, node.parts[-1].node.end)
+    return behind if text[behind] == "," else None
+
+
+def _blank(text: str, at: int) -> int:
+    """The place behind white space and comments."""
+    found = _BLANK.match(text, at)
+    return found.end() if found is not None else at
 
 
 def _replaced(text: str, node: Node, value: Any) -> str:
@@ -163,8 +181,8 @@ def _replaced(text: str, node: Node, value: Any) -> str:
 def _indents(text: str, node: Node) -> tuple[str, str]:
     """(that of what stands in the node, one step)."""
     unit = _unit(text)
-    if node.children and "\n" in text[node.start : node.begin(0)]:
-        return _indent_at(text, node.begin(0)), unit
+    if node.parts and "\n" in text[node.start : node.parts[0].start]:
+        return _indent_at(text, node.parts[0].start), unit
     return _indent_at(text, node.start) + unit, unit
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.agents.setup.jsonc import scan
 from agentwatch.agents.setup.programs import NAME, programs
 from agentwatch.config import Settings
+from agentwatch.contracts.json_text import commented
 from agentwatch.deciding.results import Result, bad, good
 from agentwatch.disk import Directory
 from agentwatch.shell import command_line, launcher
@@ -89,7 +89,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        return scan(text).value if text else None
+        return commented(text).value if text else None
 
 
 def _commands(value: Any) -> Iterator[tuple[str, ...]]:

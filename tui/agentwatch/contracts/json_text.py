@@ -1,17 +1,20 @@
-"""A JSON scanner written as a loop: the place of every value, and everything that stands before a break.
+"""Places in JSON texts. `Node` is for a sound one, and quick; `scan` reads what can be had of one that breaks off.
 
-The C parser says neither where a key stands nor what came before an error, and it recurses. This one is some fifty
-times slower, so it runs only where a finding needs a line or a text is broken.
+The C parser says neither where a key stands nor what came before an error. A node decodes what it is asked for, a
+value at a time; the scanner is a loop some fifty times slower, and runs only where a text is broken.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any, Final, NamedTuple
+from sys import maxsize
+from typing import Any, Final, NamedTuple, NoReturn
 
 Location = tuple[str | int, ...]
 """A place inside a document: keys and list indices from the top, `("metadata", "delegation_path", 2)`."""
@@ -20,7 +23,7 @@ MAX_DEPTH: Final = 100
 """Arrays and objects inside each other; the contracts need five. Far below any recursion limit."""
 
 MAX_TOKENS: Final = 20_000
-"""Tokens that are looked at, about 30 ms. A return has a few hundred; what stands behind them has no line."""
+"""Tokens that are scanned, about 30 ms. A return has a few hundred; what stands behind them has no line."""
 
 PLACE_DEPTH: Final = 5
 """Places are kept down to this depth: no rule speaks of anything deeper."""
@@ -28,12 +31,97 @@ PLACE_DEPTH: Final = 5
 TEXT_BEHIND: Final = "text behind the object"
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*"|[\[{]\s*,)|,(?=\s*[}\]])', re.DOTALL)
+_decode: Final = json.JSONDecoder(strict=False).raw_decode
 _WORD: Final = re.compile(r"[-+.0-9A-Za-z_]+")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
 _CUT_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?)?\Z")
 _WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 _NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 _MAX_DIGITS: Final = 400
+
+
+class Part(NamedTuple):
+    """One member of an object or entry of an array. `start` is the offset of its key, or of the entry itself."""
+
+    step: str | int
+    start: int
+    node: Node
+
+
+class Node:
+    """A value of a sound JSON text: what it is, from where to where, and what is in it.
+
+    `most` is how many parts of one object or array are looked at. Raises ValueError where no sound value begins.
+    """
+
+    def __init__(self, text: str, start: int, most: int = maxsize) -> None:
+        self._text, self.start, self._most = text, start, most
+        self.value, self.end = _decode(text, start)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        found: list[Part] = []
+        if not isinstance(self.value, dict | list):
+            return found
+        text, at = self._text, space(self._text, self.start + 1)
+        while text[at] not in "}]" and len(found) < self._most:
+            start, step = at, len(found)
+            if isinstance(self.value, dict):
+                step, behind = _decode(text, at)
+                at = space(text, space(text, behind) + 1)
+            found.append(Part(step, start, Node(text, at, self._most)))
+            at = space(text, found[-1].node.end)
+            if text[at] == ",":
+                at = space(text, at + 1)
+        return found
+
+    def part(self, step: str | int) -> Part | None:
+        """The member with a key, of one that stands twice the last; or the entry with an index."""
+        return next((part for part in reversed(self.parts) if part.step == step), None)
+
+    def offset_of(self, location: Location) -> int:
+        """Where a place begins, or what encloses one that is not there."""
+        node, offset = self, self.start
+        for step in location:
+            part = node.part(step)
+            if part is None:
+                break
+            offset, node = part.start, part.node
+        return offset
+
+
+class BrokenError(ValueError):
+    """The text is no JSON, even with comments. The message says where."""
+
+
+def commented(text: str) -> Node:
+    """JSON with the comments and trailing commas that some programs allow. Raises BrokenError."""
+    bare = f" {text[1:]}" if text.startswith("\ufeff") else text
+    plain = _LAST_COMMA.sub(_blanked, _COMMENT.sub(_blanked, bare))
+    try:
+        json.loads(plain, parse_constant=_refused)
+    except JSONDecodeError as error:
+        raise BrokenError(f"line {error.lineno}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise BrokenError(f"it cannot be read: {error}") from error
+    return Node(plain, space(plain, 0))
+
+
+def _blanked(match: re.Match[str]) -> str:
+    # The same length and the same lines, so that every offset stays true.
+    return match[1] or re.sub(r"[^\n]", " ", match[0])
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def space(text: str, at: int) -> int:
+    """The offset behind white space."""
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 class Break(NamedTuple):
@@ -86,7 +174,7 @@ def _run(text: str, found: Scan) -> None:  # noqa: PLR0915 - one loop over one s
     may_close = False
     position = 0
     for _ in range(MAX_TOKENS):
-        position = _skip(text, position)
+        position = space(text, position)
         if position >= end:
             raise _BrokenError(end, "the text ends", at_end=True)
         character = text[position]
@@ -139,11 +227,6 @@ def _run(text: str, found: Scan) -> None:  # noqa: PLR0915 - one loop over one s
     found.gave_up = True
 
 
-def _skip(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
-
-
 def _put(found: Scan, container: Any, key: str | None, value: Any) -> None:
     if container is None:
         found.value = value
@@ -154,7 +237,7 @@ def _put(found: Scan, container: Any, key: str | None, value: Any) -> None:
 
 
 def _expect_end(text: str, position: int, end: int) -> None:
-    position = _skip(text, position)
+    position = space(text, position)
     if position < end:
         raise _BrokenError(position, TEXT_BEHIND)
 
@@ -164,7 +247,7 @@ def _key(text: str, position: int, end: int) -> tuple[str, int]:
     if text[position] != '"':
         raise _BrokenError(position, "a key in double quotes is missing")
     key, position = _string(text, position, end)
-    position = _skip(text, position)
+    position = space(text, position)
     if position >= end:
         raise _BrokenError(end, "the text ends", at_end=True)
     if text[position] != ":":
