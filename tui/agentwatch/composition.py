@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentwatch.config import Settings
+from agentwatch.evidence.commits import Commits
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.place import is_there, state_directory
@@ -34,7 +35,7 @@ def monitor_of(
     open_desk: Callable[[], Desk] | None = None,
 ) -> Monitor:
     """A monitor of the files and the agents' sessions of a workspace; it has not looked yet."""
-    source = source_of(workspace, settings, selection)
+    source = source_of(workspace, settings, selection, dates=True)
     return Monitor(workspace, settings, source, time.time, inspects=inspects, remembers=remembers, open_desk=open_desk)
 
 
@@ -51,7 +52,8 @@ def scanned(
 
     `sessions` takes the place of a source of its own.
     """
-    source = source_of(workspace, settings, selection, sessions)
+    # Who wants to know how things stand now asks nobody how old they are.
+    source = source_of(workspace, settings, selection, sessions, dates=inspects)
     open_desk = None if desk is None else lambda: desk
     # A database takes a while to load as well.
     remembers = is_there(state_directory(workspace) / schema.NAME)
@@ -79,9 +81,17 @@ class Repeated:
 
 
 def source_of(
-    workspace: Path, settings: Settings, selection: Selection | None = None, sessions: Source | None = None
+    workspace: Path,
+    settings: Settings,
+    selection: Selection | None = None,
+    sessions: Source | None = None,
+    *,
+    dates: bool = False,
 ) -> Source:
-    """The files of a workspace, and the agents' sessions in it unless the settings leave them out."""
+    """The files of a workspace, and the agents' sessions in it unless the settings leave them out.
+
+    With `dates`, what is there at first is as old as it says itself, or git.
+    """
     files = FilesSource(
         workspace,
         FilesSettings(
@@ -89,6 +99,7 @@ def source_of(
             max_bytes=settings.max_bytes,
             force_polling=settings.poll,
         ),
+        committed=Commits(workspace).time_of if dates else None,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
 

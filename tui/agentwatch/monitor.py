@@ -177,7 +177,7 @@ class Monitor:
         if self._remembers:
             self._keeper = await asyncio.to_thread(self._make_keeper)
             recalled = await asyncio.wrap_future(self._keeper.start())
-            self._source.remember(recalled.files)
+            self._source.remember(recalled.files, recalled.looked_at)
             queue(recalled.observations)
         try:
             self._source.start(on_loop(take))
@@ -226,7 +226,7 @@ class Monitor:
 
             recalled = recall(self.workspace)
             self._forgotten = recalled.notice
-            self._source.remember(recalled.files)
+            self._source.remember(recalled.files, recalled.looked_at)
             for observation in recalled.observations:
                 self.tree.apply(observation)
         self.load(self._source.scan())

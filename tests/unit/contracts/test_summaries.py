@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -314,6 +315,12 @@ def test_the_dialect_is_read_at_top_level_where_it_has_no_metadata() -> None:
             "blockers",
             ("Ink.",),
         ),
+        (
+            lambda document: {**drop("blockers")(document), "blocker": {"type": "x", "description": "No ink."}},
+            "blockers",
+            ("No ink.",),
+        ),
+        (lambda document: {**drop("blockers")(document), "blocker": "No ink."}, "blockers", ("No ink.",)),
         (put("requires_user_review", False), "review_reason", None),
         (drop("metadata.agent_type"), "agent", "researcher"),
         (put("files_created", ["a.md"]), "files_created", ("a.md",)),
@@ -388,3 +395,21 @@ def test_what_breaks_a_rule_is_pruned_and_the_rest_stays() -> None:
     assert [artifact.path for artifact in model.artifacts] == [None, "reports/soil.md"]
     assert model.metadata is not None
     assert (model.metadata.session_id, model.metadata.agent_type) == (None, "planner")
+
+
+@pytest.mark.parametrize("name", ["blocker", "blockers"])
+def test_what_blocks_is_read_in_another_contract_where_the_dialect_has_it(name: str) -> None:
+    described: object = {"type": "x", "description": "No ink."}
+    named = {name: described if name == "blocker" else [described]}
+    metadata = {"agent_name": "a", "task_id": "t", "status": "blocked", "verbosity_level": "low"}
+    for text in (
+        json.dumps(
+            {"status": "blocked", "summary": "It waits.", "artifacts": [], "metadata": {}, "errors": [], **named}
+        ),
+        json.dumps({"report_metadata": metadata, "findings": {}, **named}),
+    ):
+        reading = read_document(text, "a.json")
+        assert reading is not None
+        assert isinstance(reading.document, Return)
+        assert reading.document.outcome is Outcome.BLOCKED
+        assert reading.document.blockers == ("No ink.",), reading.document.contract

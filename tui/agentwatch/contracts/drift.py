@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from agentwatch.contracts.findings import MAX_ENTRIES, shown
+from agentwatch.contracts.findings import MAX_ENTRIES, Judgement, shown
 from agentwatch.contracts.validation import whole
-
-if TYPE_CHECKING:
-    from agentwatch.contracts.findings import Judgement
 
 _BLOCKER_TEXTS: Final = (
     "description",
@@ -21,21 +18,24 @@ _BLOCKER_TEXTS: Final = (
     "text",
     "why_it_failed",
 )
+_BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
 _OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
 _MAX_PHASES: Final = 1_000_000
 
 
 def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
-    """What blocks, from `blockers` and `blocking_issues`, without what did; None where neither is there."""
+    """What blocks, from `blockers` and its kin, without what did; None where there is none of them."""
     found: list[str] = []
     there = False
-    for key in ("blockers", "blocking_issues"):
+    for key in _BLOCKERS:
         raw = top.get(key)
         if raw is None:
             continue
         there = True
         if isinstance(raw, str):
             raw = [raw] if raw.strip() else []
+        elif isinstance(raw, dict) and key in ("blocker", "blocking_issue"):
+            raw = [raw]
         if not isinstance(raw, list):
             judgement.add("MET034", (key,), key=key, value=shown(raw))
             continue
@@ -48,6 +48,11 @@ def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
             else:
                 found.append(text)
     return found if there else None
+
+
+def blocked_by(top: dict[str, Any]) -> list[str]:
+    """What blocks a return of another contract, which names it elsewhere, or in another shape, than it should."""
+    return blockers(top, Judgement()) or []
 
 
 def _blocker_text(entry: object) -> str | None:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from agentwatch.contracts.drift import blocked_by
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.stated import stated_at
 from agentwatch.contracts.validation import Contracted, Faults, Schema, Whole, is_blank, validated
 from agentwatch.contracts.wording import brief, briefs
 
@@ -173,15 +175,17 @@ def _summary_of(report: Report, top: dict[str, Any]) -> Return:
     metadata = report.report_metadata or ReportMetadata()
     raw = top.get("report_metadata")
     status = raw.get("status") if isinstance(raw, dict) else None
+    outcome = Outcome(metadata.status) if metadata.status else None
     return Return(
         contract=Contract.REPORT_CONTRACT,
         reported_state=brief(status) if isinstance(status, str) else None,
-        outcome=Outcome(metadata.status) if metadata.status else None,
+        outcome=outcome,
         task_id=metadata.task_id or None,
         agent=metadata.agent_name or None,
         error_message=brief(metadata.error_message),
         retry_hint=None,
-        blockers=briefs(report.blockers or ()),
+        blockers=briefs(report.blockers or blocked_by(top)),
         next_steps=brief("\n".join(report.recommendations or ())),
         confidence=metadata.confidence_level,
+        stated_at=stated_at(top, outcome),
     )

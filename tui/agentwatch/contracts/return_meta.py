@@ -11,6 +11,7 @@ from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.stage_words import judge_status
+from agentwatch.contracts.stated import stated_at
 from agentwatch.contracts.subagent_return import (
     ARTIFACT_TYPES,
     ENDS_OF_PATH,
@@ -94,7 +95,7 @@ def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[Re
         files_modified=strings(top.get("files_modified")),
         more={key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None,
     )
-    return returned, _summary_of(returned, outcome)
+    return returned, _summary_of(returned, outcome, stated_at(top, outcome))
 
 
 def _summary(top: dict[str, Any], judgement: Judgement) -> str | None:
@@ -255,10 +256,10 @@ def _error(entry: dict[str, Any], here: Location, judgement: Judgement) -> Retur
 
 def _holds_something(top: dict[str, Any]) -> bool:
     """Whether blockers or errors are there at all: what is wrong with them is said already."""
-    return any(top.get(key) for key in ("blockers", "blocking_issues", "errors"))
+    return any(top.get(key) for key in ("blockers", "blocking_issues", "blocker", "blocking_issue", "errors"))
 
 
-def _summary_of(returned: ReturnMeta, outcome: Outcome | None) -> Return:
+def _summary_of(returned: ReturnMeta, outcome: Outcome | None, at: float | None) -> Return:
     metadata = returned.metadata or MetaMetadata()
     errors = returned.errors or []
     first = errors[0] if errors else ReturnError()
@@ -288,4 +289,5 @@ def _summary_of(returned: ReturnMeta, outcome: Outcome | None) -> Return:
         files_created=wording.briefs(returned.files_created or ()),
         files_modified=wording.briefs(returned.files_modified or ()),
         artifacts=wording.briefs(artifact.path for artifact in returned.artifacts or () if artifact.path),
+        stated_at=at,
     )

@@ -136,6 +136,8 @@ class Return:
     files_modified: tuple[str, ...] = ()
     limitations: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
+    stated_at: float | None = None
+    """When it says that it was written (seconds since the epoch), however likely that is."""
     recognised: bool = True
 
 

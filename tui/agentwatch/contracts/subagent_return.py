@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import Field
 
 from agentwatch.contracts import wording
+from agentwatch.contracts.drift import blocked_by
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.signatures import RETURN_STATUSES
+from agentwatch.contracts.stated import stated_at
 from agentwatch.contracts.validation import Contracted, Faults, Schema, Whole, validated
 
 if TYPE_CHECKING:
@@ -196,9 +198,10 @@ def _summary_of(returned: SubagentReturn, top: dict[str, Any]) -> Return:
         errors=messages,
         retry_recommended=recommends_retry(errors),
         retry_hint=wording.brief(first.recommendation),
-        blockers=messages if outcome is Outcome.BLOCKED else (),
+        blockers=(messages or wording.briefs(blocked_by(top))) if outcome is Outcome.BLOCKED else (),
         next_steps=wording.brief(returned.next_steps),
         artifacts=wording.briefs(artifact.path for artifact in returned.artifacts or () if artifact.path),
+        stated_at=stated_at(top, outcome),
     )
 
 

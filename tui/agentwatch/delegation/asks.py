@@ -121,7 +121,7 @@ def why_at(task: Task, now: float) -> str:
     process is gone."""
     if not task.stale:
         return task.why
-    silent = now - max(task.updated_at, task.below.active_at if task.below else 0.0)
+    silent = now - (now if task.alive_at is None else task.alive_at)
     process = _process(task.run)
     words = [task.why, *([f"silent for {_long(silent)}"] if silent >= 0 else [])]
     return "; ".join(words if process in task.why else [*words, process])

@@ -270,6 +270,11 @@ class Task:
     """None for a leaf."""
 
     @property
+    def alive_at(self) -> float | None:
+        """The last sign of life of the task, or of one below it; None where nothing tells."""
+        return max(self.updated_at, self.below.active_at if self.below else 0.0) or None
+
+    @property
     def needs_operator(self) -> bool:
         return self.ask is not None
 

@@ -402,7 +402,7 @@ class DelegationTree:
         if task.ask is None:
             self.queue.discard(task.task_id)
         else:
-            self.queue.put(task.task_id, self.holds(task), task.ended_at or task.updated_at)
+            self.queue.put(task.task_id, self.holds(task), task.ended_at or task.alive_at or 0.0)
 
     def _is_stale(self, task: Task) -> bool:
         """Working and silent for too long, with all that works below it. Who waits for somebody is not silent."""
@@ -412,8 +412,9 @@ class DelegationTree:
             return True
         if task.below and any(state.is_open and state is not State.WORKING for state in task.below.states):
             return False
-        silent_since = max(task.updated_at, task.below.active_at if task.below else 0.0)
-        due = silent_since + self._stale_after
+        if task.alive_at is None:
+            return False
+        due = task.alive_at + self._stale_after
         if self._now >= due:
             return True
         self._silences.put(task.task_id, due)

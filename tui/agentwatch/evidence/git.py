@@ -227,10 +227,17 @@ def commit_before(git: Plumbing, time: float) -> str | None:
     return _bases(git, head, [time])[time] if head is not None else None
 
 
-def _status(git: Plumbing) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
+def unchanged(git: Plumbing, head: str) -> frozenset[str]:
+    """The files that hold what the last commit has; none where they cannot all be listed."""
+    tracked = _tracked(git, head)
+    changed, deleted, _, complete = _status(git, "--untracked-files=no")
+    return tracked - changed - deleted if tracked is not None and complete else frozenset()
+
+
+def _status(git: Plumbing, *more: str) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
     """(changed, deleted, untracked, whether that is all)."""
     prefix = os.fsencode(git.repository.prefix)
-    output = git.ask(*_STATUS, "--", git.repository.prefix or ".")
+    output = git.ask(*_STATUS, *more, "--", git.repository.prefix or ".")
     entries = output.text.split(b"\0")
     if output.cut:
         # The last one may be half a name.

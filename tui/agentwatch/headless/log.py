@@ -52,7 +52,7 @@ def print_log(
         problems.append(Problem("history", str(state_directory(workspace)), recalled.notice))
     if follow:
         source = source_of(workspace, settings, sessions=sessions)
-        source.remember(recalled.files)
+        source.remember(recalled.files, recalled.looked_at)
         complain_of(problems)
         _follow(source, decisions, log, problems)
         problems.clear()
@@ -101,7 +101,7 @@ class _Log:
     def _last_sign(self, task_id: str, now: float) -> float:
         """When the files of a task were written last; now where it is gone."""
         task = self._tree.tasks.get(task_id)
-        return now if task is None else max(task.updated_at, task.below.active_at if task.below else 0.0)
+        return now if task is None or task.alive_at is None else task.alive_at
 
     def _print(self, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -109,6 +109,15 @@ def identity_of(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def last_written(directory: Path) -> float | None:
+    """When the history of a state directory was last written, in seconds since the epoch; None where there is none."""
+    times = []
+    for name in (NAME, f"{NAME}-wal", _OWN_NAME, f"{_OWN_NAME}-wal"):
+        with suppress(OSError):
+            times.append((directory / name).stat().st_mtime)
+    return max(times, default=None)
+
+
 def configure(connection: sqlite3.Connection, busy_ms: int) -> None:
     """What holds for every connection. Raises sqlite3.Error."""
     connection.text_factory = _text

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from agentwatch.delegation.observation import Observation
 from agentwatch.delegation.task import Task
+from agentwatch.history.database import last_written
 from agentwatch.history.errors_file import Failure, append, failures
 from agentwatch.history.store import History
+from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 
 
@@ -22,15 +24,18 @@ class Recalled:
     observations: Sequence[Observation] = ()
     files: Mapping[str, KnownFile] = field(default_factory=dict)
     notice: str | None = None
+    looked_at: float | None = None
+    """When the workspace was last watched, in seconds since the epoch; None where it never was."""
 
 
 def recall(workspace: Path) -> Recalled:
     """The history of a workspace, for those who look at it once. Blocks, and writes nothing."""
+    looked_at = last_written(state_directory(workspace))
     history = History.open_read_only(workspace)
     if history is None:
         return Recalled()
     try:
-        return Recalled(history.observations(), history.files(), history.notice)
+        return Recalled(history.observations(), history.files(), history.notice, looked_at)
     finally:
         history.close()
 
@@ -92,8 +97,9 @@ class Keeper:
         self._worker.shutdown()
 
     def _open(self) -> Recalled:
+        looked_at = last_written(state_directory(self._workspace))
         self._history = History.open(self._workspace)
-        return Recalled(self._history.observations(), self._history.files(), self._history.notice)
+        return Recalled(self._history.observations(), self._history.files(), self._history.notice, looked_at)
 
     def _keep_files(self, files: Mapping[str, KnownFile]) -> None:
         if self._history is not None:

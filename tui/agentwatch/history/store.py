@@ -33,7 +33,7 @@ _WAITING: Final = 10_000
 
 _UNSAVED: Final = "the last attempts are not saved yet"
 _PAGE: Final = 500
-_HELD: Final = """SELECT path, digest FROM observations
+_HELD: Final = """SELECT path, digest, at FROM observations
     WHERE id IN (SELECT max(id) FROM observations GROUP BY path)"""
 """What each file held when it was last seen; no digest where it was gone."""
 
@@ -151,7 +151,9 @@ class History:
             )
             if all(isinstance(number, int) for number in (mtime_ns, ctime_ns, size, inode))
         }
-        held = {path: digest for path, digest in self._query(_HELD, ()) if isinstance(digest, str | None)}
+        rows = [row for row in self._query(_HELD, ()) if isinstance(row[1], str | None)]
+        held = {path: digest for path, digest, _ in rows}
+        since = {path: at for path, _, at in rows if isinstance(at, float)}
         files = {
             path: KnownFile(fingerprint, digest="")
             for path, (fingerprint, digest) in index.items()
@@ -160,7 +162,9 @@ class History:
         for path, digest in held.items():
             if digest:
                 fingerprint, indexed = index.get(path, (None, None))
-                files[path] = KnownFile(fingerprint if indexed == digest else None, digest=digest, shown=digest)
+                files[path] = KnownFile(
+                    fingerprint if indexed == digest else None, digest=digest, shown=digest, at=since.get(path)
+                )
         return files
 
     def keep_files(self, files: Mapping[str, KnownFile]) -> None:

@@ -79,11 +79,11 @@ def _summary(tree: DelegationTree) -> Summary:
 def _attention(tree: DelegationTree) -> Iterator[Attention]:
     for task in tree.asking():
         yield Attention(task.task_id, task.ask or "", waits_since(task), tree.holds(task))
-    silent = sorted((task for task in tree.tasks.values() if task.stale), key=lambda task: task.updated_at)
+    silent = sorted((task for task in tree.tasks.values() if task.stale), key=lambda task: task.alive_at or 0.0)
     for task in silent:
         if not task.needs_operator:
             ask = "it works and gives no sign of life: look whether it still runs"
-            yield Attention(task.task_id, ask, _known(task.updated_at), tree.holds(task))
+            yield Attention(task.task_id, ask, task.alive_at, tree.holds(task))
 
 
 def _task(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
@@ -112,7 +112,7 @@ def _task(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
         attempt=task.attempt,
         attempts=attempts,
         waits=tuple(_waits(spans)),
-        updated_at=_known(task.updated_at),
+        updated_at=task.updated_at or task.alive_at,
         retry=RetryLine(task.retry.max_retries, task.retry.remaining, task.retry.recommended, task.retry.hint),
         todos=task.todos or (),
         claims=tuple(ClaimLine(one.kind, one.path, one.verdict, one.detail) for one in task.claims),
@@ -188,8 +188,3 @@ def _others_say(attempt: Attempt, result: Return) -> str:
 def _finding(placed: PlacedFinding) -> FindingLine:
     finding = placed.finding
     return FindingLine(finding.rule, finding.severity, finding.message, placed.path, finding.line)
-
-
-def _known(at: float) -> float | None:
-    """The tree says 0 where it never saw a sign of life."""
-    return at or None

@@ -23,9 +23,9 @@ class CombinedSource:
         self._health: dict[int, Health] = {}
         self._telling = threading.Lock()
 
-    def remember(self, files: Mapping[str, KnownFile]) -> None:
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         for source in self._sources:
-            source.remember(files)
+            source.remember(files, looked_at)
 
     def known(self) -> Mapping[str, KnownFile]:
         return dict(chain.from_iterable(source.known().items() for source in self._sources))

@@ -125,7 +125,7 @@ class Playback:
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
 
-    def remember(self, files: Mapping[str, KnownFile]) -> None:
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """No file is looked at, so there is nothing to remember."""
 
     def known(self) -> Mapping[str, KnownFile]:

@@ -12,7 +12,7 @@ from agentwatch.sources.health import Batch
 class Source(Protocol):
     """Where observations come from. It runs on its own thread and never blocks the caller."""
 
-    def remember(self, files: Mapping[str, KnownFile]) -> None:
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""
 
     def known(self) -> Mapping[str, KnownFile]:

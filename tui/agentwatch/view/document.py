@@ -197,7 +197,7 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
         "why": asks.why_at(task, tree.now),
         "needs_operator": task.needs_operator,
         "ask": task.ask,
-        "updated_at": iso(task.updated_at or None),
+        "updated_at": iso(task.updated_at or task.alive_at),
         "stale": task.stale,
         "contradicted": task.contradicted,
         "worst_below": str(worst) if worst else None,

@@ -44,7 +44,7 @@ def took_last(task: Task, now: float) -> Took | None:
 
 def waits_since(task: Task) -> float | None:
     """Since when a task asks or is silent: its end, else its last sign of life; None where it never gave one."""
-    return (task.updated_at or None) if task.ended_at is None else task.ended_at
+    return task.alive_at if task.ended_at is None else task.ended_at
 
 
 def duration(seconds: float | None) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Finding, Reading, Return
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
+from agentwatch.sources.files.dating import Dating
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import (
     BehindLinkError,
@@ -51,6 +52,8 @@ class KnownFile:
     """Of what was read last, whatever it was."""
     shown: str | Finding | None = None
     """The last observation: the digest of what was seen, or why it could not be read; None for neither."""
+    at: float | None = None
+    """Since when it holds what was read last, in seconds since the epoch; None where that was not told."""
     incomplete: bool = False
     """What was seen broke off in the middle."""
     due: float | None = None
@@ -60,7 +63,10 @@ class KnownFile:
 class Documents:
     """The files of one workspace, by their names relative to the root; it makes the observations."""
 
-    def __init__(self, root: str, settings: FilesSettings, read_document: Reader, keep: Keep) -> None:
+    def __init__(
+        self, root: str, settings: FilesSettings, read_document: Reader, keep: Keep, dating: Dating | None = None
+    ) -> None:
+        self.dating = dating or Dating()
         self._root = root
         self._settings = settings
         self._read_document = read_document
@@ -194,7 +200,7 @@ class Documents:
         # The very string that the observation carries: there is one for each document of the workspace.
         file.shown = file.digest = text.digest
         file.incomplete = incomplete
-        at = min(text.mtime_ns / 1e9, time.time())
+        at = self.dating.at(path, text.digest, text.mtime_ns / 1e9, reading.document, time.time())
         findings = _findings(text, reading)
         self._made.append(
             Seen(self._next_seq(), at, to_path(path), text.digest, reading.document, findings, incomplete)

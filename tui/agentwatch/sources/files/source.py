@@ -14,6 +14,7 @@ from agentwatch.delegation.observation import Observation
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.content import ContentStore
+from agentwatch.sources.files.dating import Committed, Dating
 from agentwatch.sources.files.documents import Documents, KnownFile, Reader
 from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.settings import FilesSettings
@@ -27,7 +28,8 @@ _RECHECK_SECONDS: Final = 0.05
 class FilesSource:
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
-    `read_document` recognises a document in a text, given with its path; by default that of the contracts.
+    `read_document` recognises a document in a text, given with its path; by default that of the contracts. `committed`
+    tells of what is there at first when it was committed.
     """
 
     def __init__(
@@ -37,21 +39,29 @@ class FilesSource:
         *,
         read_document: Reader | None = None,
         open_backend: OpenBackend = open_backend,
+        committed: Committed | None = None,
     ) -> None:
         self._root = os.path.realpath(root)
         self._settings = settings or FilesSettings()
         self._open_backend = open_backend
         self._contents = ContentStore(self._root)
-        self._documents = Documents(self._root, self._settings, read_document or _recognise, self._contents.put)
+        recognise, self._dating = read_document or _recognise, Dating(committed)
+        self._documents = Documents(self._root, self._settings, recognise, self._contents.put, self._dating)
         self._watcher: Watcher | None = None
         self._thread: threading.Thread | None = None
 
-    def remember(self, files: Mapping[str, KnownFile]) -> None:
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Take over what was known of the files when it was last looked, by their paths: what has not changed since
         is not read, and not observed again; what is not there any more is observed to be gone. Before `start`.
+
+        `looked_at` is when that was, in seconds since the epoch; None where nobody ever did.
         """
+        if looked_at is not None:
+            self._dating.looked(looked_at)
         for path, file in files.items():
             name = to_name(path)
+            if file.digest and file.at is not None:
+                self._dating.remember(name, file.digest, file.at)
             self._documents.files[name] = file
             if file.digest:
                 self._contents.place(file.digest, name)

@@ -158,6 +158,8 @@ class Watcher:
             # The root itself is gone: say so now, not with the next look at it.
             self._check_root(time.monotonic())
         if not self._catalogue.waiting and not self._trouble:
+            if self._starting:
+                self._documents.dating.watching()
             self._starting = False
         self._tell([])
 

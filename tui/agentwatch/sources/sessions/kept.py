@@ -19,7 +19,7 @@ class KeptSessions:
         self._runs: dict[str, Observation] = {}
         self._scanning = threading.Lock()
 
-    def remember(self, files: Mapping[str, KnownFile]) -> None:
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Nothing: the stores keep themselves."""
 
     def known(self) -> Mapping[str, KnownFile]:

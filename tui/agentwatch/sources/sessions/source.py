@@ -61,7 +61,7 @@ class SessionsSource:
         self._seq = 0
         self._told: Health | None = None
 
-    def remember(self, files: Mapping[str, KnownFile]) -> None:
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Nothing: the stores keep themselves."""
 
     def known(self) -> Mapping[str, KnownFile]:

@@ -128,8 +128,8 @@ def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:
         yield Content.assemble(("attempt ", FAINT), f"{task.attempt} of {1 + task.retry.max_retries}")
     if task.result and task.result.error_code:
         yield plain(task.result.error_code, 40).stylize("$text-error")
-    if task.updated_at:
-        yield faint(times.ago(task.updated_at, now))
+    if task.alive_at is not None:
+        yield faint(times.ago(task.alive_at, now))
 
 
 def _packed(parts: Iterable[Content], width: int) -> Iterator[Content]:

@@ -1,0 +1,214 @@
+"""How old the work of a workspace is: what was there before anybody watched, and what came while somebody did."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agentwatch.app.widgets.task_line import pose
+from agentwatch.composition import scanned
+from agentwatch.config import Settings
+from agentwatch.delegation.task import State, Task
+from agentwatch.evidence.commits import Commits
+from agentwatch.history.keeper import Keeper
+from agentwatch.place import state_directory
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.evidence.repository import HANDED_OFF, Repository, returned
+from tests.unit.files.watching import Receiver, packet, watching
+
+NAME = "specs/1_shop/.return-meta.json"
+BROKEN_OFF = "specs/1_shop/.return-meta-b.json"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def meta(status: str = "in_progress", **keys: object) -> str:
+    path = {"delegation_path": ["orchestrator", "skill", "planner"]}
+    return json.dumps({"status": status, "metadata": {"session_id": "s1", "agent_type": "planner"} | path} | keys)
+
+
+def stamp(after: float) -> str:
+    return datetime.fromtimestamp(HANDED_OFF + after, UTC).isoformat()
+
+
+def tasks(root: Path) -> dict[str, Task]:
+    return scanned(root, Settings(sessions=False)).tree.tasks
+
+
+def planner(root: Path) -> Task:
+    return next(task for name, task in tasks(root).items() if name.endswith("planner"))
+
+
+def since_handoff(at: float | None) -> float | None:
+    return None if at is None else at - HANDED_OFF
+
+
+@pytest.mark.parametrize("way", ["clone", "copy", "checkout"])
+def test_a_copy_is_no_sign_of_life(repository: Repository, tmp_path: Path, way: str) -> None:
+    repository.write(NAME, meta())
+    repository.commit(at=50)
+    root = repository.root
+    if way == "clone":
+        root = tmp_path / "clone"
+        repository.git("clone", "-q", str(repository.root), str(root))
+    elif way == "copy":
+        root = tmp_path / "copy"
+        shutil.copytree(repository.root, root, copy_function=shutil.copyfile)
+    else:
+        (root / NAME).unlink()
+        repository.git("checkout", "-q", "--", ".")
+    assert time.time() - (root / NAME).stat().st_mtime < 600
+    task = planner(root)
+    assert (task.state, task.stale, since_handoff(task.updated_at)) == (State.WORKING, True, 50)
+
+
+def test_a_file_that_was_not_touched_since_is_as_old_as_it_says(repository: Repository) -> None:
+    repository.write(NAME, meta("implemented"), at=20)
+    repository.commit(at=50)
+    assert since_handoff(planner(repository.root).ended_at) == 20
+
+
+def test_what_was_changed_since_its_commit_is_as_old_as_its_file(repository: Repository) -> None:
+    repository.write(NAME, meta("planned"), at=20)
+    repository.commit(at=50)
+    repository.write(NAME, meta("implemented"), at=80)
+    assert since_handoff(planner(repository.root).ended_at) == 80
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_what_git_does_not_keep_is_as_old_as_its_file(repository: Repository, *, ignored: bool) -> None:
+    repository.write(NAME, meta("implemented"), at=20)
+    repository.commit(at=30)
+    repository.git("rm", "-q", "--cached", NAME)
+    if ignored:
+        repository.write(".gitignore", "specs\n")
+    repository.git("commit", "-q", "-m", "x", at=40)
+    repository.touch(NAME, 80)
+    assert since_handoff(planner(repository.root).ended_at) == 80
+
+
+@pytest.mark.parametrize(
+    ("keys", "status", "at"),
+    [
+        ({"started_at": 100}, "in_progress", 100),
+        ({"started_at": 100, "completed_at": 300}, "implemented", 300),
+        ({"started_at": 100}, "implemented", 50),
+        ({"started_at": 90_000_000_000}, "in_progress", 50),
+        ({"completed_at": -1_000_000_000}, "implemented", 50),
+        ({"completed_at": "soon"}, "implemented", 50),
+        ({"session_id": f"sess_{int(HANDED_OFF) + 7}_a1b2c3"}, "in_progress", 7),
+    ],
+)
+def test_a_plausible_time_that_a_return_states_comes_before_git(
+    repository: Repository, tmp_path: Path, keys: dict[str, object], status: str, at: float
+) -> None:
+    def written(value: object) -> object:
+        try:
+            return stamp(value) if isinstance(value, int) else value
+        except (ValueError, OverflowError):
+            return "9999-01-01T00:00:00Z"
+
+    repository.write(NAME, meta(status, **{key: written(value) for key, value in keys.items()}))
+    repository.commit(at=50)
+    root = tmp_path / "clone"
+    repository.git("clone", "-q", str(repository.root), str(root))
+    assert since_handoff(planner(root).updated_at) == at
+
+
+def test_a_handoff_in_a_clone_is_as_old_as_its_commit(repository: Repository, tmp_path: Path) -> None:
+    packet = {"handoff_schema": "composability.handoff_packet.v1", "task_id": "t", "objective": "Do it."}
+    repository.write("t.handoff.json", json.dumps(packet))
+    repository.commit(at=50)
+    repository.write("t.return.md", returned())
+    repository.commit(at=60)
+    root = tmp_path / "clone"
+    repository.git("clone", "-q", str(repository.root), str(root))
+    task = tasks(root)["t"]
+    assert (since_handoff(task.started_at), since_handoff(task.ended_at)) == (50, 60)
+
+
+def test_without_git_a_file_is_as_old_as_its_own_time(plain: Repository) -> None:
+    plain.write(NAME, meta("implemented"), at=20)
+    assert since_handoff(planner(plain.root).ended_at) == 20
+    (plain.root / ".git").write_text("gitdir: nowhere")
+    assert since_handoff(planner(plain.root).ended_at) == 20
+    assert Commits(plain.root).time_of(NAME, 0.0) is None
+
+
+def watched(root: Path) -> None:
+    """Somebody watched the workspace, and has ended."""
+    source = FilesSource(root)
+    keeper = Keeper(root, source.content)
+    keeper.start().result()
+    keeper.keep(source.scan().observations)
+    keeper.keep_files(source.known())
+    keeper.stop()
+
+
+def test_what_comes_after_the_first_look_counts_from_when_it_was_seen_whatever_it_says(repository: Repository) -> None:
+    watched(repository.root)
+    before = time.time()
+    repository.write(NAME, meta("blocked", completed_at=stamp(0)), at=0)
+    repository.commit(at=50)
+    task = planner(repository.root)
+    assert task.state is State.BLOCKED
+    assert task.ended_at is not None
+    assert task.ended_at >= before, "nobody puts a failure into the past"
+
+
+def test_what_was_written_while_nobody_watched_is_as_old_as_its_file(plain: Repository) -> None:
+    watched(plain.root)
+    for file in state_directory(plain.root).iterdir():
+        os.utime(file, (HANDED_OFF, HANDED_OFF))
+    plain.write(NAME, meta("blocked"), at=80)
+    assert since_handoff(planner(plain.root).ended_at) == 80
+
+
+def test_a_dead_marker_that_a_checkout_brings_back_while_nobody_watches_does_not_work(repository: Repository) -> None:
+    watched(repository.root)
+    repository.write(NAME, meta())
+    repository.commit(at=50)
+    (repository.root / NAME).unlink()
+    repository.git("checkout", "-q", "--", ".")
+    task = planner(repository.root)
+    assert (task.stale, since_handoff(task.updated_at)) == (True, 50)
+
+
+def ages(receiver: Receiver) -> dict[str, float]:
+    return {one.path: one.at for one in receiver.observations}
+
+
+def test_what_comes_while_somebody_watches_counts_from_when_it_was_seen(plain: Repository) -> None:
+    before = time.time()
+    with watching(plain.root) as receiver:
+        receiver.until(lambda receiver: receiver.mode in ("live", "polling"))
+        plain.write("new.json", packet("new"), at=0)
+        receiver.until(lambda receiver: "new.json" in receiver.present)
+    assert ages(receiver)["new.json"] >= before
+
+
+def test_a_copy_of_what_was_known_keeps_its_age_while_somebody_watches(plain: Repository) -> None:
+    plain.write("old.json", packet("old"), at=0)
+    with watching(plain.root) as receiver:
+        receiver.until(lambda receiver: "old.json" in receiver.present and receiver.mode in ("live", "polling"))
+        shutil.copyfile(plain.root / "old.json", plain.root / "copy.json")
+        receiver.until(lambda receiver: "copy.json" in receiver.present)
+    assert since_handoff(ages(receiver)["copy.json"]) == 0
+
+
+def test_a_task_that_only_a_delegation_path_names_is_as_old_as_what_is_below_it(plain: Repository) -> None:
+    plain.write(NAME, meta(), at=20)
+    found = tasks(plain.root)
+    inferred = next(task for task in found.values() if task.inferred)
+    assert (inferred.stale, since_handoff(inferred.alive_at)) == (True, 20)
+    row = pose(inferred, 0, HANDED_OFF + 20 + 3 * 86_400, folded=None, guide=0, selected=False, focused=False)
+    assert row.waiting == "3d", "and not 20779d"

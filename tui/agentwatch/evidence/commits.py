@@ -1,0 +1,70 @@
+"""When the files of a workspace were committed, for those that hold what was committed: asked once for all of them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Final
+
+SECONDS: Final = 3.0
+"""Nothing is shown meanwhile; what git does not say by then goes by the times of the files."""
+
+_MAX_BYTES: Final = 16 * 1024 * 1024
+
+
+class Commits:
+    """Asks git the first time that somebody wants to know. To be called in a thread: it may take `SECONDS`."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = os.path.realpath(workspace)
+        self._times: dict[str, float] | None = None
+        self._asked_at = 0.0
+
+    def time_of(self, name: str, written: float) -> float | None:
+        """When the last commit of a file was made, in seconds since the epoch.
+
+        `name` is relative to the workspace, `written` when the file was last written. None where git cannot say, or
+        the file holds something else by now.
+        """
+        if self._times is None:
+            self._asked_at = time.time()
+            self._times = self._ask()
+        return self._times.get(name) if written <= self._asked_at else None
+
+    def _ask(self) -> dict[str, float]:
+        # Not before somebody asks: a screen appears sooner.
+        from agentwatch.evidence.git import unchanged  # noqa: PLC0415
+        from agentwatch.evidence.plumbing import Plumbing  # noqa: PLC0415
+        from agentwatch.evidence.repository import NoRepositoryError, find_repository  # noqa: PLC0415
+
+        try:
+            repository = find_repository(self._workspace)
+            if repository.head is None:
+                return {}
+            with Plumbing(repository, self._workspace, seconds=SECONDS) as git:
+                held = unchanged(git, repository.head)
+                # No file can be called so.
+                mark = f"\1{secrets.token_hex(8)} "
+                options = ("-z", f"--format={mark}%ct", "--name-only", "--no-renames", "--no-ext-diff")
+                place = repository.prefix or "."
+                output = git.ask("log", *options, repository.head, "--", place, max_bytes=_MAX_BYTES)
+        except NoRepositoryError:
+            return {}
+        return _times(output.text, mark.encode(), os.fsencode(repository.prefix), held)
+
+
+def _times(log: bytes, mark: bytes, prefix: bytes, held: frozenset[str]) -> dict[str, float]:
+    times: dict[str, float] = {}
+    at, is_first = 0.0, False
+    # The last one may be half a name.
+    for word in log.split(b"\0")[:-1]:
+        if word.startswith(mark):
+            at, is_first = float(word[len(mark) :]), True
+            continue
+        name = os.fsdecode((word[1:] if is_first else word).removeprefix(prefix))
+        is_first = False
+        if name in held:
+            times.setdefault(name, at)
+    return times
