@@ -17,9 +17,9 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.demo.screenplay import demo_script
+from agentwatch.demo.script import Append, Player, Script, Write
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.replay import Append, Player, Script, Write
 
 HERE: Final = Path(__file__).parent
 STARTED_AT: Final = 1_790_000_000.0

@@ -38,8 +38,11 @@ def launcher() -> tuple[str, ...]:
 
 
 def called() -> tuple[str, ...]:
-    """How the operator calls agentwatch in a shell: by name where that is on the PATH."""
-    return ("agentwatch",) if shutil.which("agentwatch") else launcher()
+    """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
+    if shutil.which("agentwatch"):
+        return ("agentwatch",)
+    script = Path(sys.argv[0]).absolute()
+    return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
 
 
 def command_line(words: Iterable[str]) -> str:

@@ -109,7 +109,9 @@ def test_a_return_that_is_not_the_one_looked_at_is_not_decided(stage: Stage) -> 
     assert "the return has changed since you looked at it" in found.err
     assert stage.recorded() == []
     assert not stage.mirror.exists()
-    assert stage.decide("--retry", "--return-sha256", stage.digest()).code == 0
+    for words in (("--attempt", "2"), ("--return-sha256", "none")):
+        assert stage.decide("--retry", *words).code != 0
+    assert stage.decide("--retry", "--attempt", "1", "--return-sha256", stage.digest()).code == 0
 
 
 def test_what_the_policy_forbids_is_refused_with_the_reason(stage: Stage) -> None:

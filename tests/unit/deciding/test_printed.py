@@ -114,7 +114,7 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
             returned_digest = task.latest.returned.digest if task.latest and task.latest.returned else None
             assert (where, task_id, wish.action) == (workspace, task.task_id, action)
             assert (wish.note, wish.handoff, wish.mitigation) == ("TEXT" if action is Action.ACCEPT else "", None, None)
-            assert (more["seen"], more["yes"]) == (returned_digest, False)
+            assert (more["seen"], more["yes"]) == ((task.attempt, returned_digest or "none"), False)
 
 
 def test_a_parent_that_is_told_to_wait_gets_a_command_of_that_task(tmp_path: Path) -> None:

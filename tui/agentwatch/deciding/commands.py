@@ -79,10 +79,12 @@ def _decide(arguments: Sequence[str], load: Load) -> int:
     words.add_argument("--mitigation", choices=kinds, help="what is materially different in this retry")
     words.add_argument("--note", default="", metavar="TEXT", help="what you want to say to it; also into the handoff")
     words.add_argument("--handoff", metavar="FILE", help="your own handoff for the next attempt")
-    words.add_argument("--return-sha256", metavar="HEX", help="of the return that you looked at; refused if it differs")
+    looked = "of the return that you looked at, or `none`; refused if it differs"
+    words.add_argument("--return-sha256", metavar="HEX", help=looked)
+    words.add_argument("--attempt", type=int, metavar="N", help="the one that you looked at; refused if it is another")
     words.add_argument("--yes", action="store_true", help="do not ask")
     options = words.parse_intermixed_args(arguments)
-    if options.return_sha256 is not None and _SHA256.match(options.return_sha256) is None:
+    if options.return_sha256 not in (None, "none") and _SHA256.match(options.return_sha256) is None:
         raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
     workspace = workspace_at(options.path)
     from agentwatch.deciding.decide import decide  # noqa: PLC0415
@@ -106,7 +108,7 @@ def _decide(arguments: Sequence[str], load: Load) -> int:
         _handoff(options.handoff) if options.handoff is not None else None,
     )
     settings = load_settings()
-    seen, yes = options.return_sha256, options.yes
+    seen, yes = (options.attempt, options.return_sha256), options.yes
     return decide(workspace, options.task, wish, settings=settings, load=load, seen=seen, yes=yes)
 
 

@@ -34,11 +34,19 @@ _CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
 
 
 def decide(
-    workspace: Path, task_id: str, wish: Wish, *, settings: Settings, load: Load, seen: str | None, yes: bool
+    workspace: Path,
+    task_id: str,
+    wish: Wish,
+    *,
+    settings: Settings,
+    load: Load,
+    seen: tuple[int | None, str | None],
+    yes: bool,
 ) -> int:
     """Decide about the latest attempt of a task. Returns one of `codes`.
 
-    `seen` is the sha256 of the return that the operator looked at, where it is known. Raises DecisionError.
+    `seen` are the number of the attempt that the operator looked at and the sha256 of its return ("none" where there
+    was none), None where they are not known. Raises DecisionError.
     """
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
@@ -46,7 +54,12 @@ def decide(
     look = partial(load, workspace, settings, desk=desk)
     monitor, task = _loaded(task_id, look)
     subject = desk.subject(task)
-    if seen is not None and seen != subject.return_sha256:
+    attempt, digest = seen
+    if attempt not in (None, subject.attempt):
+        raise ReturnChangedError(
+            f"not recorded: you looked at attempt {attempt}, and it is at attempt {subject.attempt}"
+        )
+    if digest not in (None, subject.return_sha256 or "none"):
         now = subject.return_sha256 or "none at all"
         raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {now} now")
     existing = _held(desk, subject)

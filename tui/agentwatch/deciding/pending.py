@@ -83,7 +83,7 @@ def on_their_way(tree: DelegationTree) -> Iterator[Decision]:
 
 def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path) -> list[str]:
     words = [*called(), "decide", *_asked(task, action)]
-    words += ["--return-sha256", return_sha256] if return_sha256 is not None else []
+    words += ["--attempt", str(task.attempt), "--return-sha256", return_sha256 or "none"]
     # Behind this nothing is an option, whatever an agent calls its task.
     return [*words, "--", task.task_id, str(workspace)]
 
