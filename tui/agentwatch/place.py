@@ -45,8 +45,13 @@ def workspace_id(workspace: Path) -> str:
 
 def state_directory(workspace: Path, environment: Mapping[str, str] | None = None) -> Path:
     """`$XDG_STATE_HOME/agentwatch/<workspace id>`, else below `~/.local/state`. Nothing is created."""
+    return state_directories(environment) / workspace_id(workspace)
+
+
+def state_directories(environment: Mapping[str, str] | None = None) -> Path:
+    """Where those of all workspaces lie."""
     environment = os.environ if environment is None else environment
     base = environment.get("XDG_STATE_HOME") or ""
     # The specification says that a relative path in it is to be ignored.
     root = Path(base) if Path(base).is_absolute() else user_home() / ".local" / "state"
-    return root / "agentwatch" / workspace_id(workspace)
+    return root / "agentwatch"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import PRIVATE, Keys
 from agentwatch.decisions.passphrase import store, stored
 from agentwatch.errors import UsageError
+from tests.unit.decisions.made import Operator
 from tests.unit.decisions.rings import Ring, in_use
 
 Types = Callable[..., list[str]]
@@ -27,7 +29,8 @@ def ring() -> Iterator[Ring]:
 
 
 @pytest.fixture
-def keys(tmp_path: Path) -> Keys:
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     made = Keys(tmp_path / "configuration")
     made.create()
     return made
@@ -152,6 +155,21 @@ def test_a_rotated_key_has_its_new_passphrase_in_the_keyring(
     assert "each decision asks for the passphrase from now on" in capsys.readouterr().err
     assert not keys.in_keyring
     keys.load(lambda: "daisy")
+
+
+def test_decisions_that_are_later_than_the_clock_count_when_their_key_was_replaced(
+    keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator = Operator(tmp_path)
+    entry = operator.decide(created_at=datetime.now(UTC) + timedelta(hours=1)).entry
+    assert keyring.rotate(keys) == 0
+    assert "the clock was set back" in capsys.readouterr().err
+    assert (operator.chain().entries, operator.chain().problems) == ((entry,), ())
+    # Where nobody can tell, it is said.
+    operator.ledger.directory.rename(tmp_path / "elsewhere")
+    operator.ledger.directory.write_text("no directory")
+    assert keyring.rotate(keys) == 0
+    assert "counts only where it is not later than the clock of now" in capsys.readouterr().err
 
 
 def test_a_passphrase_is_asked_on_a_terminal_only(keys: Keys, ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:

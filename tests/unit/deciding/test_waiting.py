@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from agentwatch.config import Settings
-from agentwatch.deciding.waiting import question_about, wait
-from agentwatch.decisions.record import Record, Subject
+from agentwatch.deciding.waiting import claim, question_about, wait
+from agentwatch.decisions.delivery import mirror_missing
+from agentwatch.decisions.record import Params, Record, Subject
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.decisions.made import Operator, record
+from tests.unit.decisions.made import QUICK, Operator, record
 from tests.unit.decisions.test_policy import Told, returned
 
 
@@ -98,7 +99,11 @@ Looks = list[bool]
 
 
 def waits(
-    operator: Operator, looks: Looks, tree: Callable[[], DelegationTree] = DelegationTree, timeout: float = 0.0
+    operator: Operator,
+    looks: Looks,
+    tree: Callable[[], DelegationTree] = DelegationTree,
+    timeout: float = 0.0,
+    settings: Settings | None = None,
 ) -> int:
     def load(workspace: Path, settings: Settings, **_: object) -> Monitor:
         looks.append(settings.sessions)
@@ -106,7 +111,7 @@ def waits(
         monitor.tree = tree()
         return monitor
 
-    return wait(operator.workspace, Settings(), load, "x", None, timeout=timeout, indent=None)
+    return wait(operator.workspace, settings or Settings(), load, "x", None, timeout=timeout, indent=None)
 
 
 def test_without_a_decision_the_sessions_are_not_read(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,3 +143,20 @@ def test_a_child_that_returned_while_somebody_waited_is_answered_as_soon_as_it_i
         decide(operator, "x", 2, digest(second, 2))
         assert waiting.result(60.0) == 0
     assert looks == [True]
+
+
+@pytest.mark.parametrize("place", ["ledger", "mirror"])
+def test_a_wait_that_may_write_nothing_into_the_workspace_does_not(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    operator.decide("x", params=Params(handoff="{}"), created_at=datetime.now(UTC))
+    if place == "mirror":
+        mirror_missing(operator.workspace, operator.chain(), operator.ledger.bytes_of, operator.trust, disk=QUICK)
+        monkeypatch.setenv("XDG_STATE_HOME", str(operator.root / "nowhere"))
+    before = sorted(operator.workspace.rglob("*"))
+    assert waits(operator, [], settings=Settings(read_only=True)) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["place"], told["handoff_path"]) == (place, None)
+    assert sorted(operator.workspace.rglob("*")) == before
+    assert claim(operator.workspace, Settings(read_only=True), told["decision_id"], "me") == 0
+    assert sorted(operator.workspace.rglob("*")) == before

@@ -42,7 +42,7 @@ class Told(Announcer):
     """Announces to nobody."""
 
     def __init__(self, fails: bool = False) -> None:
-        super().__init__("http://127.0.0.1:1", Path("/nowhere"))
+        super().__init__("http://127.0.0.1:1", Path("/nowhere"), Path("/nowhere/state"))
         self.fails = fails
         self.told: list[tuple[str, str, str]] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from agentwatch.config import config_directory
 from agentwatch.decisions.envelope import PublicKey, SigningKey
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
 from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
+from agentwatch.decisions.record import written
 from agentwatch.decisions.trust import Trust, TrustedKey, parse_public, parse_public_keys
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import NOON
@@ -134,6 +136,25 @@ def test_a_key_that_was_replaced_is_trusted_until_then(keys: Keys) -> None:
     assert trust.why_not(first.keyid, "2030-01-01T12:00:00Z") is None
     assert "retired" in (trust.why_not(first.keyid, "2030-01-01T12:00:01Z") or "")
     assert trust.why_not(third.keyid, "2099-01-01T00:00:00Z") is None
+
+
+def test_a_clock_that_was_set_back_takes_nothing_from_the_key_before(keys: Keys) -> None:
+    first = keys.create().public
+    second = keys.rotate(now=NOON - timedelta(seconds=1), signed_until=written(NOON)).public
+    # In one second, and in the one before: the order of the keys is that of their rotations.
+    for now in (NOON, NOON - timedelta(hours=1)):
+        keys.rotate(now=now)
+    trust = keys.trust()
+    assert [key.public for key in trust.keys[:2]] == [first, second]
+    assert [key.retired_at for key in trust.keys] == [*(written(NOON + timedelta(seconds=n)) for n in range(3)), None]
+
+
+def test_the_private_key_is_in_sight_or_not(keys: Keys) -> None:
+    assert not keys.is_in_sight()
+    keys.create()
+    assert keys.is_in_sight()
+    (keys.directory / PRIVATE).unlink()
+    assert not keys.is_in_sight()
 
 
 def test_a_writer_that_was_killed_between_the_two_files_is_made_up_for(keys: Keys) -> None:

@@ -15,6 +15,7 @@ import pytest
 from agentwatch.decisions.chain import ProblemKind
 from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.errors import KeyProblemError
+from agentwatch.decisions.keys import PRIVATE
 from agentwatch.decisions.reader import Expired, Forged, Pending, Place, Question, Reader, Verified
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
@@ -67,9 +68,22 @@ def test_a_decision_is_read_from_the_mirror_where_the_ledger_is_hidden(operator:
 
 def test_a_ledger_that_may_not_be_read_is_hidden(operator: Operator) -> None:
     decide(operator, "a")
-    found = outside(operator, failing_ledger(operator)).find(Question("a"), NOON)
+    found = inside(operator, state=operator.state, disk=failing_ledger(operator)).find(Question("a"), NOON)
     assert isinstance(found, Verified)
     assert found.place is Place.MIRROR
+
+
+@pytest.mark.parametrize("how", ["gone", "closed", "never there"])
+def test_where_the_key_lies_in_sight_nothing_holds_without_the_ledger(operator: Operator, how: str) -> None:
+    """The operator can decide the opposite by then: what lies in the workspace is what an agent kept of it."""
+    decide(operator, "a")
+    disk = failing_ledger(operator) if how == "closed" else QUICK
+    if how == "gone":
+        operator.ledger.directory.rename(operator.root / "lost")
+    reader = outside(operator, disk, **({"state": operator.root / "new"} if how == "never there" else {}))
+    found = reader.find(Question("a"), NOON)
+    assert isinstance(found, Forged)
+    assert "is gone or cannot be read: put it back, or decide again" in found.refused[0].message
 
 
 def failing_ledger(operator: Operator) -> Disk:
@@ -83,7 +97,8 @@ def failing_ledger(operator: Operator) -> Disk:
 
 
 def test_what_is_not_decided_is_pending_with_what_was_looked_at(operator: Operator) -> None:
-    assert outside(operator).find(Question("a")) == Pending("the operator has not decided yet (looked into the mirror)")
+    assert outside(operator).find(Question("a")) == Pending("the operator has not decided yet (looked into the ledger)")
+    assert inside(operator).find(Question("a")) == Pending("the operator has not decided yet (looked into the mirror)")
     decide(operator, "a")
     for question in (Question("b"), Question("a", 2), Question("a", 1, "0" * 64), Question("a", 1, None)):
         found = outside(operator).find(question, NOON)
@@ -202,6 +217,7 @@ def test_a_mirrored_file_is_judged_again_once_its_key_is_known(operator: Operato
         (f"{operator.chain().entries[0].record.decision_id}.json", ProblemKind.UNTRUSTED)
     ]
     operator.configuration.rename(later)
+    (later / "keys" / PRIVATE).unlink()
     assert isinstance(reader.find(Question("a"), NOON), Verified)
 
 

@@ -180,8 +180,17 @@ def test_what_may_not_write_into_the_workspace_says_so(workspace: Path, state: P
     book = ReceiptBook(workspace, state, QUICK, read_only=True)
     with pytest.raises(ReceiptError, match="told to write nothing"):
         book.mark(ID, Stage.READ, "x", inside=True)
-    assert list(workspace.iterdir()) == []
     assert book.mark(ID, Stage.READ, "x", now=NOON) == Receipt(Stage.READ, "x", NOW)
+    assert book.claim(ID, "one", NOON) == Claim(won=True, by="one", at=NOW, proof=True)
+    assert list(workspace.iterdir()) == []
+
+
+@pytest.mark.parametrize(("at", "won"), [(NOW, False), ("whenever", False), ("2030-01-01T11:59:59Z", True)])
+def test_who_claimed_in_a_workspace_that_may_not_be_written_any_more_is_heard(
+    workspace: Path, state: Path, at: str, *, won: bool
+) -> None:
+    (claims_of(workspace) / f"{ID}.claim.json").write_text(json.dumps({"by": "inside", "at": at}))
+    assert ReceiptBook(workspace, state, QUICK, read_only=True).claim(ID, "one", NOON, since=NOW).won is won
 
 
 def test_files_that_are_no_receipts_are_none(workspace: Path, state: Path) -> None:

@@ -42,13 +42,18 @@ def _wait(arguments: Sequence[str], load: Load) -> int:
     workspace = workspace_at(options.path)
     from agentwatch.deciding.waiting import wait  # noqa: PLC0415
 
-    try:
-        settings = load_settings()
-    except ConfigError:
-        # A sandbox may hide them, and nothing in them decides what is told here.
-        settings = Settings()
     indent = None if options.json else 2
-    return wait(workspace, settings, load, options.task, options.attempt, timeout=options.timeout, indent=indent)
+    return wait(
+        workspace, _settings_in_sight(), load, options.task, options.attempt, timeout=options.timeout, indent=indent
+    )
+
+
+def _settings_in_sight() -> Settings:
+    try:
+        return load_settings()
+    except ConfigError:
+        # A sandbox may hide them, and nothing in them decides what an agent is told.
+        return Settings()
 
 
 def _claim(arguments: Sequence[str], _load: Load) -> int:
@@ -62,7 +67,7 @@ def _claim(arguments: Sequence[str], _load: Load) -> int:
         raise UsageError("a decision id has 32 hex digits; `agentwatch wait` prints it as decision_id")
     from agentwatch.deciding.waiting import claim  # noqa: PLC0415
 
-    return claim(workspace_at(options.path), options.decision, options.by)
+    return claim(workspace_at(options.path), _settings_in_sight(), options.decision, options.by)
 
 
 def _decide(arguments: Sequence[str], load: Load) -> int:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from datetime import UTC, datetime
 from getpass import getpass
 from pathlib import Path
 from typing import Final
 
 from agentwatch.deciding import codes
-from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
+from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
 from agentwatch.decisions.keys import PRIVATE, Keys
+from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.passphrase import forget, store, stored
+from agentwatch.decisions.record import written
 from agentwatch.decisions.trust import VARIABLE
 from agentwatch.errors import UsageError
+from agentwatch.place import state_directories
 from agentwatch.text import clean, complain, quoted, say
 
 _NO_TERMINAL: Final = "a passphrase is asked on a terminal only"
@@ -60,8 +65,11 @@ def rotate(keys: Keys) -> int:
     except KeyMissingError:
         locked = keys.in_keyring
     new = _new_passphrase() if locked else None
-    keys.rotate(new)
+    last = _last_signed(keys)
+    keys.rotate(new, signed_until=last)
     say("replaced: what the key before has signed stays valid, and nothing that it signs from now on")
+    if last > written(datetime.now(UTC)):
+        complain(f"the clock was set back: the last decision is of {last}, so the key before counts until then")
     if new is not None and keys.in_keyring:
         try:
             store(keys.directory / PRIVATE, new)
@@ -69,6 +77,19 @@ def rotate(keys: Keys) -> int:
             keys.choose_keyring(chosen=False)
             complain(f"{clean(str(error))}; each decision asks for the passphrase from now on")
     return show(keys)
+
+
+def _last_signed(keys: Keys) -> str:
+    """The time of the last decision of all workspaces, in the form of records; "" where there is none."""
+    trust, last, states = keys.trust(), "", state_directories()
+    for state in sorted(states.iterdir()) if os.path.isdir(states) else ():
+        try:
+            entries = Ledger(state, state.name).read(trust).entries
+        except LedgerError as error:
+            complain(f"{clean(str(error))}: what it holds counts only where it is not later than the clock of now")
+        else:
+            last = max([last, *(entry.record.created_at for entry in entries)])
+    return last
 
 
 def passphrase(keys: Keys, *, in_keyring: bool) -> int:

@@ -112,7 +112,7 @@ def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Q
     return Question(task_id, attempt, digest, since, over=tree.over(task_id), is_final=is_final)
 
 
-def claim(workspace: Path, decision_id: str, by: str | None) -> int:
+def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
     """Claim a decision before it is carried out, and print who has it. Returns one of `codes`. Raises ReceiptError."""
     found = Reader(workspace).find(Question(None, decision_id=decision_id))
     if not isinstance(found, Verified):
@@ -121,7 +121,7 @@ def claim(workspace: Path, decision_id: str, by: str | None) -> int:
         _complain_of(found)
         return _code(found)
     asker = by or f"{operator_name()}, process {os.getppid()}"
-    book = ReceiptBook(workspace, state_directory(workspace))
+    book = ReceiptBook(workspace, state_directory(workspace), read_only=settings.read_only)
     made = book.claim(decision_id, asker, since=found.record.created_at)
     document: dict[str, Any] = {
         "decision_id": decision_id,

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,7 @@ RETIRED: Final = "retired"
 KEYRING: Final = "decisions.keyring"
 
 _LARGEST: Final = 64 * 1024
+_TICK: Final = timedelta(seconds=1)
 _WRITABLE_BY_OTHERS: Final = 0o022
 _OPEN_TO_OTHERS: Final = 0o077
 _ENCRYPTED: Final = b"BEGIN ENCRYPTED PRIVATE KEY"
@@ -76,10 +77,14 @@ class Keys:
             directory.replace(PUBLIC, _line(key.public.text), 0o644)
         return key
 
-    def rotate(self, passphrase: str | None = None, now: datetime | None = None) -> SigningKey:
+    def rotate(
+        self, passphrase: str | None = None, now: datetime | None = None, *, signed_until: str = ""
+    ) -> SigningKey:
         """Replace the key, also where the private one is lost. What it signed until now stays accepted.
 
-        Records that claim a later time are refused then, and so are those that follow one of the new key.
+        Records that claim a later time are refused then, and so are those that follow one of the new key. The clock may
+        have been set back: the key counts until `signed_until`, the time of its last record as records have it, and is
+        never retired as early as one before it.
         """
         from agentwatch.decisions import pem  # noqa: PLC0415  see there
 
@@ -88,8 +93,10 @@ class Keys:
             old = self._public(directory)
             if old is None:
                 raise KeyMissingError(f"{self.directory} holds no key that could be replaced; create one first")
+            # In this form letters sort as times do; keys are in the order of these times.
+            before = [written(time_of(key.retired_at) + _TICK) for key in self._retired(directory) if key.retired_at]
+            since = f"retired {max([written(now or datetime.now(UTC)), signed_until, *before])}\n"
             with directory.child(RETIRED, make=0o700) as retired:
-                since = f"retired {written(now or datetime.now(UTC))}\n"
                 retired.replace(f"{old.keyid}.pub", _line(old.text) + since.encode(), 0o644)
             directory.replace(PRIVATE, pem.to_pem(key, passphrase))
             directory.replace(PUBLIC, _line(key.public.text), 0o644)
@@ -101,6 +108,14 @@ class Keys:
 
         with self._opened() as directory, self._in_words("written"), directory.locked():
             directory.replace(PRIVATE, pem.to_pem(self._read(directory, current), passphrase))
+
+    def is_in_sight(self) -> bool:
+        """Whether the private key can be read from here, as no sandbox allows."""
+        try:
+            with Directory.open(self.directory, self._disk) as directory:
+                return bool(directory.read(PRIVATE, _LARGEST))
+        except OSError:
+            return False
 
     def is_encrypted(self) -> bool:
         """Whether the signing key cannot be used without a passphrase."""

@@ -1,7 +1,8 @@
 """The agents' side: the operator's decision about an attempt, verified, or why there is none yet.
 
 What an agent is told comes from a signature only. The ledger rules where it can be read; inside a sandbox that hides
-it, the mirror in the workspace does, with the public key that the orchestrator was started with. A time-out is never
+it together with the key that signs, the mirror in the workspace does, with the public key that the orchestrator was
+started with. Where that key is in sight and the ledger is not, nothing holds. A time-out is never
 an approval and never a refusal: it is `Pending`, and asking again is right.
 """
 
@@ -201,14 +202,17 @@ class Reader:
         # The ledger is read last: a decision that arrives meanwhile is in the ledger before it is in the mirror.
         mirrored, refused = self._mirrored(trust)
         chain = self._chain(trust)
-        if chain is None:
+        if chain is None and not self._keys.is_in_sight():
             return Place.MIRROR, mirrored, refused
-        held = [entry.record for entry in chain.latest.values()]
-        # An old copy, or one of a decision that the operator had set aside.
+        held = [entry.record for entry in chain.latest.values()] if chain is not None else []
+        # An old copy, or one of a decision that the operator had set aside. Where the key that signs lies in sight, no
+        # sandbox hides the ledger: then it is lost, and the operator can decide otherwise by now.
+        why = "does not have it" if chain is not None else "is gone or cannot be read: put it back, or decide again"
         for record in set(mirrored).difference(held):
             name = f"{record.decision_id}.json"
-            refused.append(_problem(name, ProblemKind.STRAY, "it is signed, and the ledger does not have it"))
-        refused += [problem for problem in chain.problems if problem.kind is not ProblemKind.STRAY]
+            message = f"it is signed, and the ledger {self._ledger.directory} {why}"
+            refused.append(_problem(name, ProblemKind.STRAY, message))
+        refused += [one for one in (chain.problems if chain else ()) if one.kind is not ProblemKind.STRAY]
         return Place.LEDGER, held, refused
 
     def _chain(self, trust: Trust) -> Chain | None:

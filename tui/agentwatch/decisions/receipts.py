@@ -84,8 +84,7 @@ class ReceiptError(DecisionError):
 
 
 class ReceiptBook:
-    """The receipts of one workspace. `state` is its state directory. With `read_only`, none is claimed in the workspace
-    but by who asks to carry a decision out, which nobody else can keep from doing it twice."""
+    """The receipts of one workspace. `state` is its state directory. With `read_only`, none goes into the workspace."""
 
     def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False) -> None:
         self._workspace = workspace
@@ -136,7 +135,9 @@ class ReceiptBook:
         names, content = _names(decision_id, _CLAIM, "", since), _content(decision_id, _CLAIM, by, now, since)
         trouble = OSError()
         won: Claim | None = None
-        for place, proof in ((self._claims, False), (self._directory.make, True)):
+        if self._read_only and (held := self._held_inside(names, since)) is not None:
+            return held
+        for place, proof in ((self._claims, False), (self._directory.make, True))[self._read_only :]:
             try:
                 with place() as directory:
                     made = Claim(*_first(directory, names, content, since), proof)
@@ -152,6 +153,15 @@ class ReceiptBook:
                 f" {reason(trouble)}; {remedy(trouble)}"
             )
         return won
+
+    def _held_inside(self, names: tuple[str, str], since: str) -> Claim | None:
+        """The claim in the workspace, where nothing may be put: those who were told before that was so can have one."""
+        with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
+            for name in sorted({*names}.intersection(directory.names())):
+                by, at = _told(directory, name)
+                if not at or at >= since:
+                    return Claim(False, by, at, proof=False)
+        return None
 
     def read(self, records: Iterable[Record]) -> dict[str, Receipts]:
         """The receipts of decisions, by their ids. What cannot be read, or is older than its decision, is not told."""
