@@ -390,6 +390,12 @@ async def _(s: Stage, key: str) -> None:
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
     assert isinstance(s.app.screen, HelpScreen)
+    await s.press("right")
+    assert "Tutorial: your first decision" in s.text()
+    await s.press("left", "left")
+    assert "attempt: one execution of a task." in s.text()
+    await s.press("right")
+    assert "Go to the next task that needs you." in s.text()
     await s.press("escape")
     assert isinstance(s.app.screen, MainScreen)
 

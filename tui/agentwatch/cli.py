@@ -59,6 +59,7 @@ for agents:
   agentwatch mcp [PATH]      serve handoffs, returns and decisions to agents, over MCP
   agentwatch hook            answer a hook of Claude Code
 
+agentwatch help lists the topics of the manual, agentwatch help tutorial is its first.
 `agentwatch COMMAND --help` tells more. A directory named like a command is watched as ./NAME.
 """
 
@@ -295,6 +296,17 @@ def _rules(arguments: Sequence[str]) -> int:
     return explain(options.explain) if options.explain else list_rules(options.format)
 
 
+def _help(arguments: Sequence[str]) -> int:
+    parser = _parser("help", "Read the manual.")
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="a topic, or a command (default: list the topics)")
+    options = parser.parse_intermixed_args(arguments)
+    from agentwatch.manual import print_page, topics  # noqa: PLC0415
+
+    if options.topic in _COMMANDS and options.topic not in topics():
+        return _COMMANDS[options.topic](["--help"])
+    return print_page(options.topic)
+
+
 def _report(arguments: Sequence[str]) -> int:
     parser = _parser("report", "Write the account of a session, for a pull request or a post-mortem.")
     add_workspace(parser)
@@ -338,6 +350,7 @@ def _scanned(workspace: Path, settings: Settings, *, desk: Desk | None = None, i
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "check": _check,
     "demo": _demo,
+    "help": _help,
     "log": _log,
     "replay": _replay,
     "report": _report,

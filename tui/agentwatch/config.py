@@ -15,62 +15,39 @@ from typing import Any, Final, NamedTuple
 from agentwatch.errors import ConfigError
 from agentwatch.place import user_home
 
-_ON_THIS_COMPUTER: Final = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):(?P<port>[0-9]{1,5})/?")
-_LAST_PORT: Final = 65535
+_PORT: Final = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+_THIS_COMPUTER: Final = rf"^http://(?:127\.0\.0\.1|localhost|\[::1\]):(?:{_PORT})/?$"
 _DAY: Final = 86_400
 
 
 class Settings(NamedTuple):
-    """What an operator can set. Times are in seconds, sizes in bytes."""
+    """What an operator can set, with the defaults. `ROWS` says what each means."""
 
     enforcement: str = "strict"
-    """`strict`: a return that breaks its contract counts as failed. `lenient`: findings only."""
     stale_after: float = 600.0
-    """How long a working task may be silent."""
     max_retries: int = 1
-    """`[retry] max_retries`: how often a failed child may be retried."""
     expires_after: float = 604_800.0
-    """`[retry] expires_after`: how long a decision that asks for work is told, and binds; then it can be taken anew."""
     low_confidence: float = 0.5
-    """A completed report of which its author is less sure asks for a review."""
     pruned: frozenset[str] | None = None
-    """Names and patterns of directories that are not entered; None for the built-in list."""
     max_bytes: int = 1_048_576
-    """Larger files are not read."""
     poll: bool = False
-    """Look again regularly instead of asking the system for events."""
     sessions: bool = True
-    """Read the agents' own session stores, too."""
     require_contract: bool = False
-    """A child of a session that ends without a return of one of the contracts counts as failed."""
     read_only: bool = False
-    """Write nothing into the workspace."""
     modes: tuple[tuple[str, str], ...] = ()
-    """Modes that a task can be escalated to, besides those that were seen, each with what it is for, or ""."""
     theme: str | None = None
     editor: str | None = None
     mcp_wait: float = 45.0
-    """`[mcp] wait`: how long `wait_for_decision` waits at most; some clients end a call after a minute."""
     hook_wait: float = 30.0
-    """`[hook] wait`: how long a hook waits for a decision; the program ends it after the time that `init` wrote."""
     hook_when: str = "watched"
-    """`[hook] when`: `watched`: it waits while agentwatch shows the workspace; `always`; `never`."""
     hook_undecided: str = "hold"
-    """`[hook] undecided`: what becomes of a failed child that nobody has decided about: `hold` or `let-go`."""
     hook_corrects: bool = True
-    """`[hook] corrects`: a child whose return breaks its contract is sent back once, with the findings."""
     opencode_url: str = ""
-    """`[opencode] url`: the server of OpenCode that is told of decisions about its sessions; "" for none."""
     notify_bell: bool = True
-    """`[notify] bell`: the terminal's bell, when a task begins to need an operator who looks elsewhere."""
     notify_title: bool = True
-    """`[notify] title`: the window's title says how many tasks need the operator."""
     notify_terminal: bool | None = None
-    """`[notify] terminal`: a notification by the terminal itself; None: where the desktop shows none."""
     notify_desktop: bool | None = None
-    """`[notify] desktop`: a notification by a command; None: where one is set, or there is a desktop."""
     notify_command: tuple[str, ...] = ()
-    """`[notify] command`: the words of a command in the place of `notify-send`; the text is its last argument."""
 
     @property
     def strict(self) -> bool:
@@ -109,14 +86,18 @@ def load(path: Path | None = None) -> Settings:
 def _settings(path: Path, table: Mapping[str, object]) -> Settings:
     values: dict[str, Any] = {}
     for key, value in _flat(table):
-        read = _READERS.get(key)
-        if read is None:
-            raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(_READERS))}")
-        try:
-            values[key.removeprefix("retry.").replace(".", "_")] = read(value)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{path}: {key}: {error}") from error
+        row = ROWS.get(key)
+        if row is None:
+            raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(ROWS))}")
+        if not _fits(value, row.kind.schema):
+            raise ConfigError(f"{path}: {key}: must be {row.kind.words}, not {value!r}")
+        values[field_of(key)] = row.kind.made(value)
     return Settings(**values)
+
+
+def field_of(key: str) -> str:
+    """The field of Settings that a key of the file sets."""
+    return key.removeprefix("retry.").replace(".", "_")
 
 
 def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -128,99 +109,149 @@ def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
             yield key, value
 
 
-def _one_of(*words: str) -> Callable[[object], object]:
-    def read(value: object) -> object:
-        if value not in words:
-            raise ValueError(f"must be one of {', '.join(words)}, not {value!r}")
-        return value
+class Kind(NamedTuple):
+    """What may stand behind a key: in words, as a JSON schema, and what becomes of it."""
 
-    return read
-
-
-def _number(least: float, most: float = math.inf) -> Callable[[object], object]:
-    bounds = f", at least {least:g}" if most == math.inf else f" from {least:g} to {most:.0f}"
-
-    def read(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise ValueError(f"must be a number{bounds}, not {value!r}")
-        return value
-
-    return read
+    words: str
+    schema: Mapping[str, Any]
+    made: Callable[[Any], object] = lambda value: value
 
 
-def _whole(least: int) -> Callable[[object], object]:
-    def read(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"must be a whole number, at least {least}, not {value!r}")
-        return value
+class Row(NamedTuple):
+    """A setting, as the manual describes it. Where it has no default there is an example, as it stands in the file."""
 
-    return read
-
-
-def _flag(value: object) -> object:
-    if not isinstance(value, bool):
-        raise TypeError(f"must be true or false, not {value!r}")
-    return value
+    kind: Kind
+    meaning: str
+    example: str = ""
 
 
-def _words(value: object) -> object:
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise TypeError(f"must be a list of directory names, not {value!r}")
-    return frozenset(value)
-
-
-def _modes(value: object) -> object:
-    """A list of names, or a table of names and what each is for."""
-    named = dict.fromkeys(value, "") if isinstance(value, list) and set(map(type, value)) <= {str} else value
-    if not isinstance(named, dict) or not all(name and isinstance(purpose, str) for name, purpose in named.items()):
-        raise TypeError(f"must be a list of names of modes, or a table that says what each is for, not {value!r}")
-    return tuple(named.items())
-
-
-def _command(value: object) -> object:
-    if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
-        raise TypeError(f"must be a list of words, the command and its arguments, not {value!r}")
-    return tuple(value)
-
-
-def _text(value: object) -> object:
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"must be a text, not {value!r}")
-    return value
-
-
-def _here(value: object) -> object:
-    """The address of a server on this computer."""
-    found = _ON_THIS_COMPUTER.fullmatch(value) if isinstance(value, str) else None
-    if found is None or int(found["port"]) > _LAST_PORT:
-        raise ValueError(f"must be like http://127.0.0.1:4096, a server on this computer, not {value!r}")
-    return value
-
-
-_READERS: Final[Mapping[str, Callable[[object], object]]] = {
-    "enforcement": _one_of("strict", "lenient"),
-    "stale_after": _number(1),
-    "retry.max_retries": _whole(0),
-    "retry.expires_after": _number(60, 10 * 365 * _DAY),
-    "low_confidence": _number(0),
-    "pruned": _words,
-    "max_bytes": _whole(1024),
-    "poll": _flag,
-    "read_only": _flag,
-    "sessions": _flag,
-    "require_contract": _flag,
-    "modes": _modes,
-    "theme": _text,
-    "editor": _text,
-    "mcp.wait": _number(0, _DAY),
-    "hook.wait": _number(0, _DAY),
-    "hook.when": _one_of("watched", "always", "never"),
-    "hook.undecided": _one_of("hold", "let-go"),
-    "hook.corrects": _flag,
-    "opencode.url": _here,
-    "notify.bell": _flag,
-    "notify.title": _flag,
-    "notify.terminal": _flag,
-    "notify.desktop": _flag,
-    "notify.command": _command,
+_TYPES: Final[Mapping[str, Any]] = {
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "string": str,
+    "array": list,
+    "object": dict,
 }
+
+
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether a value fits a schema of the few words that `ROWS` uses."""
+    if "anyOf" in schema:
+        return any(_fits(value, one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return value in schema["enum"]
+    kind = schema["type"]
+    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
+        return False
+    if kind in ("integer", "number"):
+        return bool(schema.get("minimum", -math.inf) <= value <= schema.get("maximum", math.inf))
+    if kind == "string":
+        return re.fullmatch(schema.get("pattern", "(?s).*"), value) is not None and len(value) >= schema.get(
+            "minLength", 0
+        )
+    if kind == "array":
+        return len(value) >= schema.get("minItems", 0) and all(_fits(one, schema["items"]) for one in value)
+    return kind == "boolean" or all(name and _fits(one, schema["additionalProperties"]) for name, one in value.items())
+
+
+def _one_of(*words: str) -> Kind:
+    return Kind(f"one of {', '.join(words)}", {"enum": list(words)})
+
+
+def _number(least: float, most: float | None = None) -> Kind:
+    bounds = f", at least {least:g}" if most is None else f" from {least:g} to {most:.0f}"
+    return Kind(f"a number{bounds}", {"type": "number", "minimum": least} | ({"maximum": most} if most else {}))
+
+
+def _whole(least: int) -> Kind:
+    return Kind(f"a whole number, at least {least}", {"type": "integer", "minimum": least})
+
+
+_WORD: Final = {"type": "string", "minLength": 1}
+_FLAG: Final = Kind("true or false", {"type": "boolean"})
+_TEXT: Final = Kind("a text", _WORD)
+_DIRECTORIES: Final = Kind("a list of directory names", {"type": "array", "items": {"type": "string"}}, frozenset)
+_COMMAND: Final = Kind(
+    "a list of words, the command and its arguments", {"type": "array", "items": _WORD, "minItems": 1}, tuple
+)
+_MODES: Final = Kind(
+    "a list of names of modes, or a table that says what each is for",
+    {"anyOf": [{"type": "array", "items": _WORD}, {"type": "object", "additionalProperties": {"type": "string"}}]},
+    lambda value: tuple((value if isinstance(value, dict) else dict.fromkeys(value, "")).items()),
+)
+_HERE: Final = Kind(
+    "like http://127.0.0.1:4096, a server on this computer", {"type": "string", "pattern": _THIS_COMPUTER}
+)
+
+ROWS: Final[Mapping[str, Row]] = {
+    "enforcement": Row(
+        _one_of("strict", "lenient"), "`lenient`: a return that breaks its contract keeps the state that it reports."
+    ),
+    "stale_after": Row(_number(1), "Seconds of silence after which a working task is stale."),
+    "low_confidence": Row(_number(0), "A finished report asks you for a review if its author is less sure than this."),
+    "pruned": Row(
+        _DIRECTORIES, "Directories that are not read. Your list replaces the built-in one.", '["node_modules"]'
+    ),
+    "max_bytes": Row(_whole(1024), "Larger files are not read."),
+    "read_only": Row(_FLAG, "Write nothing into the workspace: no `errors.json` and no copies of your decisions."),
+    "sessions": Row(_FLAG, "`false`: read only files, and no sessions of agent programs."),
+    "require_contract": Row(
+        _FLAG, "`true`: a child in a session fails unless its answer follows one of the contracts."
+    ),
+    "poll": Row(_FLAG, "Look again every few seconds instead of asking the system for events."),
+    "theme": Row(
+        _TEXT,
+        "The colours. The palette (`ctrl+p`) lists them; your own go to `themes/*.toml` beside this file. Without a"
+        " theme, a terminal with 16 colours gets `agentwatch-ansi`, and so does `NO_COLOR`.",
+        '"agentwatch-dark"',
+    ),
+    "modes": Row(
+        _MODES,
+        "Modes that you can escalate to, besides those that agentwatch has seen. A table `[modes]` also says what each"
+        ' is for: `debug = "finds the cause of a failure"`.',
+        '["debug"]',
+    ),
+    "editor": Row(_TEXT, "The editor that opens files. Without it: `$VISUAL`, then `$EDITOR`.", '"vi"'),
+    "retry.max_retries": Row(
+        _whole(0), "How often a failed child may be retried. A material mitigation earns one more retry."
+    ),
+    "retry.expires_after": Row(
+        _number(60, 10 * 365 * _DAY),
+        "Seconds until a retry, an escalation or an answer expires; then you can decide again.",
+    ),
+    "mcp.wait": Row(_number(0, _DAY), 'Seconds until `wait_for_decision` answers "pending, call again".'),
+    "hook.wait": Row(
+        _number(0, _DAY),
+        "Seconds that a hook waits for your decision. Run `agentwatch init --write` again after you change this.",
+    ),
+    "hook.when": Row(
+        _one_of("watched", "always", "never"),
+        "When a hook waits: while agentwatch shows the workspace, always, or never.",
+    ),
+    "hook.undecided": Row(
+        _one_of("hold", "let-go"),
+        "What happens to a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row.",
+    ),
+    "hook.corrects": Row(_FLAG, "Send a child back once when its return breaks its contract."),
+    "opencode.url": Row(
+        _HERE,
+        "The server in which your sessions run (`opencode serve`, `opencode --port`). agentwatch tells it that you have"
+        " decided. It must be on this computer.",
+        '"http://127.0.0.1:4096"',
+    ),
+    "notify.bell": Row(_FLAG, "Ring the bell when a task begins to need you while you look elsewhere."),
+    "notify.title": Row(_FLAG, "Say in the window's title how many tasks need you."),
+    "notify.terminal": Row(
+        _FLAG, "Whether the terminal shows notifications. Without it: only where nothing else does.", "true"
+    ),
+    "notify.desktop": Row(
+        _FLAG, "Whether `notify-send` shows notifications. Without it: where there is a desktop.", "true"
+    ),
+    "notify.command": Row(
+        _COMMAND,
+        "A command in place of `notify-send`. The text becomes its last argument.",
+        '["ntfy", "publish", "my-topic"]',
+    ),
+}
+"""Every key of the file. Reading it, the manual's `settings` and its JSON schema come from here."""

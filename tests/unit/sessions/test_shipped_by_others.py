@@ -1,20 +1,20 @@
-"""Readers that other packages ship: the example of CONTRIBUTING.md as it stands there, and some that are broken."""
+"""Readers that other packages ship: the example of the manual as it stands there, and some that are broken."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+import agentwatch
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.sessions.conformance import packet, report
-
-CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 BROKEN = """
 from agentwatch.sources.sessions.reader import Progress
@@ -57,8 +57,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 
 
 def example() -> str:
-    """The reader in CONTRIBUTING.md."""
-    text = CONTRIBUTING.read_text(encoding="utf-8")
+    """The reader in the manual."""
+    text = (files(agentwatch) / "manual" / "source.md").read_text(encoding="utf-8")
     section = text.split("<!-- a source of your own -->")[1].split("<!-- /a source of your own -->")[0]
     return section.split("```python\n")[1].split("```")[0]
 

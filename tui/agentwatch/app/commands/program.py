@@ -16,8 +16,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _APP,
         Group.PROGRAM,
         words="keys",
-        tooltip="List the keys.",
-        title="List the keys",
+        tooltip="List the keys; the arrow keys left and right lead through the manual.",
+        title="Keys and manual",
         footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.EMPTY, Place.TIMELINE, Place.INSPECT),
     ),
     Command(

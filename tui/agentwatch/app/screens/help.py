@@ -1,14 +1,18 @@
-"""The help: all keys by what they are for, made from the command definitions, and what the glyphs mean."""
+"""The help: all keys by what they are for, made from the command definitions, what the glyphs mean, and the manual."""
 
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import Final
+from typing import ClassVar, Final
 
+from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from agentwatch import manual
 from agentwatch.app.commands import COMMANDS, Group
+from agentwatch.app.markdown_safe import markdown
 from agentwatch.app.screens.page import PageScreen
+from agentwatch.app.widgets.details.blocks import Text, lay_out
 from agentwatch.app.widgets.timeline import bars
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
@@ -17,10 +21,29 @@ _KEYS: Final = 15
 
 
 class HelpScreen(PageScreen):
-    """The keys and the glyphs."""
+    """The keys and the glyphs, then the topics of the manual."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "topic(1)", show=False),
+        Binding("left,h", "topic(-1)", show=False),
+    ]
 
     def __init__(self) -> None:
-        super().__init__("Keys", help_text)
+        super().__init__("Keys", help_text, hint="← → manual   esc back")
+        self._topics = ("keys", *(topic for topic in manual.topics() if topic != "keys"))
+        self._shown = 0
+
+    def action_topic(self, step: int) -> None:
+        """Go on to the next topic, or back."""
+        self._shown = (self._shown + step) % len(self._topics)
+        topic = self._topics[self._shown]
+        self.turn_to(topic.capitalize(), lambda width: topic_text(topic, width) if self._shown else help_text(width))
+
+
+def topic_text(topic: str, width: int) -> Content:
+    """A page of the manual, in lines of at most `width` cells."""
+    lines = lay_out((Text(paragraph) for paragraph in markdown(manual.unwrapped(topic))), width)
+    return Content("\n").join(line.content for line in lines)
 
 
 def help_text(width: int) -> Content:

@@ -39,22 +39,34 @@ class PageScreen(ModalScreen[None]):
     PageScreen #page-text {{ height: auto; width: 1fr; }}
     """
 
-    def __init__(self, title: str, write: Callable[[int], Content]) -> None:
+    def __init__(self, title: str, write: Callable[[int], Content], hint: str = "esc back") -> None:
         super().__init__()
         self._title = title
         self._write = write
+        self._hint = hint
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page") as page:
             page.border_title = self._title
-            page.border_subtitle = "esc back"
+            page.border_subtitle = self._hint
             yield Static(id="page-text", markup=False)
 
     def on_mount(self) -> None:
         self.query_one("#page").focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.query_one("#page-text", Static).update(self._write(min(event.size.width, _WIDTH) - _EDGES))
+        self._fill(event.size.width)
+
+    def turn_to(self, title: str, write: Callable[[int], Content]) -> None:
+        """Show another text from its beginning."""
+        self._write = write
+        page = self.query_one("#page", VerticalScroll)
+        page.border_title = title
+        page.scroll_home(animate=False)
+        self._fill(self.size.width)
+
+    def _fill(self, width: int) -> None:
+        self.query_one("#page-text", Static).update(self._write(min(width, _WIDTH) - _EDGES))
 
     async def action_copy_or_dismiss(self) -> None:
         """Copy what is selected with the mouse, else close."""

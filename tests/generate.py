@@ -1,0 +1,103 @@
+"""The pages of the manual that are made from the code. `python -m tests.generate` writes them anew."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from agentwatch.app.commands import COMMANDS, Group
+from agentwatch.config import ROWS, Row, Settings, field_of
+from agentwatch.linting import RULES
+
+MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
+WIDTH = 78
+MADE = "<!-- Made by `python -m tests.generate`; do not edit. -->\n"
+
+
+def keys() -> str:
+    lines = ["# Keys", "", "The footer says what the keys do where you are. `?` lists them all, and"]
+    lines += ["`ctrl+p` finds any command by its name. `^s` is ctrl+s, `⇧tab` is shift+tab."]
+    for group in Group:
+        lines += ["", f"## {group.value}", ""]
+        for command in (command for command in COMMANDS if command.group is group):
+            names = " ".join(f"`{key}`" for key in command.keys_label.split(" "))
+            lines += entry(f"{names}: {command.tooltip}")
+    return page(lines)
+
+
+def rules() -> str:
+    lines = ["# Rules", "", "`agentwatch rules --explain ID` says why a rule is there, with a right and a"]
+    lines += ["wrong example. An error breaks the contract; a warning changes no state."]
+    for contract in dict.fromkeys(rule.contract for rule in RULES.values()):
+        lines += ["", f"## {contract or 'Any contract, and what stands between documents'}", ""]
+        for rule in (rule for rule in RULES.values() if rule.contract == contract):
+            lines += entry(f"`{rule.id}` {rule.severity}: {rule.title}")
+    return page(lines)
+
+
+def settings() -> str:
+    lines = ["# Settings", ""]
+    lines += textwrap.wrap(
+        "They stand in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`. A"
+        " workspace cannot change them, because agents write there. Each key stands here with its default, or with an"
+        " example if it has none. `settings.schema.json` beside this page describes them for editors.",
+        WIDTH,
+    )
+    table = None
+    for key, row in ROWS.items():
+        name = key.rpartition(".")[2]
+        if key.rpartition(".")[0] != table:
+            table = key.rpartition(".")[0]
+            lines += ["", f"## [{table}]" if table else "## At the top of the file", ""]
+        bounds = f" Must be {row.kind.words}." if {"enum", "minimum"} & row.kind.schema.keys() else ""
+        lines += entry(f"`{name} = {row.example or toml(default(key))}`: {row.meaning}{bounds}")
+    return page(lines)
+
+
+def schema() -> str:
+    """The JSON schema of config.toml."""
+    tables: dict[str, dict[str, object]] = {}
+    for key, row in ROWS.items():
+        table, _, name = key.rpartition(".")
+        tables.setdefault(table, {})[name] = described(key, row)
+    top = tables.pop("")
+    closed = {"type": "object", "additionalProperties": False}
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Settings of agentwatch",
+        **closed,
+        "properties": top | {table: {**closed, "properties": keys} for table, keys in tables.items()},
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def described(key: str, row: Row) -> dict[str, object]:
+    known = {} if row.example else {"default": default(key)}
+    return {**row.kind.schema, "description": row.meaning, **known}
+
+
+def default(key: str) -> object:
+    return Settings._field_defaults[field_of(key)]
+
+
+def toml(value: object) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else json.dumps(value)
+
+
+def entry(words: str) -> list[str]:
+    return textwrap.wrap(
+        words, WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def page(lines: Iterable[str]) -> str:
+    return MADE + "\n".join(lines) + "\n"
+
+
+PAGES = {"keys.md": keys, "rules.md": rules, "settings.md": settings, "settings.schema.json": schema}
+
+if __name__ == "__main__":
+    for name, made in PAGES.items():
+        (MANUAL / name).write_text(made(), "utf-8")

@@ -1,0 +1,97 @@
+"""The manual: what is made from the code is as the code is, nothing is left out, and `agentwatch help` shows it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentwatch.cli import _COMMANDS, run
+from agentwatch.config import ROWS, Settings, field_of
+from agentwatch.errors import UsageError
+from agentwatch.manual import page, print_page, topics, unwrapped
+from agentwatch.view import document
+from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
+from tests.generate import MANUAL, PAGES
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(MANUAL.glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_that_is_made_from_the_code_is_up_to_date(name: str) -> None:
+    assert (MANUAL / name).read_text("utf-8") == PAGES[name](), "run `python -m tests.generate`"
+
+
+def test_every_page_is_a_topic() -> None:
+    assert sorted(topics()) == sorted(path.stem for path in MANUAL.glob("*.md") if path.stem != "README")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text("utf-8")):
+        place, _, heading = link.partition("#")
+        if place.startswith("https://"):
+            continue
+        target = path.parent / place if place else path
+        assert target.exists(), link
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, link
+
+
+@pytest.mark.parametrize("topic", topics())
+def test_a_page_fits_a_terminal_of_80_columns(topic: str) -> None:
+    outside_of_code = page(topic).split("```")[::2]
+    assert [line for part in outside_of_code for line in part.splitlines() if len(line) > 79] == []
+
+
+def test_every_setting_is_described() -> None:
+    assert {field_of(key) for key in ROWS} == set(Settings._fields)
+
+
+def test_every_command_and_every_state_is_explained() -> None:
+    assert [name for name in _COMMANDS if f"`agentwatch {name}" not in page("commands")] == []
+    faces = (*LOOKS.values(), STALE, CONTRADICTED)
+    assert [face.word for face in faces if f"`{face.glyph}` **{face.word}**" not in page("states")] == []
+
+
+def test_every_key_of_the_tree_as_json_is_explained() -> None:
+    shapes = [shape for name, shape in vars(document).items() if name.endswith("Document")]
+    keys = {key for shape in shapes for key in shape.__annotations__}
+    assert sorted(key for key in keys if f"`{key}`" not in page("json")) == []
+
+
+def test_help_lists_the_topics(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help"]) == 0
+    printed = capsys.readouterr().out
+    assert "- tutorial: your first decision" in printed
+    assert all(f"- {topic}: " in printed for topic in topics())
+
+
+def test_help_prints_a_topic_as_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "keys"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("# Keys\n")
+    assert "<!--" not in printed
+
+
+def test_help_of_a_command_is_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["help", "tree"])
+    assert "usage: agentwatch tree" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("topic", "hint"), [("decision", "did you mean decisions?"), ("../README", "the topics are tutorial, keys")]
+)
+def test_an_unknown_topic_is_refused_with_what_there_is(topic: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(hint)):
+        print_page(topic)
+
+
+def test_a_paragraph_is_one_line_where_the_width_is_not_known() -> None:
+    assert "\n- `t` shows the same tasks over time. `t` again goes back to the tree.\n" in unwrapped("tutorial")
+    assert re.search(r"\nAgents build the checkout of a shop, .* what you can try next\.\n", unwrapped("tutorial"))
+    assert "    def read(self, seconds):\n        self.trouble = None\n" in unwrapped("source")

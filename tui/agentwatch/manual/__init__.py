@@ -1,0 +1,43 @@
+"""The manual: Markdown beside this module, for `agentwatch help` and the help screen. `README.md` lists the topics."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+from typing import Final
+
+from agentwatch.errors import UsageError
+from agentwatch.text import clean, say
+
+_HERE: Final = Path(__file__).parent
+_TOPIC: Final = re.compile(r"^- \[(\w+)\]", re.MULTILINE)
+_COMMENT: Final = re.compile(r"<!--.*?-->\n*", re.DOTALL)
+_WRAP: Final = re.compile(r"(?<=\S)\n *(?=[^\s#-])")
+_LINK: Final = re.compile(r"\[(\w+)\]\(\w+\.md\)")
+
+
+def topics() -> list[str]:
+    """The names of all topics, in the order of the list."""
+    return _TOPIC.findall((_HERE / "README.md").read_text("utf-8"))
+
+
+def page(topic: str) -> str:
+    """The page of a topic as Markdown, without comments, and with the bare names of other topics."""
+    return _LINK.sub(r"\1", _COMMENT.sub("", (_HERE / f"{topic}.md").read_text("utf-8")))
+
+
+def unwrapped(topic: str) -> str:
+    """The same, each paragraph and each entry of a list on one line, for a width that is not known here."""
+    words = page(topic).split("```")
+    return "```".join(part if number % 2 else _WRAP.sub(" ", part) for number, part in enumerate(words))
+
+
+def print_page(topic: str | None) -> int:
+    """Print a topic, or the list of all. Returns 0; raises UsageError for a topic that is not there."""
+    if topic is not None and topic not in topics():
+        near = difflib.get_close_matches(topic.lower(), topics(), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"the topics are {', '.join(topics())}"
+        raise UsageError(f"there is no topic {clean(topic, 40)}; {hint}")
+    say(page(topic or "README").rstrip())
+    return 0
