@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
+import traceback
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # `AGENTWATCH_EXAMPLES=20000 pytest tests/unit` searches longer than CI has time for.
@@ -21,3 +28,38 @@ settings.load_profile("agentwatch")
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda _number, _frame: None)
+
+_QUICK = ("unit", "app/test_screen.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All but these, and what is marked in them, is slow: `-m "not slow"` is a minute."""
+    for item in items:
+        if not item.path.relative_to(Path(__file__).parent).as_posix().startswith(_QUICK):
+            item.add_marker(pytest.mark.slow)
+
+
+class _Watched(sqlite3.Connection):
+    """A connection of which is known where it was opened, and whether it was closed."""
+
+    opened: ClassVar[dict[int, str]] = {}
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        frames = traceback.extract_stack(limit=8)[:-1]
+        self.opened[id(self)] = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames))
+
+    def close(self) -> None:
+        super().close()
+        self.opened.pop(id(self), None)
+
+
+@pytest.fixture(autouse=True)
+def every_database_that_is_opened_is_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """From Python 3.13 on one that is not is a ResourceWarning, at whatever time it is noticed."""
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=_Watched))
+    _Watched.opened.clear()
+    yield
+    left = list(_Watched.opened.values())
+    _Watched.opened.clear()
+    assert not left, "databases that nobody closes, by where they were opened"

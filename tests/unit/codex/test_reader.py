@@ -41,6 +41,7 @@ def family(home: Home) -> list[Session]:
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4000)), max_size=25))
+@pytest.mark.slow
 def test_however_the_files_grow_the_runs_are_those_of_a_reader_that_comes_late(
     steps: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -92,6 +92,7 @@ def called(module: str, function: str) -> Iterator[list[tuple[Any, ...]]]:
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
 @given(st.integers(0, 2**64))
+@pytest.mark.slow
 def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: str, seed: int) -> None:
     random = Random(seed)
     with tempfile.TemporaryDirectory() as root, patch.object(pending, "called", lambda: ("agentwatch",)):
@@ -125,6 +126,7 @@ def test_a_parent_that_is_told_to_wait_gets_a_command_of_that_task(tmp_path: Pat
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
 @given(st.integers(0, 2**64))
+@pytest.mark.slow
 def test_no_id_changes_what_an_agent_that_is_told_to_wait_waits_for(shell: str, seed: int) -> None:
     random = Random(seed)
     with tempfile.TemporaryDirectory() as root:

@@ -233,6 +233,7 @@ def test_an_orphan_is_linked_by_its_next_basis_until_its_parent_comes() -> None:
     assert (link(tree, "a.b"), rules(tree, "a.b")) == (("late", "packet"), [])
 
 
+@pytest.mark.slow
 def test_a_chain_deeper_than_the_recursion_limit_is_no_problem() -> None:
     recorder = Recorder()
     ids = [f"t{number}" for number in range(1_500)]

@@ -369,6 +369,7 @@ _OBJECTS = st.recursive(
 
 @settings(max_examples=int(os.environ.get("AGENTWATCH_EXAMPLES", "100")), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["message", "part"]), _OBJECTS), min_size=1, max_size=8))
+@pytest.mark.slow
 def test_records_of_any_shape_are_read_without_an_error(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, dict[str, object]]]
 ) -> None:

@@ -47,6 +47,7 @@ def running(database: Path, workspace: Path, journal: str, seconds: float) -> It
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
+@pytest.mark.slow
 def test_a_program_that_writes_all_the_time_is_never_kept_waiting(
     database: Path, workspace: Path, journal: str
 ) -> None:

@@ -137,6 +137,7 @@ def test_a_session_that_is_removed_takes_its_tasks_with_it(build: Build) -> None
 @every_store
 @settings(max_examples=EXAMPLES)
 @given(seed=st.integers(0, 1 << 32), often=st.sampled_from([0.05, 0.3, 0.8]))
+@pytest.mark.slow
 def test_garbage_neither_hides_nor_changes_what_is_sound(build: Build, seed: int, often: float) -> None:
     random = Random(seed)
     with built(build) as store:

@@ -60,7 +60,7 @@ def test_a_database_has_a_reader_wherever_it_lies(
     share = home / ".local" / "share" if way == "home" else tmp_path / "elsewhere"
     database = share / "opencode" / "opencode.db"
     database.parent.mkdir(parents=True)
-    Program(database, tmp_path)
+    Program(database, tmp_path).close()
     if way != "home":
         monkeypatch.setenv(way, str(share if way == "XDG_DATA_HOME" else database))
     assert opened(Registry(tmp_path)) == ["claude-code", "opencode"]
