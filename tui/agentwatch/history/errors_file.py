@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.problems import ARTIFACT_MISSING
+from agentwatch.delegation.problems import ARTIFACT_MISSING, DUPLICATE_RETURN
 from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.disk import Directory, NotRegularError
 from agentwatch.dot_directory import NAME as DIRECTORY
@@ -86,7 +86,8 @@ def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding] | 
         # Nothing is wrong with what it wrote.
         return None
     own = [finding for finding in returned.findings if finding.severity is Severity.ERROR]
-    return own or [finding for finding in others if finding.severity is Severity.ERROR]
+    # That two returns disagree breaks no document, and leaves no result all the same.
+    return own or [one for one in others if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
 
 
 def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
