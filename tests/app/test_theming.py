@@ -11,8 +11,9 @@ from textual.color import Color
 
 from agentwatch.app import theming
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.theme_files import themes_folder
 from agentwatch.app.theme_schema import check_theme
-from agentwatch.app.theming import Palette, make_theme, shipped_themes, themes_folder, user_themes
+from agentwatch.app.theming import Palette, make_theme, shipped_themes, user_themes
 from agentwatch.config import Settings
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 

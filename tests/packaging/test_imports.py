@@ -108,13 +108,13 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
 
 
 def test_the_commands_about_decisions_load_no_screen() -> None:
-    names = ["checks", "commands", "decide", "doctor", "keyring", "pending", "verifying", "waiting"]
+    names = ["checks", "decide", "doctor", "keyring", "pending", "verifying", "waiting"]
     statements = "import " + ", ".join(f"agentwatch.deciding.{name}" for name in names)
     assert loaded(statements, "textual", "rich") == set()
 
 
 def test_only_the_server_loads_the_sdk_and_nothing_for_agents_loads_a_screen() -> None:
-    names = ["commands", "hook.command", "setup.command", "server.waiting", "server.submitting", "server.contracts"]
+    names = ["hook.command", "setup.command", "server.waiting", "server.submitting", "server.contracts"]
     statements = "import " + ", ".join(f"agentwatch.agents.{name}" for name in names)
     assert loaded(statements, "textual", "rich", "mcp", "mcp_types") == set()
 

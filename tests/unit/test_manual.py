@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.cli import _COMMANDS, run
+from agentwatch.cli import COMMANDS, run
 from agentwatch.config import ROWS, Settings, field_of
 from agentwatch.errors import UsageError
 from agentwatch.manual import page, print_page, topics, unwrapped
@@ -52,7 +52,7 @@ def test_every_setting_is_described() -> None:
 
 
 def test_every_command_and_every_state_is_explained() -> None:
-    assert [name for name in _COMMANDS if f"`agentwatch {name}" not in page("commands")] == []
+    assert [name for name in COMMANDS if f"`agentwatch {name}" not in page("commands")] == []
     faces = (*LOOKS.values(), STALE, CONTRADICTED)
     assert [face.word for face in faces if f"`{face.glyph}` **{face.word}**" not in page("states")] == []
 

@@ -7,25 +7,19 @@ import gc
 import os
 import sys
 
-_BRIEF = frozenset(
-    {"check", "claim", "decide", "hook", "pending", "report", "rules", "sources", "tree", "verify", "wait"}
-)
-"""Commands that look once and end."""
-
 
 def main() -> None:
     """Run the command line and exit with its code."""
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Asked by scripts, and answered without loading the argument parser.
-        from agentwatch import __version__  # noqa: PLC0415
+        from agentwatch import __version__
 
         print(f"agentwatch {__version__}")
         return
-    if not _BRIEF.isdisjoint(sys.argv[1:2]):
-        # Looking for garbage, while they run and when they end, takes a fifth of the time of a small `tree`.
-        gc.disable()
-        atexit.register(gc.freeze)
-    from agentwatch.cli import run  # noqa: PLC0415
+    # Looking for garbage takes a fifth of the time of a small `tree`, and of the first frame. What stays turns it on.
+    gc.disable()
+    atexit.register(gc.freeze)
+    from agentwatch.cli import run
 
     sys.exit(run(sys.argv[1:]))
 

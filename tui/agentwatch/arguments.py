@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agentwatch.errors import UsageError, WorkspaceError
@@ -43,10 +43,13 @@ def _columns() -> int:
 class Parser(argparse.ArgumentParser):
     """Wrong arguments end like every other usage error, and nothing behind `--` is an option, on any Python."""
 
+    known: Sequence[str] = ()
+    """The options there are, for who has nearly written one of them."""
+
     def add_argument(self, *names: str, **wishes: Any) -> argparse.Action:
         """The same; a positional argument may stand behind `--`."""
         if not names[0].startswith("-"):
-            wishes["type"] = _plain
+            wishes.setdefault("type", plain)
         return super().add_argument(*names, **wishes)
 
     def parse_intermixed_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
@@ -56,6 +59,13 @@ class Parser(argparse.ArgumentParser):
         if "--" in words:
             at = words.index("--")
             words[at:] = [_END, *(_DATA + word for word in words[at + 1 :])]
+        for word in words:
+            name = word.partition("=")[0]
+            # As argparse tells options apart, and before it misses what this one stands for.
+            if word.startswith("--") and name not in self.known and " " not in word:
+                meant = did_you_mean(name, self.known)
+                if meant:
+                    self.error(f"unrecognized arguments: {word}; {meant}")
         options: argparse.Namespace = super().parse_intermixed_args(words, namespace)
         return options
 
@@ -64,8 +74,19 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}\n{self.format_usage().strip()}\ntry: {self.prog} --help")
 
 
-def _plain(word: str) -> str:
+def plain(word: str) -> str:
+    """A word as it was written, also one from behind `--`."""
     return word.removeprefix(_DATA)
+
+
+def did_you_mean(word: str, known: Iterable[str], meant: Mapping[str, str] | None = None, most: int = 1) -> str:
+    """A question where a word is nearly one of those that are known, else "". `meant` are other names for some."""
+    from difflib import get_close_matches
+
+    # The dashes of options are alike in all.
+    names = {name.lstrip("-"): (meant or {}).get(name, name) for name in (*known, *(meant or ()))}
+    near = get_close_matches(word.lstrip("-"), names, most, cutoff=0.7)
+    return f"did you mean {', '.join(names[one] for one in near)}?" if near else ""
 
 
 def parser(name: str, description: str, exit_codes: str, *, raw: bool = False) -> Parser:
@@ -81,14 +102,9 @@ def parser(name: str, description: str, exit_codes: str, *, raw: bool = False) -
     return made
 
 
-def add_workspace(parser: argparse.ArgumentParser) -> None:
-    """PATH, the workspace."""
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the workspace (default: here)")
-
-
 def workspace_at(path: str) -> Path:
     """The real path of a directory. Raises WorkspaceError."""
-    from pathlib import Path  # noqa: PLC0415  not needed for --help
+    from pathlib import Path  # not needed for --help
 
     try:
         # Its dot is looked up in it: that takes the right to enter it, besides the right to list it.

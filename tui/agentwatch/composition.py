@@ -112,10 +112,10 @@ def sessions_of(workspace: Path, selection: Selection | None = None) -> Sessions
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:
     """The operator's desk, as the settings have it. `passphrase` is asked where the key is encrypted."""
-    from datetime import timedelta  # noqa: PLC0415
+    from datetime import timedelta
 
     # Signatures take a while to load.
-    from agentwatch.decisions.desk import Desk  # noqa: PLC0415
+    from agentwatch.decisions.desk import Desk
 
     lifetime = timedelta(seconds=settings.expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
@@ -126,6 +126,6 @@ def known_desk(workspace: Path) -> Desk | None:
     if not is_there(state_directory(workspace) / "decisions"):
         return None
     # Signatures take a while to load.
-    from agentwatch.decisions.desk import Desk  # noqa: PLC0415
+    from agentwatch.decisions.desk import Desk
 
     return Desk(workspace, read_only=True)

@@ -74,7 +74,7 @@ def load(path: Path | None = None) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}); correct it or move it away") from error
-    import tomllib  # noqa: PLC0415  most have no such file
+    import tomllib  # most have no such file
 
     try:
         table = tomllib.loads(text)

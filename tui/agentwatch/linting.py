@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import textwrap
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from agentwatch.arguments import did_you_mean
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
@@ -99,8 +99,7 @@ def explain(rule_id: str) -> int:
     """Print why a rule is there, with a right and a wrong example. Returns 0; raises UsageError for an unknown id."""
     rule = RULES.get(rule_id.upper())
     if rule is None:
-        near = difflib.get_close_matches(rule_id.upper(), RULES, n=3, cutoff=0.6)
-        hint = f"did you mean {', '.join(near)}?" if near else "`agentwatch rules` lists them"
+        hint = did_you_mean(rule_id.upper(), RULES, most=3) or "`agentwatch rules` lists them"
         raise UsageError(f"there is no rule {clean(rule_id, 40)}; {hint}")
     say(f"{rule.id} {rule.title} ({rule.severity})")
     say(f"{rule.contract or 'any contract'}, {rule.section}")
@@ -165,7 +164,7 @@ def _check_file(file: _File) -> _Checked | None:
         # Deleted since it was listed: there is nothing to check any more.
         return None
     # Only here: the models are slow to load, and listing the rules needs none of them.
-    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+    from agentwatch.contracts.reading import read_document
 
     reading = read_document(text.text, file.path)
     if reading is None or (_may_be_others(reading) and not _is_beside_handoff(file)):

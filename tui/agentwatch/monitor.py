@@ -126,10 +126,10 @@ class Monitor:
 
         Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.
         """
-        import asyncio  # noqa: PLC0415
+        import asyncio
 
-        from agentwatch.decisions.desk import return_digest  # noqa: PLC0415
-        from agentwatch.decisions.errors import DecisionError  # noqa: PLC0415
+        from agentwatch.decisions.desk import return_digest
+        from agentwatch.decisions.errors import DecisionError
 
         if self.clerk is None:
             raise DecisionError("nothing can be decided here: this workspace is not being watched")
@@ -151,7 +151,7 @@ class Monitor:
         stays free; an update is given out after each slice, and for every change of health.
         """
         # Whoever looks once has no event loop, and needs not load one.
-        import asyncio  # noqa: PLC0415
+        import asyncio
 
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
@@ -199,7 +199,7 @@ class Monitor:
                 await asyncio.to_thread(self._keeper.stop)
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
-        import asyncio  # noqa: PLC0415
+        import asyncio
 
         while True:
             try:
@@ -222,7 +222,7 @@ class Monitor:
         """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
         self.clerk = self._make_clerk()
         if self._remembers:
-            from agentwatch.history.keeper import recall  # noqa: PLC0415
+            from agentwatch.history.keeper import recall
 
             recalled = recall(self.workspace)
             self._forgotten = recalled.notice
@@ -243,14 +243,14 @@ class Monitor:
         self.tree.apply(Tick(len(batch.observations), self._clock()))
 
     def _make_keeper(self) -> Keeper:
-        from agentwatch.history.keeper import Keeper  # noqa: PLC0415
+        from agentwatch.history.keeper import Keeper
 
         return Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
 
     def _make_clerk(self) -> Clerk | None:
         if self._open_desk is None:
             return None
-        from agentwatch.decisions.clerk import Clerk  # noqa: PLC0415
+        from agentwatch.decisions.clerk import Clerk
 
         return Clerk(self._open_desk(), self._clock)
 
@@ -317,8 +317,8 @@ def tree_by(settings: Settings, *, remembers: bool = False) -> DelegationTree:
 
 def _make_herald(url: str, workspace: Path, clerk: Clerk) -> Herald:
     # Most have no such server.
-    from agentwatch.decisions.announcing import Announcer  # noqa: PLC0415
-    from agentwatch.decisions.herald import Herald  # noqa: PLC0415
+    from agentwatch.decisions.announcing import Announcer
+    from agentwatch.decisions.herald import Herald
 
     return Herald(Announcer(url, workspace, state_directory(workspace)), clerk.note_announced)
 

@@ -21,8 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.agents.hook import words
+from agentwatch.cli import COMMANDS
 from agentwatch.deciding import pending
-from agentwatch.deciding.commands import COMMANDS
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.tree import DelegationTree
@@ -110,7 +110,7 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
         for (task, action, _), words in zip(asked, found, strict=True):
             assert words[0] == "decide"
             with called("decide", "decide") as heard:
-                COMMANDS["decide"](words[1:], None)  # type: ignore[arg-type]  nothing is loaded
+                COMMANDS["decide"].start(words[1:])
             where, task_id, wish, more = heard[0]
             returned_digest = task.latest.returned.digest if task.latest and task.latest.returned else None
             assert (where, task_id, wish.action) == (workspace, task.task_id, action)
@@ -134,7 +134,7 @@ def test_no_id_changes_what_an_agent_that_is_told_to_wait_waits_for(shell: str, 
         lines = [command_line(["agentwatch", "wait", "--", task_id, root]) for task_id in ids]
         for task_id, words in zip(ids, words_of(shell, lines, root), strict=True):
             with called("waiting", "wait") as heard:
-                COMMANDS["wait"](words[1:], None)  # type: ignore[arg-type]  nothing is loaded
+                COMMANDS["wait"].start(words[1:])
             assert (heard[0][0], heard[0][3]) == (Path(root).resolve(), task_id)
         assert list(Path(root).iterdir()) == []
 
@@ -144,4 +144,4 @@ def test_no_id_changes_what_an_agent_that_is_told_to_wait_waits_for(shell: str, 
 )
 def test_no_option_takes_what_stands_behind_the_dashes_for_its_value(words: list[str]) -> None:
     with pytest.raises(UsageError, match="expected one argument"):
-        COMMANDS["decide"](["--retry", *words] if words[0] == "--note" else words, None)  # type: ignore[arg-type]
+        COMMANDS["decide"].start(["--retry", *words] if words[0] == "--note" else words)

@@ -238,19 +238,19 @@ class AgentwatchApp(App[None]):
             await screen.run_action(command.action)
 
     def action_command_palette(self) -> None:
-        from agentwatch.app.palette import Palette  # noqa: PLC0415 - rarely wanted
+        from agentwatch.app.palette import Palette  # rarely wanted
 
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette(id="--command-palette"))
 
     def action_help(self) -> None:
-        from agentwatch.app.screens.help import HelpScreen  # noqa: PLC0415 - rarely wanted
+        from agentwatch.app.screens.help import HelpScreen  # rarely wanted
 
         self.push_screen(HelpScreen())
 
     @on(Inspect)
     def _inspect(self, event: Inspect) -> None:
-        from agentwatch.app.screens.inspect import InspectScreen  # noqa: PLC0415 - it needs what the details need
+        from agentwatch.app.screens.inspect import InspectScreen  # it needs what the details need
 
         self.push_screen(InspectScreen(self.monitor, self.clock, event))
 
@@ -291,7 +291,7 @@ class AgentwatchApp(App[None]):
         # meanwhile is not meant for the tree.
         with self._typeahead.held():
             await asyncio.to_thread(import_module, "agentwatch.app.screens.decide")
-        from agentwatch.app.screens.decide import decide  # noqa: PLC0415 - imported on the line above
+        from agentwatch.app.screens.decide import decide  # imported on the line above
 
         await decide(self, desk, task_ids, action)
 

@@ -30,7 +30,7 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
         ago = times.ago(decision.at, now)
         return f"already decided: you said {decision.action} {ago}; the next attempt can be decided anew"
     # Not for the first frame, in which nothing can be decided yet.
-    from agentwatch.decisions import policy, record  # noqa: PLC0415
+    from agentwatch.decisions import policy, record
 
     if policy.options(task, mitigation=record.Mitigation.CHANGED_INPUTS)[action].allowed:
         return None

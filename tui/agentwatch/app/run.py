@@ -24,14 +24,14 @@ def run(monitor: Monitor) -> int:
 
 def demo(monitor: Monitor, hold: Callable[[bool], None]) -> int:
     """The same for the monitor of a demo, which waits on `hold(True)`."""
-    from agentwatch.app.demo import DemoApp  # noqa: PLC0415 - nobody else needs it
+    from agentwatch.app.demo import DemoApp  # nobody else needs it
 
     return _run_titled(DemoApp(monitor, hold))
 
 
 def replay(monitor: Monitor, playback: Playback) -> int:
     """The same for a monitor whose source is a playback."""
-    from agentwatch.app.replay import ReplayApp  # noqa: PLC0415 - nobody else needs it
+    from agentwatch.app.replay import ReplayApp  # nobody else needs it
 
     return _run(ReplayApp(monitor, playback))
 

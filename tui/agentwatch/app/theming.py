@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +15,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
 
+from agentwatch.app.theme_files import themes_folder
 from agentwatch.text import clean
 
 DEFAULT_THEME: Final = "agentwatch-dark"
@@ -45,12 +44,6 @@ VARIABLE_DEFAULTS: Final[dict[str, str]] = {
 }
 
 
-def themes_folder() -> Traversable:
-    """The folder of the shipped themes."""
-    packaged = resources.files("agentwatch") / "themes"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "themes"
-
-
 def shipped_themes() -> Iterator[Theme]:
     """The themes of the package. The test suite holds them to the schema, so no time is spent on it here."""
     for file in sorted(themes_folder().iterdir(), key=lambda entry: entry.name):
@@ -63,7 +56,7 @@ def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:
     files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
     if not files:
         return [], []
-    from agentwatch.app.theme_schema import check_theme  # noqa: PLC0415 - pydantic costs 60 ms, only own themes need it
+    from agentwatch.app.theme_schema import check_theme  # pydantic costs 60 ms, only own themes need it
 
     themes: list[Theme] = []
     failures: list[str] = []

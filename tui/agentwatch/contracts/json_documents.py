@@ -82,17 +82,17 @@ def read_json_by_name(text: str, name: str, contract: Contract) -> Opened | None
 def _judge(contract: Contract, top: dict[str, Any], judgement: Judgement, name: str) -> tuple[Contracted, Document]:
     # The models of a contract take longer to load than most sessions to be read: none that is not met is loaded.
     if contract is Contract.RETURN_META:
-        from agentwatch.contracts import return_meta  # noqa: PLC0415
+        from agentwatch.contracts import return_meta
 
         return return_meta.judge(top, judgement, name)
     if contract is Contract.SUBAGENT_RETURN:
-        from agentwatch.contracts import subagent_return  # noqa: PLC0415
+        from agentwatch.contracts import subagent_return
 
         return subagent_return.judge(top, judgement)
     if contract is Contract.REPORT_CONTRACT:
-        from agentwatch.contracts import report  # noqa: PLC0415
+        from agentwatch.contracts import report
 
         return report.judge(top, judgement)
-    from agentwatch.contracts import handoff  # noqa: PLC0415
+    from agentwatch.contracts import handoff
 
     return handoff.judge(top, judgement)

@@ -50,8 +50,8 @@ def read_markdown_by_name(text: str, name: str, contract: Contract) -> Opened:
         part = read_return(lines_of(text), by_name=True)
         if part is not None:
             return part
-    from agentwatch.contracts.handoff import HandoffPacket  # noqa: PLC0415 - models take long to load
-    from agentwatch.contracts.return_format import ReturnFormat  # noqa: PLC0415
+    from agentwatch.contracts.handoff import HandoffPacket  # models take long to load
+    from agentwatch.contracts.return_format import ReturnFormat
 
     judgement = Judgement()
     if contract is Contract.RETURN_FORMAT:
@@ -78,7 +78,7 @@ def read_return(
     sections = any_sections(lines) if by_name else find_sections(lines, embedded=embedded, named=named)
     if sections is None or not sections.by_header:
         return None
-    from agentwatch.contracts import return_format  # noqa: PLC0415 - models take long to load
+    from agentwatch.contracts import return_format  # models take long to load
 
     _judge_characters(lines, judgement, first_line)
     judged = return_format.judge(lines, sections, judgement, embedded=embedded, first_line=first_line)
@@ -145,7 +145,7 @@ def _with_todos(
     source: JsonSource, behind: list[str], first_line: int, judgement: Judgement, *, closed: bool
 ) -> Opened:
     """A packet and the checklist in the lines behind it, the first of which has the number `first_line`."""
-    from agentwatch.contracts import handoff  # noqa: PLC0415 - models take long to load
+    from agentwatch.contracts import handoff  # models take long to load
 
     source.judge(judgement)
     model, document = handoff.judge(source.value, judgement if source.whole else Judgement())
@@ -165,7 +165,7 @@ def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:
     lines = [*lines[:start], *opened(lines[start:])]
     if first_item(lines[start:], alone=of_a_task) is None:
         return None
-    from agentwatch.contracts.handoff import HandoffPacket  # noqa: PLC0415 - models take long to load
+    from agentwatch.contracts.handoff import HandoffPacket  # models take long to load
 
     judgement = Judgement()
     lines = _bounded(lines[start:], judgement, 1 + start)

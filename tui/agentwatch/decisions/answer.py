@@ -62,7 +62,7 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
 def _restores(record: Record) -> bool:
     """Whether what is handed on is for a fitter, and not for the station itself."""
     # Only now: most answers need none of the contracts.
-    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+    from agentwatch.contracts.reading import read_document
 
     reading = read_document(record.params.handoff or "", "fitter.handoff.json")
     packet = reading.document if reading is not None else None

@@ -108,8 +108,8 @@ def opened(data: bytes, keys: dict[str, PublicKey]) -> Opened:
 
 def _holds(signature: bytes, payload: bytes, key: PublicKey) -> bool:
     # Imported here: it takes 25 ms, and most workspaces hold no decision.
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
         Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, _to_sign(payload))

@@ -49,7 +49,7 @@ class Keys:
 
     def load(self, passphrase: Callable[[], str] | None = None) -> SigningKey:
         """The signing key. `passphrase` is asked where the key is encrypted."""
-        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+        from agentwatch.decisions import pem  # see there
 
         with self._opened() as directory:
             data = self._pem(directory)
@@ -64,7 +64,7 @@ class Keys:
 
     def create(self, passphrase: str | None = None) -> SigningKey:
         """Make the first key; that of a process that was faster is taken, and `passphrase` not used."""
-        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+        from agentwatch.decisions import pem  # see there
 
         key = pem.generated()
         with self._made() as directory:
@@ -86,7 +86,7 @@ class Keys:
         have been set back: the key counts until `signed_until`, the time of its last record as records have it, and is
         never retired as early as one before it.
         """
-        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+        from agentwatch.decisions import pem  # see there
 
         key = pem.generated()
         with self._made() as directory, directory.locked():
@@ -104,7 +104,7 @@ class Keys:
 
     def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
         """Keep the same key under another passphrase, or none. `current` is asked where it is encrypted now."""
-        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+        from agentwatch.decisions import pem  # see there
 
         with self._opened() as directory, self._in_words("written"), directory.locked():
             directory.replace(PRIVATE, pem.to_pem(self._read(directory, current), passphrase))
@@ -200,7 +200,7 @@ class Keys:
                 raise KeyProblemError(f"{path} belongs to another user; run agentwatch as that user, or chown it")
 
     def _read(self, directory: Directory, passphrase: Callable[[], str] | None) -> SigningKey:
-        from agentwatch.decisions import pem  # noqa: PLC0415  see there
+        from agentwatch.decisions import pem  # see there
 
         return pem.from_pem(self._pem(directory), passphrase, self.directory / PRIVATE)
 

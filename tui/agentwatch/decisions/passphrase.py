@@ -43,7 +43,7 @@ def stored(key: Path) -> str:
     """The passphrase of the key in this file. Raises KeyProblemError."""
 
     def ask() -> str | None:
-        import keyring  # noqa: PLC0415
+        import keyring
 
         return keyring.get_password(SERVICE, str(key))
 
@@ -59,7 +59,7 @@ def store(key: Path, passphrase: str) -> str:
     """Have the keyring hold the passphrase. Returns the name of the keyring; raises KeyProblemError."""
 
     def ask() -> str:
-        import keyring  # noqa: PLC0415
+        import keyring
 
         backend = keyring.get_keyring()
         name: str = backend.name
@@ -78,7 +78,7 @@ def forget(key: Path) -> None:
     """Have the keyring drop the passphrase; where it holds none, nothing is to be done. Raises KeyProblemError."""
 
     def ask() -> None:
-        import keyring  # noqa: PLC0415
+        import keyring
 
         if keyring.get_password(SERVICE, str(key)) is not None:
             keyring.delete_password(SERVICE, str(key))
@@ -109,7 +109,7 @@ def _in_words(error: Exception) -> str:
         return "the library that asks the keyring cannot be loaded (`pip install 'agentwatch[keyring]'`)"
     if isinstance(error, TimeoutError):
         return f"the keyring did not answer within {SECONDS:g} s"
-    from keyring.errors import KeyringLocked, NoKeyringError  # noqa: PLC0415
+    from keyring.errors import KeyringLocked, NoKeyringError
 
     if isinstance(error, NoKeyringError):
         return "there is no keyring that could be asked from here (it takes a desktop's, and its session)"

@@ -5,7 +5,8 @@ The sentences are ours; what a child said is quoted in none of them but its erro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,9 @@ from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored, is_retry, mitigated
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import clean, quoted
+
+_MOST_MODES: Final = 8
+"""Modes that are offered; any other can be written."""
 
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 _NEEDS: Final[Mapping[Action, tuple[str, ...]]] = {
@@ -95,6 +99,16 @@ def suggested(task: Task) -> Action | None:
 def mode_of(task: Task) -> str | None:
     """The mode of the latest attempt, as far as known."""
     return (task.packet.mode if task.packet else None) or (task.result.mode if task.result else None)
+
+
+def offered_modes(task: Task | None, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
+    """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
+    own = mode_of(task) if task is not None else None
+    modes = dict.fromkeys([FITTER] if task is not None and is_line_fault(task) else [])
+    modes |= dict.fromkeys(configured)
+    seen = Counter(mode for other in tasks if (mode := mode_of(other)) is not None)
+    modes |= dict.fromkeys(sorted(seen, key=lambda mode: (-seen[mode], mode)))
+    return [mode for mode in modes if mode.strip() and mode != own][:_MOST_MODES]
 
 
 def _option(task: Task, action: Action, mitigation: Mitigation | None, decided: Record | None) -> Option:

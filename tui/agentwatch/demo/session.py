@@ -91,8 +91,8 @@ class DemoSession:
         Nothing of the operator's own is read or written.
         """
         # Signatures take a while to load.
-        from agentwatch.decisions.desk import Desk  # noqa: PLC0415
-        from agentwatch.demo.orchestrator import Orchestrator  # noqa: PLC0415
+        from agentwatch.decisions.desk import Desk
+        from agentwatch.demo.orchestrator import Orchestrator
 
         places = self._workspace, self._state, self._configuration
         self._orchestrator = Orchestrator(*places, self._play, self._player)

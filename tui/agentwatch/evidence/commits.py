@@ -35,9 +35,9 @@ class Commits:
 
     def _ask(self) -> dict[str, float]:
         # Not before somebody asks: a screen appears sooner.
-        from agentwatch.evidence.git import unchanged  # noqa: PLC0415
-        from agentwatch.evidence.plumbing import Plumbing  # noqa: PLC0415
-        from agentwatch.evidence.repository import NoRepositoryError, find_repository  # noqa: PLC0415
+        from agentwatch.evidence.git import unchanged
+        from agentwatch.evidence.plumbing import Plumbing
+        from agentwatch.evidence.repository import NoRepositoryError, find_repository
 
         try:
             repository = find_repository(self._workspace)

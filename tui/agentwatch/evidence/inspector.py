@@ -104,7 +104,7 @@ class Inspector:
             return []
         if self._checker is None:
             # In the inspector's thread: the models of the contracts take as long to load as a screen to appear.
-            from agentwatch.evidence.checker import Checker  # noqa: PLC0415
+            from agentwatch.evidence.checker import Checker
 
             self._checker = Checker(self._workspace)
         found: list[Checks] = []
@@ -150,7 +150,7 @@ class Inspector:
                     return
 
     def _request(self, target: Target) -> Request | None:
-        from agentwatch.evidence.checker import Request  # noqa: PLC0415
+        from agentwatch.evidence.checker import Request
 
         text = self._text_of(target.returned)
         if text is None:

@@ -113,7 +113,7 @@ def _decisions(workspace: Path) -> Iterator[Sequence[Observation]]:
     while (desk := known_desk(workspace)) is None:
         yield ()
     # Signatures take a while to load.
-    from agentwatch.decisions.clerk import Clerk  # noqa: PLC0415
+    from agentwatch.decisions.clerk import Clerk
 
     clerk = Clerk(desk)
     known: tuple[int | None, ...] = ()

@@ -201,7 +201,7 @@ def _run(fields: object) -> Run:
 @cache
 def _shape() -> TypeAdapter[Run]:
     # Recordings of files alone need not wait for it.
-    from pydantic import TypeAdapter  # noqa: PLC0415
+    from pydantic import TypeAdapter
 
     return TypeAdapter(Run)
 

@@ -62,7 +62,7 @@ def unpack(packed: object) -> str | None:
 @cache
 def contracts_version() -> str:
     """Changes whenever the code that judges documents does: what an older one said is not to be relied on."""
-    import agentwatch.contracts  # noqa: PLC0415
+    import agentwatch.contracts
 
     code = hashlib.sha256()
     for module in sorted(Path(agentwatch.contracts.__path__[0]).rglob("*.py")):
@@ -87,7 +87,7 @@ def current(outline: str | None) -> Content | None:
 def content_of(path: str, text: str | None, outline: str | None) -> Content | None:
     """Read a version again: its text by today's contracts, else its outline. None where neither can be read."""
     # In the worker: the models of the contracts take as long to load as a screen to appear.
-    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+    from agentwatch.contracts.reading import read_document
 
     noted = _read(outline) if outline is not None else None
     reading = None if text is None else read_document(text, path)
@@ -117,7 +117,7 @@ def _read(outline: str) -> Content | None:
 
 @cache
 def _shape(kind: str) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter  # noqa: PLC0415
+    from pydantic import TypeAdapter
 
     # One shape for each kind: trying one after the other would cost more than reading the text again.
     match kind:
@@ -140,7 +140,7 @@ def _kept(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 def _of_the_source(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     if not findings:
         return ()
-    from agentwatch.contracts.rules import RULES  # noqa: PLC0415
+    from agentwatch.contracts.rules import RULES
 
     return tuple(finding for finding in findings if finding.rule not in RULES)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
 from typing import Final
 
+from agentwatch.arguments import did_you_mean
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, say
 
@@ -36,8 +36,7 @@ def unwrapped(topic: str) -> str:
 def print_page(topic: str | None) -> int:
     """Print a topic, or the list of all. Returns 0; raises UsageError for a topic that is not there."""
     if topic is not None and topic not in topics():
-        near = difflib.get_close_matches(topic.lower(), topics(), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"the topics are {', '.join(topics())}"
+        hint = did_you_mean(topic.lower(), topics()) or f"the topics are {', '.join(topics())}"
         raise UsageError(f"there is no topic {clean(topic, 40)}; {hint}")
     say(page(topic or "README").rstrip())
     return 0

@@ -22,7 +22,7 @@ def stopped(call: HookCall, workspace: Path, settings: Settings, load: Load) -> 
     child = with_its_file(child_that_stops(call), workspace, settings, load)
     row = journal.row(child.session_id, child.agent_id) if call.stop_hook_active else []
     if row or is_bad(child.state(settings)):
-        from agentwatch.agents.hook.held import held  # noqa: PLC0415 - half of what a hook would load
+        from agentwatch.agents.hook.held import held  # half of what a hook would load
 
         return held(call, child, row, workspace, settings)
     journal.add(Entry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO, "", ""))

@@ -27,10 +27,10 @@ def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> Ans
 
 def _told(call: HookCall, child: Child, state: State, workspace: Path, settings: Settings) -> Answer:
     # Half of what a hook would load, and most children return well.
-    from agentwatch.agents.hook import words  # noqa: PLC0415
-    from agentwatch.agents.hook.desk import READER, Desk  # noqa: PLC0415
-    from agentwatch.agents.hook.journal import TOLD, Entry, Journal  # noqa: PLC0415
-    from agentwatch.decisions.reader import Verified  # noqa: PLC0415
+    from agentwatch.agents.hook import words
+    from agentwatch.agents.hook.desk import READER, Desk
+    from agentwatch.agents.hook.journal import TOLD, Entry, Journal
+    from agentwatch.decisions.reader import Verified
 
     desk = Desk(workspace, settings)
     journal = Journal(desk.state)

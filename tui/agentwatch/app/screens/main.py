@@ -111,7 +111,7 @@ class MainScreen(DetailedScreen[None]):
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
         await asyncio.to_thread(import_module, "agentwatch.app.widgets.details")
-        from agentwatch.app.widgets.details import DetailsPane  # noqa: PLC0415 - imported on the line above
+        from agentwatch.app.widgets.details import DetailsPane  # imported on the line above
 
         body = self.query_one("#body")
         if body.is_attached:
@@ -235,7 +235,7 @@ class MainScreen(DetailedScreen[None]):
         return bool(self._monitor.tree.tasks)
 
     def _open_page(self, tab: int) -> None:
-        from agentwatch.app.screens.task import TaskScreen  # noqa: PLC0415 - it needs what the details need
+        from agentwatch.app.screens.task import TaskScreen  # it needs what the details need
 
         if self.task_id is not None:
             page = TaskScreen(self._monitor, self._clock, self.task_id, tab, self.sought)
@@ -243,7 +243,7 @@ class MainScreen(DetailedScreen[None]):
 
     def action_timeline(self) -> None:
         """The same tasks over time."""
-        from agentwatch.app.screens.timeline import TimelineScreen  # noqa: PLC0415 - not for the first frame
+        from agentwatch.app.screens.timeline import TimelineScreen  # not for the first frame
 
         if self._has_tasks():
             self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_page)
@@ -271,7 +271,7 @@ class MainScreen(DetailedScreen[None]):
         if not self.has_class("-wide"):
             self._open_page(number)
         elif self.details is not None:
-            from agentwatch.app.widgets.details import TABS  # noqa: PLC0415 - there by now
+            from agentwatch.app.widgets.details import TABS  # there by now
 
             self.details.activate(TABS[number][0])
 
@@ -329,6 +329,6 @@ class MainScreen(DetailedScreen[None]):
         self.filter_bar.display = bool(self.filter_bar.sought)
 
     def action_notices(self) -> None:
-        from agentwatch.app.screens.notices import NoticesScreen  # noqa: PLC0415 - rarely wanted
+        from agentwatch.app.screens.notices import NoticesScreen  # rarely wanted
 
         self.app.push_screen(NoticesScreen(self._monitor.tree.notices, self._monitor.said))

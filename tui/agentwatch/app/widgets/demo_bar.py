@@ -69,6 +69,6 @@ def _said(*sentences: str) -> list[Parts]:
 def _likely(task: Task) -> Action:
     """What the contracts suggest, else that it is good enough."""
     # Not for the first frame, in which nobody asks yet.
-    from agentwatch.decisions import policy  # noqa: PLC0415
+    from agentwatch.decisions import policy
 
     return policy.suggested(task) or Action.ACCEPT

@@ -21,7 +21,7 @@ TO_DECOMPRESS: Final = (
 def can_decompress() -> bool:
     """Whether compressed rollouts can be read here."""
     try:
-        import agentwatch.sources.codex.compressed  # noqa: F401, PLC0415
+        import agentwatch.sources.codex.compressed  # noqa: F401
     except ImportError:
         return False
     return True
@@ -31,7 +31,7 @@ def tail_of(path: Path) -> tail.Tail:
     """A reader of the lines of a rollout."""
     if path.suffix != COMPRESSED:
         return tail.Tail(path)
-    from agentwatch.sources.codex.compressed import CompressedTail  # noqa: PLC0415
+    from agentwatch.sources.codex.compressed import CompressedTail
 
     return CompressedTail(path)
 
@@ -40,6 +40,6 @@ def line_at(path: Path, offset: int) -> bytes | None:
     """The line of a rollout that begins at a byte offset of the plain file; None where there is none."""
     if path.suffix != COMPRESSED:
         return tail.line_at(path, offset)
-    from agentwatch.sources.codex import compressed  # noqa: PLC0415
+    from agentwatch.sources.codex import compressed
 
     return compressed.line_at(path, offset)

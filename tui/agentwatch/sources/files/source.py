@@ -126,6 +126,6 @@ def _ignore(_path: str) -> None:
 
 def _recognise(text: str, path: str) -> Reading | None:
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
-    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+    from agentwatch.contracts.reading import read_document
 
     return read_document(text, path)

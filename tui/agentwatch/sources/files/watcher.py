@@ -269,10 +269,10 @@ def open_backend(root: str, settings: FilesSettings) -> Backend:
     # Loaded here, in the thread that watches: watchfiles takes as long to load as a screen to appear, and inotify is
     # not everywhere.
     if sys.platform == "linux":
-        from agentwatch.sources.files.inotify_backend import InotifyBackend  # noqa: PLC0415
+        from agentwatch.sources.files.inotify_backend import InotifyBackend
 
         return InotifyBackend(root)
-    from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend  # noqa: PLC0415
+    from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
 
     return WatchfilesBackend(root)
 

@@ -95,7 +95,7 @@ def message(text: str, at: float, *, key: str) -> Message:
         # No object and no heading, so no contract: most sessions need not wait until those are loaded.
         return Message(at, digest, opening, None)
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
-    from agentwatch.contracts.reading import read_document  # noqa: PLC0415
+    from agentwatch.contracts.reading import read_document
 
     reading = read_document(text, key, embedded=True)
     # Who is asked and who answers is the caller's to know.

@@ -50,8 +50,8 @@ class Registry:
 
 def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
     """Where the sessions of each program that is supported lie, there or not, by the name of its reader."""
-    from agentwatch.sources.opencode.places import usual_places  # noqa: PLC0415
-    from agentwatch.sources.roo.storages import searched  # noqa: PLC0415
+    from agentwatch.sources.opencode.places import usual_places
+    from agentwatch.sources.roo.storages import searched
 
     return {
         CLAUDE_CODE: [_home("CLAUDE_CONFIG_DIR", ".claude") / "projects"],
@@ -63,7 +63,7 @@ def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
 
 
 def _claude_code(workspace: Path, since: float | None) -> SessionReader:
-    from agentwatch.sources.claude_code.reader import ClaudeCodeReader  # noqa: PLC0415
+    from agentwatch.sources.claude_code.reader import ClaudeCodeReader
 
     return ClaudeCodeReader(workspace, _home("CLAUDE_CONFIG_DIR", ".claude"), since)
 
@@ -72,17 +72,17 @@ def _codex(workspace: Path) -> SessionReader | None:
     home = _home("CODEX_HOME", ".codex")
     if not is_there(home):
         return None
-    from agentwatch.sources.codex.reader import CodexReader  # noqa: PLC0415
+    from agentwatch.sources.codex.reader import CodexReader
 
     return CodexReader(workspace, home)
 
 
 def _roo(workspace: Path) -> SessionReader | None:
-    from agentwatch.sources.roo.storages import storages  # noqa: PLC0415
+    from agentwatch.sources.roo.storages import storages
 
     if next(storages(user_home()), None) is None:
         return None
-    from agentwatch.sources.roo.reader import RooReader  # noqa: PLC0415
+    from agentwatch.sources.roo.reader import RooReader
 
     return RooReader(workspace)
 
@@ -90,7 +90,7 @@ def _roo(workspace: Path) -> SessionReader | None:
 def _teamwork(workspace: Path) -> SessionReader | None:
     if not is_there(workspace / ".agents"):
         return None
-    from agentwatch.sources.teamwork.reader import TeamworkReader  # noqa: PLC0415
+    from agentwatch.sources.teamwork.reader import TeamworkReader
 
     return TeamworkReader(workspace)
 
@@ -108,8 +108,8 @@ def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReade
     named = os.environ.get("OPENCODE_DB") or os.environ.get("KILO_DB")
     if not named and not any(is_there(share / name) for share in shares for name in ("opencode", "kilo")):
         return
-    from agentwatch.sources.opencode.places import find_stores  # noqa: PLC0415
-    from agentwatch.sources.opencode.reader import OpenCodeReader  # noqa: PLC0415
+    from agentwatch.sources.opencode.places import find_stores
+    from agentwatch.sources.opencode.reader import OpenCodeReader
 
     for store in find_stores(os.environ, user_home()):
         if store.name not in known:
@@ -124,7 +124,7 @@ def _home(variable: str, name: str) -> Path:
 def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
     if not _may_be_shipped():
         return
-    from importlib.metadata import entry_points  # noqa: PLC0415
+    from importlib.metadata import entry_points
 
     for entry in entry_points(group=GROUP):
         try:

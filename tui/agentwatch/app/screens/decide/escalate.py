@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -13,15 +12,12 @@ from agentwatch.app.screens.decide.choice import Choice
 from agentwatch.app.screens.decide.fields import Row
 from agentwatch.app.screens.decide.handing_on import HandingOnScreen
 from agentwatch.app.widgets.cells import clip, shown
-from agentwatch.decisions import policy
+from agentwatch.decisions.policy import offered_modes
 from agentwatch.decisions.proposal import Proposal, next_handoff
 from agentwatch.decisions.record import Params
-from agentwatch.delegation.retry import FITTER, is_line_fault
+from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
-from agentwatch.monitor import Monitor
 
-_MOST: Final = 8
-"""Modes that are offered; any other can be written."""
 _CELLS: Final = 24
 
 
@@ -32,7 +28,9 @@ class EscalateScreen(HandingOnScreen):
         self, case: Case, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None = None
     ) -> None:
         super().__init__(case, clock, steady, queue)
-        self._modes = offered_modes(case.monitor, self._task_seen)
+        self._modes = offered_modes(
+            self._task_seen, case.monitor.tree.tasks.values(), dict(case.monitor.settings.modes)
+        )
         # Agents have written these words: each is one option, with nothing of ours behind it on its line.
         # One that was merely seen somewhere is nobody's advice: the operator takes it, or another.
         is_advised = bool(self._modes) and self._modes[0] in {FITTER, *dict(case.monitor.settings.modes)}
@@ -83,13 +81,3 @@ class EscalateScreen(HandingOnScreen):
         return lambda: next_handoff(
             task, case.subject, case.monitor.content, note=note, hint=task.retry.hint, mode=mode
         )
-
-
-def offered_modes(monitor: Monitor, task: Task | None) -> list[str]:
-    """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
-    own = policy.mode_of(task) if task is not None else None
-    modes = dict.fromkeys([FITTER] if task is not None and is_line_fault(task) else [])
-    modes |= dict.fromkeys(name for name, _ in monitor.settings.modes)
-    seen = Counter(mode for other in monitor.tree.tasks.values() if (mode := policy.mode_of(other)) is not None)
-    modes |= dict.fromkeys(sorted(seen, key=lambda mode: (-seen[mode], mode)))
-    return [mode for mode in modes if mode.strip() and mode != own][:_MOST]

@@ -1,0 +1,101 @@
+"""Commands are said once: the overview, the help of each, and what is meant by a word that is nearly right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentwatch.cli import COMMANDS, run
+
+NAMED = [name for name in COMMANDS if name]
+
+
+def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = run(words)
+    return code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_in_its_help_what_it_does_takes_and_ends_with(name: str) -> None:
+    command = COMMANDS[name]
+    shown = command.parser().format_help()
+    assert shown.startswith("usage: agentwatch")
+    assert " ".join((command.run.__doc__ or "").split()) in " ".join(shown.split())
+    assert all(option in shown for one in command.takes for option in one.names if one.is_option)
+    assert "exit codes: 0 " in shown
+
+
+def test_the_overview_has_a_line_for_each_command() -> None:
+    shown = COMMANDS[""].parser().format_help()
+    assert all(f"  agentwatch {COMMANDS[name].usage} " in shown for name in COMMANDS)
+    assert all(COMMANDS[name].summary in shown for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["chek"], "check"),
+        (["chekc", "a.md"], "check"),
+        (["pendign"], "pending"),
+        (["tree", "--jsno"], "--json"),
+        (["check", "--fromat=json", "x"], "--format"),
+        (["decide", "a", "--retyr"], "--retry"),
+        (["decide", "a", "--ecalate", "fitter"], "--escalate"),
+        (["--red-only"], "--read-only"),
+        (["rules", "--format", "jsn"], "json"),
+        (["decide", "a", "--retry", "--mitigation", "reduced-scope"], "reduced_scope"),
+        (["keys", "creat"], "create"),
+        (["completion", "bsh"], "bash"),
+        (["init", "--agent", "cluade"], "claude-code"),
+        (["rules", "--explain", "sub0003"], "SUB003"),
+    ],
+)
+def test_who_has_nearly_written_a_word_is_asked_whether_that_is_meant(
+    words: list[str], meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, complaint = said(words, capsys)
+    assert code == 2
+    assert f"did you mean {meant}" in complaint
+
+
+@pytest.mark.parametrize("words", [["qqqqq"], ["./chek"], ["tree", "--qqqq"], ["rules", "--format", "qqqq"]])
+def test_what_is_near_nothing_is_told_as_before(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, complaint = said(words, capsys)
+    assert code == 2
+    assert "did you mean" not in complaint
+
+
+def test_a_directory_that_is_nearly_called_like_a_command_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trees").mkdir()
+    _, complaint = said(["trees"], capsys)
+    assert "the screen needs a terminal" in complaint
+
+
+@pytest.mark.parametrize(
+    "words", [["check", "--", "--fromat"], ["decide", "--accept", "--note", "a --retyr", "--", "--retyr"]]
+)
+def test_what_is_no_option_is_not_taken_for_one_that_is_meant(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, complaint = said(words, capsys)
+    assert "did you mean" not in complaint
+
+
+def test_a_hook_never_ends_as_what_would_block_the_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(["hook", "--nothing"], capsys)[0] == 1
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_command_is_refused_wrong_arguments_with_its_usage(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, complaint = said([name, "--qqqq"], capsys)
+    assert code in (1, 2)
+    assert f"try: agentwatch {name} --help" in complaint

@@ -1,0 +1,66 @@
+"""The command line: finds the command, runs it, and says what went wrong."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+
+from agentwatch.arguments import did_you_mean
+from agentwatch.cli import deciding, looking  # noqa: F401  they define the commands
+from agentwatch.cli.command import COMMANDS
+from agentwatch.errors import AgentwatchError, UsageError
+
+__all__ = ["COMMANDS", "run"]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line. Returns the exit code: 0, 1 (findings), 2 (usage, configuration, workspace) or 74, where the
+    system refuses what nobody has foreseen, such as to write the output."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            # What is still in the buffer may meet a closed pipe or a full disk as well.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except AgentwatchError as error:
+        from agentwatch.text import clean, complain
+
+        complain("\n".join(clean(line) for line in f"agentwatch: {error}".splitlines()))
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough.
+        _discard_output()
+        return 0
+    except OSError as error:
+        from agentwatch.decisions.errors import reason, remedy
+        from agentwatch.text import clean, complain
+
+        place = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        complain(clean(f"agentwatch: {place}{reason(error)}; {remedy(error)}, then try again"))
+        _discard_output()
+        return os.EX_IOERR
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(arguments: Sequence[str]) -> int:
+    name = arguments[0] if arguments else ""
+    command = COMMANDS.get(name)
+    if command is None or not name:
+        is_word = not name.startswith("-") and os.sep not in name and not os.path.lexists(name)
+        meant = did_you_mean(name, filter(None, COMMANDS)) if is_word else ""
+        if meant:
+            raise UsageError(f"{name} is neither a command nor a directory; {meant}\ntry: agentwatch --help")
+        return COMMANDS[""].start(arguments)
+    if command.stays:
+        gc.enable()
+    return command.start(arguments[1:])
+
+
+def _discard_output() -> None:
+    """Python would complain once more while it closes the stream."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

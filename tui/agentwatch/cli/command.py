@@ -1,0 +1,152 @@
+"""What a command is: its name, its words, what it takes and what runs it, each said once.
+
+Its parser, its line in `agentwatch --help` and what a shell completes are made of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from agentwatch.arguments import Parser, did_you_mean, parser, plain
+from agentwatch.errors import UsageError
+
+COMMANDS: Final[dict[str, Command]] = {}
+"""By name. What watches a workspace has no name."""
+
+_EXIT_CODES: Final = (
+    "exit codes: 0 fine, 1 error findings, a task that needs you (tree --fail), or something that could not be read"
+    " (tree: with --fail), 2 wrong usage"
+)
+_GROUPS: Final = ("watch", "print and go", "decide", "for agents")
+_COLUMN: Final = 18
+
+
+class Argument(NamedTuple):
+    """One argument. `wishes` are argparse's. Of those that have `ways` only one may be given; with True, one must be.
+
+    `offers` is what completion looks up for it, `choices` are all that it can be.
+    """
+
+    names: tuple[str, ...]
+    wishes: dict[str, Any]
+    offers: str = ""
+    choices: Sequence[str] = ()
+    ways: bool | None = None
+
+    @property
+    def is_option(self) -> bool:
+        return self.names[0].startswith("-")
+
+    @property
+    def is_flag(self) -> bool:
+        return "action" in self.wishes and self.wishes["action"] != "append"
+
+
+def argument(
+    name: str,
+    metavar: str,
+    words: str,
+    *,
+    offers: str = "",
+    choices: Sequence[str] = (),
+    also: Mapping[str, str] | None = None,
+    **wishes: Any,
+) -> Argument:
+    """An argument with a value, and its words in the help. `also` are other names for some of the `choices`."""
+    if choices:
+        wishes["type"] = _one_of_these(choices, also or {})
+        metavar = metavar or f"{{{','.join(choices)}}}"
+    return Argument((name,), {"metavar": metavar, "help": words, **wishes}, offers, choices)
+
+
+def flag(name: str, words: str, *, short: str = "", **wishes: Any) -> Argument:
+    """An option that is there or not."""
+    return Argument((name, short) if short else (name,), {"action": "store_true", "help": words, **wishes})
+
+
+def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]:
+    """Arguments of which only one may be given, or has to be."""
+    return tuple(one._replace(ways=required) for one in arguments)
+
+
+class Command:
+    """A decorator of what runs a command, whose docstring is what the help says; it gets what was given on the line.
+
+    `usage` and `summary` are its line in the overview, under the heading `group`; the name is the first word of `usage`
+    unless that is an argument. `codes` says how it ends. One that `stays` runs for long. What stands behind `--` is
+    kept under the name `behind` where there is one: a list, or None. `wrong` is the exit code of wrong usage.
+    """
+
+    run: Callable[[argparse.Namespace], int]
+
+    def __init__(
+        self,
+        group: str,
+        usage: str,
+        summary: str,
+        *takes: Argument,
+        codes: str = _EXIT_CODES,
+        stays: bool = False,
+        behind: str = "",
+        wrong: int = UsageError.exit_code,
+    ) -> None:
+        self.name = "" if usage.startswith("[") else usage.split(maxsplit=1)[0]
+        self.group, self.usage, self.summary, self.takes, self.codes = group, usage, summary, takes, codes
+        self.stays, self.behind, self._wrong = stays, behind, wrong
+
+    def __call__(self, run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+        self.run = run
+        COMMANDS[self.name] = self
+        return run
+
+    def start(self, words: Sequence[str]) -> int:
+        """Run it with what stands behind its name. Returns its exit code; raises AgentwatchError."""
+        behind = None
+        if self.behind and "--" in words:
+            # argparse would take a second `--`, which is somebody else's, for its own.
+            at = list(words).index("--")
+            words, behind = words[:at], words[at + 1 :]
+        try:
+            options = self.parser().parse_intermixed_args(words)
+            setattr(options, self.behind or "behind", behind)
+            return self.run(options)
+        except UsageError as error:
+            error.exit_code = self._wrong
+            raise
+
+    def parser(self) -> Parser:
+        """Reads its arguments, and writes its help."""
+        says = "\n".join(line.strip() for line in (self.run.__doc__ or "").splitlines())
+        made = parser(self.name, says if self.name else f"{says}\n\n{_overview()}", self.codes, raw=not self.name)
+        ways: dict[bool | None, Any] = {None: made}
+        for one in self.takes:
+            if one.ways is not None and one.ways not in ways:
+                ways[one.ways] = made.add_mutually_exclusive_group(required=one.ways)
+            ways[one.ways].add_argument(*one.names, **one.wishes)
+        made.known = ["--help", *(name for one in self.takes if one.is_option for name in one.names)]
+        if self.behind:
+            made.usage = f"{made.format_usage().removeprefix('usage: ').rstrip()} [-- {self.behind.upper()} ...]"
+        return made
+
+
+def _overview() -> str:
+    groups = {group: [f"{group}:"] for group in _GROUPS}
+    for one in COMMANDS.values():
+        groups[one.group].append(f"  agentwatch {one.usage:<{_COLUMN}}{one.summary}")
+    more = "`agentwatch help` lists the topics of the manual, `agentwatch help tutorial` is its first.\n"
+    more += "`agentwatch COMMAND --help` tells more. A directory named like a command is watched as ./NAME."
+    return "\n\n".join((*map("\n".join, groups.values()), more))
+
+
+def _one_of_these(choices: Sequence[str], also: Mapping[str, str]) -> Callable[[str], str]:
+    def chosen(word: str) -> str:
+        said = plain(word).lower()
+        found = also.get(said, said)
+        if found in choices:
+            return found
+        meant = did_you_mean(said, choices, also)
+        raise argparse.ArgumentTypeError(f"{plain(word)!r} is none of {', '.join(choices)}{meant and f'; {meant}'}")
+
+    return chosen

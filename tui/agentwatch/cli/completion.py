@@ -1,0 +1,244 @@
+"""What a shell completes: its script asks for the last word of a line, and gets what that could be.
+
+The ids of tasks come from agents. To the shell they are data: what it could not print stands for nothing, none looks
+like an option, and bash, which inserts what it gets as it is, gets them quoted.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agentwatch.cli.command import COMMANDS, Argument, Command
+from agentwatch.cli.shared import load, scanned
+from agentwatch.text import clean, exact, say
+
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
+_SECONDS: Final = 3.0
+"""Whoever has pressed a key waits no longer for an answer."""
+
+_WORDS: Final = 80
+_PLAIN: Final = re.compile(r"([^\w./@%+,=:-])")
+
+_SCRIPTS: Final = {
+    "bash": r"""# To have it in every shell, put into ~/.bashrc: eval "$(agentwatch completion bash)"
+_agentwatch() {
+  local found
+  COMPREPLY=()
+  while IFS= read -r found; do
+    COMPREPLY+=("$found")
+  done < <(command agentwatch completion bash -- "${COMP_LINE:0:COMP_POINT}" "$COMP_WORDBREAKS" 2> /dev/null)
+}
+complete -o default -F _agentwatch agentwatch""",
+    "zsh": r"""#compdef agentwatch
+# To have it in every shell, put into ~/.zshrc: eval "$(agentwatch completion zsh)"
+_agentwatch() {
+  local line
+  local -a found shown
+  while IFS= read -r line; do
+    found+=("${line%%$'\t'*}")
+    shown+=("${line/$'\t'/  }")
+  done < <(command agentwatch completion zsh -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2> /dev/null)
+  if (( $#found )); then compadd -l -d shown -a -- found; else _files; fi
+}
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+if [[ $funcstack[1] == _agentwatch ]]; then _agentwatch "$@"; else compdef _agentwatch agentwatch; fi""",
+    "fish": r"""# To have it in every shell, put into ~/.config/fish/config.fish: agentwatch completion fish | source
+function __agentwatch_words
+    set -l before (commandline -opc)
+    set -e before[1]
+    set -l last (commandline -ct)
+    set -l found (command agentwatch completion fish -- $before "$last" 2> /dev/null)
+    if set -q found[1]
+        printf '%s\n' $found
+    else
+        __fish_complete_path "$last"
+    end
+end
+complete -c agentwatch -f -a '(__agentwatch_words)'""",
+}
+
+
+class _Line(NamedTuple):
+    """A line of bash up to the cursor. Of its last word bash replaces what is behind `cut`; `quote` is open there."""
+
+    words: list[str]
+    cut: int
+    quote: str
+
+
+def print_script(shell: str) -> int:
+    """Print what makes a shell ask. Returns 0."""
+    say(_SCRIPTS[shell])
+    return 0
+
+
+def offer(shell: str, words: Sequence[str]) -> int:
+    """Print what the last of the words behind `agentwatch` could be, one a line, nothing where nothing is known.
+
+    Behind a tab stands what it is. bash gives its line and what it breaks words at. Returns 0 and complains of nothing,
+    whatever happens; ends by itself after a while.
+    """
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    with redirect_stderr(io.StringIO()):
+        try:
+            lines = list(_bash(*words) if shell == "bash" else _others(words))
+        except Exception:  # noqa: BLE001  a prompt is no place for it
+            lines = []
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    if lines:
+        say("\n".join(lines))
+    return 0
+
+
+def _others(words: Sequence[str]) -> Iterator[str]:
+    for word, said in _offered(words):
+        yield f"{word}\t{clean(said, _WORDS)}" if said else word
+
+
+def _bash(text: str, breaks: str) -> Iterator[str]:
+    line = _read(text, breaks)
+    for word, _ in _offered(line.words[1:]):
+        if not line.quote:
+            yield _PLAIN.sub(r"\\\1", word[line.cut :])
+        elif not set(word) & ({"'"} if line.quote == "'" else set('"$`\\!')):
+            yield word[line.cut :]
+
+
+def _read(text: str, breaks: str) -> _Line:
+    """Raises ValueError where the last word is quoted in part."""
+    words, word, quote, is_escaped, cut, started, was_quoted = list[str](), "", "", False, 0, False, False
+    for character in text:
+        if is_escaped or (quote and character not in {quote, "\\" if quote == '"' else quote}):
+            word, is_escaped = word + character, False
+        elif character == "\\":
+            is_escaped = started = True
+        elif quote:
+            quote, was_quoted = "", True
+        elif character in "'\"":
+            was_quoted, quote, started = was_quoted or started, character, True
+        elif character in " \t\n":
+            if started:
+                words.append(word)
+            word, cut, started, was_quoted = "", 0, False, False
+        else:
+            word, started = word + character, True
+            cut = len(word) if character in breaks else cut
+    if was_quoted:
+        raise ValueError(text)
+    return _Line([*words, word], cut, quote)
+
+
+def _offered(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What the last of the words could be, and what that is."""
+    *before, last = words or [""]
+    command = COMMANDS.get(before[0]) if before and before[0] else None
+    for word, said in _of(command, before[1:], last) if command else _first(before, last):
+        if word.startswith(last) and word == exact(word):
+            yield word, said
+
+
+def _first(before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
+    if before or last.startswith("-"):
+        return _of(COMMANDS[""], before, last)
+    return ((command.name, command.summary) for command in COMMANDS.values() if command.name)
+
+
+def _of(command: Command, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
+    options = {name: one for one in command.takes if one.is_option for name in one.names}
+    places = [one for one in command.takes if not one.is_option]
+    given = dict[str, str]()
+    wanted: Argument | None = None
+    ended = False
+    for word in before:
+        name, _, value = word.partition("=")
+        if wanted is not None:
+            given[wanted.names[0]], wanted = word, None
+        elif word == "--" and not ended:
+            ended = True
+            if command.behind:
+                return ()
+        elif not ended and name in options:
+            given[options[name].names[0]] = value
+            wanted = None if value or options[name].is_flag else options[name]
+        elif places:
+            # Of those that may be many, the last stays.
+            given[places[0].names[0]] = word
+            places = places[0 if places[0].wishes.get("nargs") == "+" else 1 :]
+    name, is_value, _ = last.partition("=")
+    if wanted is not None:
+        return _values(wanted, given, last)
+    if not ended and is_value and name in options:
+        return ((f"{name}={word}", said) for word, said in _values(options[name], given, last[len(name) + 1 :]))
+    if not ended and (last.startswith("-") or not places):
+        chosen = {one.ways for one in command.takes if one.names[0] in given} - {None}
+        return [
+            (one.names[0], one.wishes["help"])
+            for one in command.takes
+            if one.is_option and one.names[0] not in given and one.ways not in chosen
+        ]
+    return _values(places[0], given, last) if places else ()
+
+
+def _values(argument: Argument, given: Mapping[str, str], last: str) -> Iterable[tuple[str, str]]:
+    if argument.choices:
+        return ((choice, "") for choice in argument.choices)
+    # What looks like an option would be one.
+    found = _OFFERS[argument.offers]({**given, argument.names[0]: last}) if argument.offers else ()
+    return ((word, said) for word, said in found if not word.startswith("-"))
+
+
+def _tasks(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    tasks = [task for task in _seen().tree.tasks.values() if task.task_id.startswith(given["task"])]
+    # Who needs the operator is meant, if any of them can be.
+    return ((task.task_id, f"{task.state}: {task.title}") for task in [t for t in tasks if t.needs_operator] or tasks)
+
+
+def _modes(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    from agentwatch.decisions.policy import offered_modes
+
+    monitor = _seen()
+    tasks, purposes = monitor.tree.tasks, dict(monitor.settings.modes)
+    modes = offered_modes(tasks.get(given.get("task", "")), tasks.values(), purposes)
+    return ((mode, purposes.get(mode, "")) for mode in modes)
+
+
+def _rules(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    from agentwatch.linting import RULES
+
+    return ((rule.id, rule.title) for rule in RULES.values())
+
+
+def _topics(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    from agentwatch.manual import topics
+
+    return ((topic, "") for topic in (*topics(), *filter(None, COMMANDS)))
+
+
+def _themes(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    from agentwatch.app.theme_files import theme_names
+    from agentwatch.config import config_directory
+
+    return ((name, "") for name in sorted(theme_names(config_directory() / "themes")))
+
+
+def _seen() -> Monitor:
+    return scanned(Path.cwd(), load(), inspects=False)
+
+
+_OFFERS: Final[dict[str, Callable[[Mapping[str, str]], Iterable[tuple[str, str]]]]] = {
+    "modes": _modes,
+    "rules": _rules,
+    "tasks": _tasks,
+    "themes": _themes,
+    "topics": _topics,
+}
