@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import signal
 import threading
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from tests.app.scenes import Scene, shop
 from tests.app.stage import Stage, stage
 
+from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.notices import NoticesScreen
 from agentwatch.app.screens.task import TaskScreen
@@ -341,18 +340,12 @@ async def test_a_source_that_breaks_is_shown_and_the_app_lives(monkeypatch: pyte
         assert s.cursor == "checkout.plan"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-async def test_a_signal_ends_the_app_cleanly(number: signal.Signals) -> None:
+async def test_any_thread_may_ask_the_app_to_end_before_it_is_there_and_after_it() -> None:
     async with stage() as s:
-        os.kill(os.getpid(), number)
+        await asyncio.to_thread(s.app.ask_to_end)
         await s.until(lambda: s.app._exit)
         assert not s.app.return_code
-
-
-async def test_the_signal_handlers_are_given_back() -> None:
-    async with stage():
-        pass
-    assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+    AgentwatchApp(s.app.monitor).ask_to_end()
 
 
 async def test_the_terminal_title_is_ours() -> None:

@@ -480,6 +480,32 @@ async def test_columns_stay_straight_whatever_the_title(width: int, title: str) 
             assert len(ends) == 1
 
 
+async def test_rows_say_where_whose_and_how_a_task_is_at_every_width() -> None:
+    """What a narrow screen cannot do without: the state's word, the agent and the indentation, from 80 columns on."""
+    scene = Scene()
+    ids = ["a", "a.b", "a.b.c", "a.b.c.d"]
+    for number, task_id in enumerate(ids):
+        scene.handoff(task_id, ago=120)
+        scene.returned(task_id, Outcome.FAILED if number == 3 else Outcome.PARTIAL, agent="reviewer", ago=60)
+    async with stage(scene=scene, size=(40, 20), settled=True) as s:
+        for width in range(40, 201):
+            await s.pilot.resize_terminal(width, 20)
+            await s.until(lambda width=width: s.app.size.width == width and s.tree.size.width >= width // 2 - 1)
+            await s.pilot.pause()
+            top = s.tree.region.y
+            tree_width = s.tree.scrollable_content_region.width
+            strips = [s.tree.render_line(y) for y in range(4)]
+            assert [strip.cell_length for strip in strips] == [tree_width] * 4, width
+            rows = [line[:tree_width] for line in s.text().splitlines()[top : top + 4]]
+            assert "NEEDS YOU" in rows[3], (width, rows)
+            marks = [min(row.index(glyph) for glyph in "◑✗" if glyph in row) for row in rows]
+            assert marks == sorted(set(marks)) or width < 80, (width, rows)
+            if width >= 60:
+                assert all(word in row for word, row in zip(["partial"] * 3 + ["failed"], rows, strict=True)), width
+            if width >= 80:
+                assert all(" revi" in row for row in rows), (width, rows)
+
+
 async def test_long_ids_that_differ_at_their_end_can_be_told_apart() -> None:
     scene = Scene()
     for name in ("one", "two"):

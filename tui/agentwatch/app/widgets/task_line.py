@@ -21,7 +21,7 @@ from agentwatch.view.times import duration, took_last, waits_since
 _NEEDS: Final = "NEEDS YOU"
 _STEP: Final = 2
 """Cells of indent a level."""
-_TITLE: Final = 12
+_TITLE: Final = 10
 """Cells that a title keeps however deep it stands, where the width allows."""
 _BAR: Final = 6
 """Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
@@ -39,12 +39,13 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, width: int) -> Columns:
         """The columns of a tree that is `width` cells wide."""
-        if width < 46:
-            return cls(width, note=9, state=0, agent=0, elapsed=0)
-        if width < 56:
-            return cls(width, note=13, state=0, agent=0, elapsed=4)
-        if width < 62:
-            return cls(width, note=13, state=0, agent=12, elapsed=4)
+        if width < 49:
+            return cls(width, note=9, state=0 if width < 46 else 9, agent=0, elapsed=0)
+        if width < 58:
+            # Beside the details on a terminal of 100 columns: whose state it is, and where it stands, before its age.
+            return cls(width, note=9, state=9, agent=min(width - 44, 8), elapsed=0)
+        if width < 67:
+            return cls(width, note=9, state=9, agent=8, elapsed=4)
         if width < 76:
             # The tree beside the details on a terminal of 140 columns: the word before the whole name of the agent.
             return cls(width, note=13, state=12, agent=10, elapsed=4)
