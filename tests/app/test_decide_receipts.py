@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
@@ -19,7 +21,18 @@ API = "checkout.implement.api"
 def decision(*steps: tuple[Step, float], action: Action = Action.RETRY, **changes: object) -> Decision:
     """A decision about the failed task of the sketch; each step with its age in seconds."""
     receipts = tuple(Receipt(step, NOW - age, "agentwatch wait" if step is Step.READ else "") for step, age in steps)
-    return Decision("d1", API, 1, None, None, action, receipts[0].at, receipts, note="use v3", **changes)  # type: ignore[arg-type]
+    return Decision(
+        decision_id="d1",
+        task_id=API,
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=None,
+        action=action,
+        at=receipts[0].at,
+        receipts=receipts,
+        note="use v3",
+        **changes,
+    )  # type: ignore[arg-type]
 
 
 RECORDED, DELIVERED, READ, ACTED = Step.RECORDED, Step.DELIVERED, Step.READ, Step.ACTED
@@ -59,7 +72,7 @@ def test_a_decision_says_how_far_it_has_got(made: Decision, line: str, row: str)
 
 def test_what_an_agent_only_says_is_told_as_that() -> None:
     made = decision((RECORDED, 9), (READ, 9))
-    claimed = made._replace(receipts=(made.receipts[0], made.receipts[1]._replace(claimed=True)))
+    claimed = replace(made, receipts=(made.receipts[0], made.receipts[1]._replace(claimed=True)))
     assert "read by agentwatch wait (an agent says so)" in receipt_line(claimed, NOW).plain
 
 
@@ -78,7 +91,7 @@ async def decided(s: Stage, made: Decision) -> None:
     assert latest is not None
     assert latest.handoff is not None
     assert latest.returned is not None
-    about = made._replace(handoff_sha256=latest.handoff.digest, return_sha256=latest.returned.digest)
+    about = replace(made, handoff_sha256=latest.handoff.digest, return_sha256=latest.returned.digest)
     s.source.push([Decided(0, about.at, about.decision_id, about)])
     await s.until(lambda: s.app.monitor.tree.tasks[API].decision)
 

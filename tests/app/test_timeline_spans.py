@@ -92,7 +92,16 @@ def test_what_an_abort_above_has_ended_goes_on_no_more() -> None:
     tree = tree_of(scene.take())
     (attempt,) = tree.tasks["a"].attempts
     digest, at = attempt.returned.digest if attempt.returned else None, NOW - 20
-    decision = Decision("d1", "a", 1, None, digest, Action.ABORT, at, (Receipt(Stage.RECORDED, at),))
+    decision = Decision(
+        decision_id="d1",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=digest,
+        action=Action.ABORT,
+        at=at,
+        receipts=(Receipt(Stage.RECORDED, at),),
+    )
     tree.apply(Decided(20_000, at, decision.decision_id, decision))
     (span,) = spans_of(tree.tasks["a.b"])
     assert (span.look.word, span.start, span.end) == ("canceled", NOW - 80, at)

@@ -35,7 +35,16 @@ CHILD = Run(
     updated_at=3.0,
     ended_at=3.0,
 )
-MADE = Decision("d1", "ses_2", 1, None, None, Action.RETRY, 10.0, (Receipt(Stage.RECORDED, 10.0),))
+MADE = Decision(
+    decision_id="d1",
+    task_id="ses_2",
+    attempt=1,
+    handoff_sha256=None,
+    return_sha256=None,
+    action=Action.RETRY,
+    at=10.0,
+    receipts=(Receipt(Stage.RECORDED, 10.0),),
+)
 
 
 class Told(Announcer):
@@ -95,10 +104,10 @@ def test_a_session_that_works_is_told_when_it_has_come_to_rest(scene: Scene) -> 
 @pytest.mark.parametrize(
     "decision",
     [
-        MADE._replace(receipts=(*MADE.receipts, Receipt(Stage.READ, 11.0))),
-        MADE._replace(waits="the workspace cannot be written"),
-        MADE._replace(announced="announced before"),
-        MADE._replace(return_sha256="of another return"),
+        replace(MADE, receipts=(*MADE.receipts, Receipt(Stage.READ, 11.0))),
+        replace(MADE, waits="the workspace cannot be written"),
+        replace(MADE, announced="announced before"),
+        replace(MADE, return_sha256="of another return"),
     ],
 )
 def test_what_is_read_undelivered_told_or_about_something_else_is_not_announced(

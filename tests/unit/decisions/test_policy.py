@@ -226,7 +226,17 @@ def called(told: Told, task: Task, **more: Any) -> Task:
     assert latest is not None
     assert latest.returned is not None
     recorded = (Receipt(Stage.RECORDED, 1.0),)
-    decision = Decision("d1", "x", task.attempt, None, latest.returned.digest, ESCALATE, 1.0, recorded, mode="fitter")
+    decision = Decision(
+        decision_id="d1",
+        task_id="x",
+        attempt=task.attempt,
+        handoff_sha256=None,
+        return_sha256=latest.returned.digest,
+        action=ESCALATE,
+        at=1.0,
+        receipts=recorded,
+        mode="fitter",
+    )
     told.tell(Decided(50, 1.0, "d1", decision))
     fitter = json.loads(packet("fit")) | {"restores": "x", "decision_id": "d1"}
     return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter | more)))
@@ -257,7 +267,16 @@ def test_nothing_is_decided_below_an_abort() -> None:
     told = Told()
     told.attempt(1, returned())
     root = told.seen.seen("r.handoff.json", packet("r"))
-    aborted = Decision("d1", "r", 1, None, None, ABORT, 1.0, (Receipt(Stage.RECORDED, 1.0),))
+    aborted = Decision(
+        decision_id="d1",
+        task_id="r",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=None,
+        action=ABORT,
+        at=1.0,
+        receipts=(Receipt(Stage.RECORDED, 1.0),),
+    )
     child = json.loads(packet("x", attempt=1)) | {"parent_task_id": "r"}
     task = told.tell(root, Decided(50, 1.0, "d1", aborted), told.seen.seen("x1.handoff.json", json.dumps(child)))
     assert task.ended_with == "r"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
 
@@ -20,7 +22,20 @@ def failed(outcome: str = "failed", *findings: Finding) -> tuple[Recorder, list[
     result = record.seen("a.return.md", returned(outcome), *findings)
     observations: list[Observation] = [record.seen("a.handoff.json", handoff("a")), result]
     recorded = (Receipt(Stage.RECORDED, 1_010.0),)
-    return record, observations, Decision("d1", "a", 1, None, result.digest, Action.RETRY, 1_010.0, recorded)
+    return (
+        record,
+        observations,
+        Decision(
+            decision_id="d1",
+            task_id="a",
+            attempt=1,
+            handoff_sha256=None,
+            return_sha256=result.digest,
+            action=Action.RETRY,
+            at=1_010.0,
+            receipts=recorded,
+        ),
+    )
 
 
 def decided(decision: Decision) -> Decided:
@@ -39,7 +54,7 @@ def decided(decision: Decision) -> Decided:
 )
 def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, state: State) -> None:
     _, observations, decision = failed()
-    tree = tree_of([*observations, decided(decision._replace(action=action))])
+    tree = tree_of([*observations, decided(replace(decision, action=action))])
     task = tree.tasks["a"]
     assert (task.state, task.needs_operator, tree.asking()) == (state, False, [])
     assert task.attempts[0].state is State.FAILED
@@ -50,7 +65,7 @@ def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, s
 
 def test_an_accepted_partial_return_stays_partial() -> None:
     _, observations, decision = failed("partial", BROKEN)
-    tree = tree_of([*observations, decided(decision._replace(action=Action.ACCEPT))])
+    tree = tree_of([*observations, decided(replace(decision, action=Action.ACCEPT))])
     assert tree.tasks["a"].state is State.PARTIAL
 
 
@@ -82,7 +97,7 @@ def test_a_decision_whose_time_is_over_binds_nobody_whoever_says_that_it_was_rea
     receipts: tuple[Receipt, ...], action: Action
 ) -> None:
     _, observations, decision = failed("failed", BROKEN)
-    made = decision._replace(action=action, expires_at=2_000.0, receipts=(*decision.receipts, *receipts))
+    made = replace(decision, action=action, expires_at=2_000.0, receipts=(*decision.receipts, *receipts))
     tree = tree_of([*observations, decided(made), Tick(60, 1_999.0)])
     assert tree.tasks["a"].binding == made
     assert tree.apply(Tick(61, 2_000.0)) == {"a"}
@@ -97,18 +112,28 @@ def test_a_decision_whose_time_is_over_binds_nobody_whoever_says_that_it_was_rea
 def test_a_decision_that_another_attempt_followed_is_told_also_when_its_time_is_over() -> None:
     record, observations, decision = failed()
     again = record.seen("a.handoff.json", handoff("a"))
-    tree = tree_of([*observations, decided(decision._replace(expires_at=2_000.0)), again, Tick(60, 3_000.0)])
+    tree = tree_of([*observations, decided(replace(decision, expires_at=2_000.0)), again, Tick(60, 3_000.0)])
     (told,) = tree.tasks["a"].attempts[0].decisions
     assert (told.receipt.words, told.expired) == ("acted (an agent says so)", False)
 
 
 def test_each_of_several_decisions_expires_in_its_time() -> None:
     record, observations, decision = failed()
-    tree = tree_of([*observations, decided(decision._replace(expires_at=2_000.0))])
+    tree = tree_of([*observations, decided(replace(decision, expires_at=2_000.0))])
     tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
     again = record.seen("a-2.return.md", returned("failed", task_id="a", attempt=2))
     tree.apply(again)
-    second = Decision("d2", "a", 2, None, again.digest, Action.RETRY, 1_900.0, decision.receipts, 3_000.0)
+    second = Decision(
+        decision_id="d2",
+        task_id="a",
+        attempt=2,
+        handoff_sha256=None,
+        return_sha256=again.digest,
+        action=Action.RETRY,
+        at=1_900.0,
+        receipts=decision.receipts,
+        expires_at=3_000.0,
+    )
     tree.apply(decided(second))
     tree.apply(Tick(60, 2_500.0))
     assert tree.tasks["a"].state is State.RETRYING
@@ -128,9 +153,9 @@ def test_each_of_several_decisions_expires_in_its_time() -> None:
 )
 def test_a_retry_counts_as_used_from_when_it_is_decided_on(outcome: str, action: Action, remaining: int) -> None:
     record, observations, decision = failed(outcome)
-    tree = tree_of([*observations, decided(decision._replace(action=action))])
+    tree = tree_of([*observations, decided(replace(decision, action=action))])
     assert tree.tasks["a"].retry.remaining == remaining
-    tree = tree_of([*observations, decided(decision._replace(action=action))])
+    tree = tree_of([*observations, decided(replace(decision, action=action))])
     tree.apply(record.seen("a.handoff.json", handoff("a", attempt=2)))
     assert tree.tasks["a"].retry.remaining == (0 if action is Action.ESCALATE else remaining)
 
@@ -149,7 +174,7 @@ def test_a_retry_in_a_rewritten_return_is_used_up_once() -> None:
 def read(decision: Decision, action: Action, handed_off: str | None = None) -> Decision:
     """The decision, of another kind, once an agent knows it."""
     receipts = (*decision.receipts, Receipt(Stage.READ, 1_011.0))
-    return decision._replace(action=action, handoff_sha256=handed_off, receipts=receipts)
+    return replace(decision, action=action, handoff_sha256=handed_off, receipts=receipts)
 
 
 def stage_of(tree: DelegationTree, number: int = 1) -> Stage | None:
@@ -177,7 +202,7 @@ def test_a_return_rewritten_after_a_decision_that_was_read_is_the_next_attempt(
         2,
     ]
 
-    for other in (answered._replace(handoff_sha256="f" * 64), answered._replace(receipts=decision.receipts)):
+    for other in (replace(answered, handoff_sha256="f" * 64), replace(answered, receipts=decision.receipts)):
         tree = tree_of([*observations, decided(other), done])
         assert [one.state for one in tree.tasks["a"].attempts] == ([State.BLOCKED] if stated == 2 else []) + [
             State.COMPLETED
@@ -191,7 +216,7 @@ def test_what_an_aborted_child_says_late_begins_nothing_anew(outcome: str) -> No
     late = record.seen("a.return.md", returned(outcome))
     tree = tree_of([*observations, decided(aborted), late])
     assert (tree.tasks["a"].state, tree.tasks["a"].ask, stage_of(tree)) == (State.CANCELED, None, Stage.ACTED)
-    unread = aborted._replace(receipts=decision.receipts)
+    unread = replace(aborted, receipts=decision.receipts)
     assert tree_of([*observations, decided(unread), late]).tasks["a"].state is State.CANCELED
     # Its success is worth knowing.
     tree = tree_of([*observations, decided(aborted), record.seen("a.return.md", returned("completed"))])
@@ -211,7 +236,7 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
         ]
     )
     assert [task.task_id for task in tree.asking()] == ["a", "a.d"]
-    tree.apply(decided(decision._replace(action=Action.ABORT)))
+    tree.apply(decided(replace(decision, action=Action.ABORT)))
     assert tree.asking() == []
     below = ["a canceled", "  a.b canceled", "    a.b.c canceled", "  a.d failed"]
     assert outline(tree) == [*below, "q working", "  q.r submitted"]
@@ -231,7 +256,17 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
 @pytest.mark.parametrize(
     "decision",
     [
-        Decision("d1", "a", 1, None, None, action, 1_010.0, (Receipt(Stage.RECORDED, 1_010.0),), mode=mode)
+        Decision(
+            decision_id="d1",
+            task_id="a",
+            attempt=1,
+            handoff_sha256=None,
+            return_sha256=None,
+            action=action,
+            at=1_010.0,
+            receipts=(Receipt(Stage.RECORDED, 1_010.0),),
+            mode=mode,
+        )
         for action, mode in [(Action.ACCEPT, None), (Action.RETRY, None), (Action.ESCALATE, "architect")]
     ],
 )
@@ -240,7 +275,7 @@ def test_a_handoff_of_another_task_carries_out_only_a_call_for_the_fitter(
     decision: Decision, restores: str | None
 ) -> None:
     record, observations, made = failed("partial", BROKEN)
-    decision = decision._replace(return_sha256=made.return_sha256)
+    decision = replace(decision, return_sha256=made.return_sha256)
     tree = tree_of([*observations, decided(decision)])
     tree.apply(record.seen("b.handoff.json", handoff("b", decision_id="d1", restores=restores)))
     tree.apply(record.seen("b.return.md", returned("completed", task_id="b")))
@@ -250,21 +285,30 @@ def test_a_handoff_of_another_task_carries_out_only_a_call_for_the_fitter(
 @pytest.mark.parametrize("changes", [{"restores": "other"}, {"restores": None}, {"decision_id": "d2"}])
 def test_the_fitter_names_the_task_and_the_decision(changes: dict[str, str | None]) -> None:
     record, observations, decision = failed()
-    tree = tree_of([*observations, decided(decision._replace(action=Action.ESCALATE, mode="fitter"))])
+    tree = tree_of([*observations, decided(replace(decision, action=Action.ESCALATE, mode="fitter"))])
     tree.apply(record.seen("f.handoff.json", handoff("f", **({"restores": "a", "decision_id": "d1"} | changes))))
     assert stage_of(tree) is Stage.RECORDED
 
 
 def test_a_fitter_whose_claim_is_false_restores_nothing_until_its_success_is_accepted() -> None:
     record, observations, decision = failed()
-    called = decision._replace(action=Action.ESCALATE, mode="fitter")
+    called = replace(decision, action=Action.ESCALATE, mode="fitter")
     fitter = record.seen("f.handoff.json", handoff("f", restores="a", decision_id="d1"))
     done = record.seen("f.return.md", returned("completed"))
     tree = tree_of([*observations, decided(called), fitter, done])
     lie = Claim("created", "fixed.py", Verdict.CONTRADICTED, "there is no such file")
     tree.apply(Checked(60, 1_020.0, "f.return.md", done.digest, (lie,)))
     assert (tree.tasks["a"].state, tree.tasks["a"].retry.restored, tree.over("a")) == (State.ESCALATED, False, set())
-    accepted = Decision("d3", "f", 1, None, done.digest, Action.ACCEPT, 1_030.0, decision.receipts)
+    accepted = Decision(
+        decision_id="d3",
+        task_id="f",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=done.digest,
+        action=Action.ACCEPT,
+        at=1_030.0,
+        receipts=decision.receipts,
+    )
     tree.apply(decided(accepted))
     assert (tree.tasks["a"].state, tree.tasks["a"].retry.restored, tree.over("a")) == (State.FAILED, True, {"d1"})
 
@@ -281,7 +325,7 @@ def test_a_fitter_whose_claim_is_false_restores_nothing_until_its_success_is_acc
 def test_a_station_can_be_decided_anew_once_its_fitter_has_ended(outcome: str, state: State, *, over: bool) -> None:
     record, observations, decision = failed()
     called = record.seen("f.handoff.json", handoff("f", restores="a", decision_id="d1"))
-    tree = tree_of([*observations, decided(decision._replace(action=Action.ESCALATE, mode="fitter")), called])
+    tree = tree_of([*observations, decided(replace(decision, action=Action.ESCALATE, mode="fitter")), called])
     assert (tree.tasks["a"].state, stage_of(tree)) == (State.ESCALATED, Stage.ACTED)
     assert "carried out (an agent says so)" in tree.tasks["a"].why
     tree.apply(record.seen("f.return.md", returned(outcome)))
@@ -289,6 +333,6 @@ def test_a_station_can_be_decided_anew_once_its_fitter_has_ended(outcome: str, s
     assert (station.state, station.needs_operator, tree.over("a")) == (state, over, {"d1"} if over else set())
     assert ("the fitter has restored the line" in (station.ask or "")) == (outcome == "completed")
     if over:
-        tree.apply(decided(decision._replace(decision_id="d2")))
+        tree.apply(decided(replace(decision, decision_id="d2")))
         assert tree.tasks["a"].state is State.RETRYING
         assert [one.decision_id for one in station.attempts[0].decisions] == ["d1", "d2"]

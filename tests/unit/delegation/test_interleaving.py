@@ -108,7 +108,21 @@ def record(steps: list[Step]) -> list[Observation]:
 def decided(seq: int, step: Deciding, returned: str | None, handed_off: str | None, *, is_read: bool) -> Decided:
     at, name = 1_000.0 + seq, f"d-{step.task_id}"
     receipts = tuple(Receipt(stage, at) for stage in Stage if is_read or stage is Stage.RECORDED)[:3]
-    return Decided(seq, at, name, Decision(name, step.task_id, 1, handed_off, returned, step.action, at, receipts))
+    return Decided(
+        seq,
+        at,
+        name,
+        Decision(
+            decision_id=name,
+            task_id=step.task_id,
+            attempt=1,
+            handoff_sha256=handed_off,
+            return_sha256=returned,
+            action=step.action,
+            at=at,
+            receipts=receipts,
+        ),
+    )
 
 
 def interleaved(observations: list[Observation], order: list[int]) -> list[Observation]:

@@ -59,7 +59,14 @@ def test_what_follows_a_result_or_a_decision_is_no_retry_too_many() -> None:
     returned_sha256 = tree.tasks["boss.x"].attempts[0].returned
     assert returned_sha256 is not None
     decided = Decision(
-        "d" * 32, "boss.x", 1, None, returned_sha256.digest, Action.RETRY, 1.0, (Receipt(Stage.RECORDED, 1.0),)
+        decision_id="d" * 32,
+        task_id="boss.x",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=returned_sha256.digest,
+        action=Action.RETRY,
+        at=1.0,
+        receipts=(Receipt(Stage.RECORDED, 1.0),),
     )
     tree.apply(Decided(99, 1.0, decided.decision_id, decided))
     assert overruns(tree) == {}

@@ -52,7 +52,21 @@ def decision(
     digest = about.digest if about is not None else None
     receipts = tuple(Receipt(stage, at) for stage in (Stage.RECORDED, *([Stage.READ] if read else [])))
     name = f"d{attempt}"
-    return Decided(9, at, name, Decision(name, "a", attempt, PACKET.digest, digest, action, at, receipts))
+    return Decided(
+        9,
+        at,
+        name,
+        Decision(
+            decision_id=name,
+            task_id="a",
+            attempt=attempt,
+            handoff_sha256=PACKET.digest,
+            return_sha256=digest,
+            action=action,
+            at=at,
+            receipts=receipts,
+        ),
+    )
 
 
 def ran(*runs: Run) -> list[Observation]:

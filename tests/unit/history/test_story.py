@@ -111,7 +111,16 @@ def test_a_retry_in_the_same_session_is_told_as_an_attempt_of_its_own() -> None:
     first = Round(110.0, state=RunState.ENDED, said=said, ended_at=130.0)
     run = child("a", 110.0, 150.0, rounds=(first, Round(140.0, asker=Asker.HOOK)))
     receipts = (Receipt(Stage.RECORDED, 135.0), Receipt(Stage.READ, 136.0))
-    decision = Decision("d1", "a", 1, None, said.digest, Action.RETRY, 135.0, receipts)
+    decision = Decision(
+        decision_id="d1",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=said.digest,
+        action=Action.RETRY,
+        at=135.0,
+        receipts=receipts,
+    )
     assert told([*ran(ROOT, run), Decided(0, 135.0, "d1", decision)])[1:] == [
         (110.0, "a", None, "working", 1),
         (130.0, "a", "working", "failed", 1),
@@ -161,8 +170,17 @@ def test_a_decision_stands_between_what_it_was_about_and_what_came_of_it() -> No
     assert failed.said is not None
     assert failed.prompt is not None
     receipts = (Receipt(Stage.RECORDED, 155.0),)
-    digests = failed.prompt.digest, failed.said.digest
-    decision = Decision("d1", "a", 1, *digests, Action.RETRY, 155.0, receipts, expires_at=158.0)
+    decision = Decision(
+        decision_id="d1",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=failed.prompt.digest,
+        return_sha256=failed.said.digest,
+        action=Action.RETRY,
+        at=155.0,
+        receipts=receipts,
+        expires_at=158.0,
+    )
     decided = Decided(0, 155.0, "d1", decision)
     again = child("a", 160.0, None)
     assert [line[:4] for line in told([decided, *ran(again, failed, ROOT)], now=157.0)[2:]] == [
@@ -183,7 +201,16 @@ def test_a_decision_stands_behind_the_return_it_is_about_though_the_time_of_that
     asked, failed = recorder.seen("a.json", handoff("a")), recorder.seen("a.md", returned("failed", task_id="a"))
     earlier = failed.at - 0.5
     receipts = (Receipt(Stage.RECORDED, earlier),)
-    decision = Decision("d1", "a", 1, asked.digest, failed.digest, Action.RETRY, earlier, receipts)
+    decision = Decision(
+        decision_id="d1",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=asked.digest,
+        return_sha256=failed.digest,
+        action=Action.RETRY,
+        at=earlier,
+        receipts=receipts,
+    )
     told = story([asked, failed, Decided(0, earlier, "d1", decision)], NOW)
     assert [type(one) for one in told] == [Seen, Seen, Decided]
 

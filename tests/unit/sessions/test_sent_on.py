@@ -164,8 +164,22 @@ def decision(attempt: Attempt) -> Decided:
     assert attempt.handoff is not None
     at = attempt.returned.at + 0.0005
     receipts = (Receipt(Stage.RECORDED, at), Receipt(Stage.READ, at))
-    digests, name = (attempt.handoff.digest, attempt.returned.digest), f"d{attempt.number}"
-    return Decided(9, at, name, Decision(name, TASK, attempt.number, *digests, Action.RETRY, at, receipts))
+    name = f"d{attempt.number}"
+    return Decided(
+        9,
+        at,
+        name,
+        Decision(
+            decision_id=name,
+            task_id=TASK,
+            attempt=attempt.number,
+            handoff_sha256=attempt.handoff.digest,
+            return_sha256=attempt.returned.digest,
+            action=Action.RETRY,
+            at=at,
+            receipts=receipts,
+        ),
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)

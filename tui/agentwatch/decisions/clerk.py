@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from agentwatch.contracts.shapes import Finding
@@ -97,7 +98,7 @@ class Clerk:
         for record in records:
             waits = (self._mirror.reason or "") if record.decision_id in self._mirror.pending else ""
             decision = decision_of(record, receipts[record.decision_id], waits)
-            decision = decision._replace(announced=self._announced.get(record.decision_id, ""))
+            decision = replace(decision, announced=self._announced.get(record.decision_id, ""))
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 observations.append(Decided(0, decision.at, decision.decision_id, decision))
@@ -171,20 +172,20 @@ def decision_of(record: Record, receipts: Receipts, waits: str = "") -> told.Dec
             reached[stage] = told.Receipt(stage, _time(receipt.at, record), receipt.by, receipt.claimed)
     params = record.params
     return told.Decision(
-        record.decision_id,
-        record.task_id,
-        record.attempt,
-        record.handoff_sha256,
-        record.return_sha256,
-        record.action,
-        time_of(record.created_at).timestamp(),
-        tuple(reached[stage] for stage in told.Stage if stage in reached),
-        None if record.expires_at is None else time_of(record.expires_at).timestamp(),
-        record.operator,
-        record.note,
-        params.mode,
-        params.mitigation.value if params.mitigation else None,
-        waits,
+        decision_id=record.decision_id,
+        task_id=record.task_id,
+        attempt=record.attempt,
+        handoff_sha256=record.handoff_sha256,
+        return_sha256=record.return_sha256,
+        action=record.action,
+        at=time_of(record.created_at).timestamp(),
+        receipts=tuple(reached[stage] for stage in told.Stage if stage in reached),
+        expires_at=None if record.expires_at is None else time_of(record.expires_at).timestamp(),
+        operator=record.operator,
+        note=record.note,
+        mode=params.mode,
+        mitigation=params.mitigation.value if params.mitigation else None,
+        waits=waits,
     )
 
 

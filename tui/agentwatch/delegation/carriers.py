@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Verdict, overall
@@ -66,7 +67,7 @@ class Carriers:
             states |= {link.state} if called else set()
         if since:
             decision = decision.acted(min(since))
-        return decision._replace(over=not states.isdisjoint(_HAVE_ENDED), restored=State.COMPLETED in states)
+        return replace(decision, over=not states.isdisjoint(_HAVE_ENDED), restored=State.COMPLETED in states)
 
 
 def _link(task_id: str, task: Task | None) -> _Link:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -51,7 +52,8 @@ class Receipt(NamedTuple):
         return f"{self.stage}{SAYS_SO if self.claimed else ''}"
 
 
-class Decision(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
     """One verified decision about one attempt. Digests are sha256 in hex, None where there was no such document.
 
     `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
@@ -94,11 +96,11 @@ class Decision(NamedTuple):
         """The same, carried out at this time (None: not known), as what came after it shows. Agents made that, so it is
         their claim."""
         # What follows an abort is no attempt that it asked for.
-        done = self._replace(expired=self.expired and self.action is Action.ABORT)
+        done = replace(self, expired=self.expired and self.action is Action.ABORT)
         if self.receipt.stage is Stage.ACTED:
             return done
         acted = Receipt(Stage.ACTED, self.receipt.at if at is None else at, "what came after", claimed=True)
-        return done._replace(receipts=(*self.receipts, acted))
+        return replace(done, receipts=(*self.receipts, acted))
 
     def is_expired(self, now: float) -> bool:
         """Whether its time is over: whoever asks for it is told to ask the operator again."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from agentwatch.delegation import asks, facts, identity
 from agentwatch.delegation.aborts import Aborts
@@ -427,5 +428,5 @@ class DelegationTree:
             expired = one.is_expired(self._now)
             if one.expires_at is not None and not expired:
                 self._expiries.put(task_id, one.expires_at)
-            found.append(one._replace(expired=expired and not one.over))
+            found.append(replace(one, expired=expired and not one.over))
         return sorted(found, key=lambda one: one.at)
