@@ -1,0 +1,29 @@
+"""Observations in, a tree of tasks out. Pure: no I/O and no clock; time arrives as a `Tick`.
+
+Why it is so:
+
+- The order of arrival never matters. Whatever depends on order goes by `seq`, which a source gives to each
+  observation. A property test plays random histories in random interleavings.
+- The cost of an observation does not grow with the tree. A task is made again from its own versions, and its parent is
+  asked for again only when an id or a directory comes or goes that could change the answer.
+- Elements of a `delegation_path` have no ids, and every session has an `orchestrator`. So an element is a task of its
+  own task directory. A directory with several tasks is a collection and encloses none of them.
+- Attempts outlive their files: a deleted file leaves its task, and a moved one takes its history along. The demo and
+  replays use a tree that forgets.
+- Words without a contract are no fault, and a message that cannot be read is no silence: the task says why.
+- What a session asked stays open until the sessions of the workspace have moved on by a day. That is the latest sign
+  of life in it, not the clock: how long the operator was away decides nothing.
+- Two returns that disagree are no result. The first one would be green by chance.
+- A decision stands above what the return says, until another return or attempt comes or it expires. Whatever was
+  decided, only an answer to a blocked child is no retry: any child could ask for more by naming a blocker.
+- A round of a session begins an attempt if it came after a decision about what the attempt before ended with, if it
+  was handed a packet or another number, or if its parent asked again after a failure. So the same bytes can be two
+  attempts.
+- A task that is partial does not need the operator unless its child asks for a review: the parent has the next step.
+- One attempt has one decision, and "call the fitter" must not be the last: when the fitter has ended, the task asks
+  again, with exactly one retry if the line is restored. What an aborted child says late undoes no abort.
+- A changed file belongs to whoever ran alone when it was written. If several ran, nobody guesses.
+- A mode or model that differs is a warning: the child says so itself, and models have aliases.
+- Ticking a box in a handoff writes the file again. So its time says nothing once its boxes have moved.
+- A missing artifact breaks the contract, but only evidence can tell. The task stays completed, and is contradicted.
+"""

@@ -1,1 +1,10 @@
-"""`agentwatch hook`: one call of a hook of Claude Code, from its payload to its answer."""
+"""`agentwatch hook`: one call of a hook of Claude Code, from its payload to its answer.
+
+Why it is so:
+
+- A child that nobody has decided about is held: silence would let a failed child through as if it had been approved.
+- It asks about exactly one return. The program trims a last message and its transcript does not, so both spellings are
+  tried.
+- It judges by the tree's own function (`state_of`), so what the tree calls completed is never sent back.
+- It never ends with exit code 2: Claude Code would block the agent, with our complaint as the reason.
+"""
