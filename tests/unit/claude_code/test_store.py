@@ -11,8 +11,8 @@ import pytest
 
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.claude_code.reader import ClaudeCodeReader
-from agentwatch.sources.claude_code.store import slug
-from tests.unit.claude_code.building import SESSION, Store, meta
+from agentwatch.sources.sessions.projects import slug
+from tests.unit.claude_code.building import SESSION, Store
 
 
 def sessions(store: Store) -> list[str]:
@@ -116,20 +116,8 @@ def test_sessions_that_were_not_written_of_late_are_not_read(tmp_path: Path) -> 
 def test_a_store_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     reader = ClaudeCodeReader(tmp_path, home=tmp_path / "none")
     assert list(reader.read(1.0)) == []
-    assert (reader.trouble, list(reader.places())) == (None, [])
+    assert reader.trouble is None
     assert list(reader.found()) == []
     (tmp_path / "none" / "projects").mkdir(parents=True)
     (found,) = reader.found()
     assert (found.sessions, found.skipped) == (0, "no session of this workspace is there")
-
-
-def test_places_are_where_something_new_appears(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.session().delegated("toolu_1", "one")
-    store.agent("a1", meta("toolu_1")).asked("one")
-    store.save()
-    reader = store.reader()
-    reader.read(60.0)
-    session = store.project / SESSION
-    expected = {store.home, store.home / "projects", store.project, session, session / "subagents"}
-    assert set(reader.places()) == expected

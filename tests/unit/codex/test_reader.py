@@ -252,20 +252,10 @@ def test_progress_counts_every_byte_and_comes_to_its_end(home: Home) -> None:
     assert home.reader.progress.done == sum(home.place(session).stat().st_size for session in sessions)
 
 
-def test_places_are_where_the_next_rollout_may_be_begun(home: Home) -> None:
-    root = home.root()
-    home.write(root)
-    (home.path / "sessions" / "2027" / "01" / "16").mkdir()
-    home.read()
-    sessions = home.path / "sessions"
-    days = [sessions / "2027" / "01" / "16", sessions / "2027" / "01" / "15"]
-    assert set(home.reader.places()) == {sessions, sessions / "2027", sessions / "2027" / "01", *days}
-
-
 def test_a_home_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     reader = CodexReader(tmp_path, tmp_path / "nowhere")
     assert list(reader.read(1)) == []
-    assert (reader.trouble, list(reader.found()), list(reader.places())) == (None, [], [])
+    assert (reader.trouble, list(reader.found())) == (None, [])
     assert reader.progress.done == reader.progress.total
 
 

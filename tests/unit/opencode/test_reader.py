@@ -436,8 +436,7 @@ def test_a_text_is_found_again_as_long_as_its_part_holds_it(program: Program, wa
     assert watched.reader.text("0" * 64) is None
 
 
-def test_places_and_what_was_found_are_told(program: Program, watched: Reading, database: Path) -> None:
-    assert watched.reader.places() == [database.parent]
+def test_what_was_found_is_told(program: Program, watched: Reading, database: Path) -> None:
     program.session()
     watched.read()
     (found,) = watched.reader.found()

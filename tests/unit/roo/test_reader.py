@@ -191,7 +191,6 @@ def test_the_storages_of_all_editors_are_found(
     storage.path.rename(path)
     assert [change.key for change in reader.read(10)] == ["one"]
     assert [found.place for found in reader.found()] == [str(path)]
-    assert path / "tasks" in reader.places()
 
 
 def test_a_place_of_ones_own_is_taken_from_the_settings(
@@ -228,7 +227,7 @@ def editors(storage: Storage, home: Path, monkeypatch: pytest.MonkeyPatch) -> Ro
 def test_a_storage_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     reader = RooReader(tmp_path, tmp_path / "nowhere")
     assert list(reader.read(1)) == []
-    assert (reader.trouble, list(reader.found()), list(reader.places())) == (None, [], [])
+    assert (reader.trouble, list(reader.found())) == (None, [])
 
 
 ANY = st.recursive(

@@ -206,19 +206,3 @@ def test_every_text_that_was_handed_over_or_back_is_found_again(build: Build) ->
         for digest in watch.digests:
             assert watch.source.content(digest) is not None
         assert watch.source.content("0" * 64) is None
-
-
-@every_store
-def test_places_are_directories_that_are_there(build: Build) -> None:
-    with built(build) as store:
-        reader = store.reader()
-        reader.read(60.0)
-        assert all(place.is_dir() for place in reader.places())
-        for number, _ in enumerate(store.story):
-            if number % 10 == 0:
-                reader.read(60.0)
-                assert all(place.is_dir() for place in reader.places())
-        reader.read(60.0)
-        assert reader.places()
-        assert all(store.place == place or store.place in place.parents for place in reader.places())
-        reader.close()

@@ -99,7 +99,6 @@ def test_a_directory_with_none_of_the_files_is_no_role(team: Team) -> None:
     (team.root / ".agents" / "README.md").write_text("# Agents")
     assert team.read() == []
     assert list(team.reader.found()) == []
-    assert list(team.reader.places()) == [team.root / ".agents"]
 
 
 def test_a_conversation_is_known_by_the_timers_of_its_role(team: Team) -> None:
@@ -177,9 +176,6 @@ def test_newer_teams_keep_their_roles_one_directory_further_down(team: Team) -> 
     assert run.prompt is not None
     assert team.reader.text(run.prompt.digest) == "Draw."
     assert team.runs["mapper"].state is RunState.WORKING
-    above = team.root / ".agents"
-    roles = {above / "mapper", above / "teamwork" / "lead", above / "teamwork" / "mapper"}
-    assert set(team.reader.places()) == {above, above / "teamwork"} | roles
 
 
 @pytest.mark.parametrize(("above", "name"), [("", ".agents"), ("teamwork", "teamwork")])
@@ -278,7 +274,6 @@ def test_a_role_that_is_deleted_is_gone_and_its_children_lose_it(team: Team) -> 
     (team.root / ".agents" / "lead" / "BRIEFING.md").unlink()
     assert set(team.read()) == {"lead", "mapper"}
     assert team.runs["mapper"].parent_session is None
-    assert list(team.reader.places()) == [team.root / ".agents", team.root / ".agents" / "mapper"]
 
 
 def test_a_changed_text_is_not_given_for_the_old_one(team: Team) -> None:

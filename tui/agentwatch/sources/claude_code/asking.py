@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agentwatch.sources.claude_code.frames import asked
-from agentwatch.sources.claude_code.processes import Wait
 from agentwatch.sources.claude_code.wording import first_line
 from agentwatch.sources.sessions.fields import Fields, text
+from agentwatch.sources.sessions.processes import Wait
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 """Tools that do nothing but ask; a use of any other may need a permission."""

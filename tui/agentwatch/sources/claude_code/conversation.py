@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -11,10 +11,8 @@ from agentwatch.sources.claude_code.asking import Use
 from agentwatch.sources.claude_code.todos import Checklist
 from agentwatch.sources.claude_code.wording import first_line, is_understood, texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text, whole
+from agentwatch.sources.sessions.group import Keep
 from agentwatch.sources.sessions.reader import KEPT_ROUNDS
-
-Keep = Callable[[str, float, int], Message]
-"""Makes a message of a text, its time and the offset of the line where it stands."""
 
 INTERRUPTED: Final = "[Request interrupted by user"
 WORDLESS: Final = "ended without a word"

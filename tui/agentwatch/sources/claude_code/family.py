@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.sources.claude_code.calls import DELEGATING, Call
 from agentwatch.sources.claude_code.conversation import Conversation
 from agentwatch.sources.claude_code.meta import Meta
 from agentwatch.sources.claude_code.transcript import Transcript
+from agentwatch.sources.sessions.group import SESSION
 from agentwatch.sources.sessions.order import Rising
-
-SESSION: Final = ""
-"""Stands for the session itself where agents are named by id."""
 
 
 class Bond(NamedTuple):

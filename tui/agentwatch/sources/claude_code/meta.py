@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.sources.sessions.fields import text
-
-MAX_BYTES: Final = 256 * 1024
 
 
 class Meta(NamedTuple):

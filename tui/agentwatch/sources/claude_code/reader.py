@@ -1,189 +1,84 @@
-"""The reader of Claude Code's sessions: follows the files of one workspace and tells which runs have changed."""
+"""Claude Code: transcripts of sessions and agents, descriptions beside them, and a file for each program that runs."""
 
 from __future__ import annotations
 
-import math
-import os
-import time
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.claude_code.group import Group
-from agentwatch.sources.claude_code.processes import UNKNOWN, Processes
-from agentwatch.sources.claude_code.session import NAME
-from agentwatch.sources.claude_code.store import Interest, Store
-from agentwatch.sources.claude_code.texts import Texts
-from agentwatch.sources.sessions.reader import Change, Found, Progress
+from agentwatch.sources.claude_code.frames import handed_back, read_notification
+from agentwatch.sources.claude_code.meta import Meta, read_meta
+from agentwatch.sources.claude_code.session import NAME, Session
+from agentwatch.sources.claude_code.transcript import Transcript
+from agentwatch.sources.claude_code.wording import first_line, texts
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, text, whole
+from agentwatch.sources.sessions.group import HowToRead
+from agentwatch.sources.sessions.processes import Registered, Wait
+from agentwatch.sources.sessions.projects import Layout
+from agentwatch.sources.sessions.texts import in_lines
+from agentwatch.sources.sessions.transcripts import Kind, TranscriptsReader
 
-_QUIET: Final = 15.0
-"""Seconds without a change after which a missing process is believed to be gone."""
+# Older programs put agents among the sessions. The two that are left out are run by the program for itself.
+_LAYOUT: Final = Layout(
+    re.compile(
+        r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
+        r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
+        r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl",
+        re.DOTALL,
+    ),
+    re.compile(r"(?P<session>[^/]+)(?:/subagents(?:/[^/]+){0,4})?", re.DOTALL),
+)
 
-_COLD: Final = 900.0
-"""Seconds without a change after which a session is looked at less often."""
-
-_OWN: Final = 2.0
-_ALL: Final = 30.0
-"""Seconds between two looks at the own files of such sessions, and at all of theirs."""
-
-_SLACK: Final = 3_600.0
-"""Seconds by which the time of a file may lie before those that stand in it."""
-
-_WATCHED: Final = 24
-"""Sessions, the newest, whose own directories are worth watching."""
+_WAITS: Final = {
+    "permission prompt": "a permission",
+    "worker request": "a permission",
+    "sandbox request": "a permission to use the network",
+    "goal proposal": "an approval of its goal",
+    "input needed": "an answer",
+}
+_OPENED: Final = "dialog open"
+"""Somebody who sits there has opened a dialog; no work waits for it."""
 
 
-class ClaudeCodeReader:
-    """The sessions that were begun in `workspace` or below it, out of `home`: `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
-
-    Sessions of which no file was written `since` a time (epoch seconds) are not read.
-    It fulfils `SessionReader`. The runs are a function of what the files hold, however they grew.
-    """
+class ClaudeCodeReader(TranscriptsReader[Transcript, Meta]):
+    """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        self._home = home
-        self._since = -math.inf if since is None else since - _SLACK
-        self._store = Store(workspace, home)
-        self._processes = Processes(home)
-        self._texts = Texts()
-        self._groups: dict[tuple[str, str], Group] = {}
-        self._sweep = 0
-        self._next_own = 0.0
-        self._next_all = 0.0
-        self._progress = Progress(0, 0)
-        self._trouble: str | None = None
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    @property
-    def trouble(self) -> str | None:
-        """What could not be read, in one sentence without foreign text; None where there is nothing."""
-        return self._trouble
-
-    @property
-    def progress(self) -> Progress:
-        return self._progress
-
-    def read(self, seconds: float) -> Sequence[Change]:
-        until = time.monotonic() + seconds
-        moved = self._look()
-        groups = sorted(self._wanted(), key=lambda group: -group.newest)
-        moved |= self._advance(groups, until)
-        changes: list[Change] = []
-        for group in groups:
-            program = self._processes.of(group.session.session_id)
-            if program.gone and time.time() - group.newest <= _QUIET:
-                program = UNKNOWN
-            changes += group.changes(program)
-        self._groups = {key: group for key, group in self._groups.items() if not group.empty}
-        if moved:
-            self._take_stock()
-        return changes
-
-    def places(self) -> Sequence[Path]:
-        projects = self._store.projects
-        places = [place for place in (self._home, projects, self._processes.directory) if os.path.isdir(place)]
-        places += [Path(project) for project in self._store.candidates()]
-        newest = sorted(
-            (group.newest, project, session) for (project, session), group in self._groups.items() if group.belongs
-        )
-        below = tuple(os.path.join(*key, "") for _, *key in newest[-_WATCHED:])  # noqa: PTH118
-        places += [Path(place) for place in self._store.directories() if f"{place}{os.sep}".startswith(below)]
-        return places
-
-    def text(self, digest: str) -> str | None:
-        return self._texts.get(digest)
-
-    def found(self) -> Sequence[Found]:
-        projects = self._store.candidates()
-        if not projects and os.path.isdir(self._store.projects):
-            said = self._trouble or "no session of this workspace is there"
-            return [Found(NAME, os.fspath(self._store.projects), 0, said)]
-        found = []
-        for project in projects:
-            groups = [group for (place, _), group in self._groups.items() if place == project]
-            other = sum(group.belongs is False for group in groups)
-            lines = sum(group.not_understood for group in groups)
-            metas = sum(group.bad_metas for group in groups)
-            reasons = [self._trouble] if self._store.unreadable and self._trouble else []
-            reasons += [f"{_count(other, 'session')} of other directories"] if other else []
-            reasons += [f"{_count(lines, 'line')} not understood"] if lines else []
-            reasons += [f"{_count(metas, 'description')} of agents not understood"] if metas else []
-            mine = sum(group.belongs is True for group in groups)
-            found.append(Found(NAME, project, mine, "; ".join(reasons), sum(group.agents for group in groups)))
-        return found
-
-    def close(self) -> None:
-        """Nothing is held open between calls."""
-
-    def _look(self) -> bool:
-        """Take notice of what lies in the store now; True where something of it has changed."""
-        self._processes.look()
-        refused = set(self._store.unreadable)
-        self._sweep += 1
-        now = time.monotonic()
-        own, everything = now >= self._next_own, now >= self._next_all
-        if own:
-            self._next_own = now + _OWN
-        if everything:
-            self._next_all = now + _ALL
-        old = time.time() - _COLD
-        partly: set[tuple[str, str]] = set()
-
-        def interest(project: str, session: str) -> Interest:
-            group = self._groups.get((project, session))
-            if everything or group is None or group.newest > old:
-                return Interest.ALL
-            if group.newest >= self._since and not group.is_settled:
-                return Interest.ALL
-            partly.add((project, session))
-            return Interest.OWN if own else Interest.NONE
-
-        moved = False
-        for entry, status in self._store.entries(interest):
-            key = (entry.project, entry.session or "")
-            group = self._groups.get(key)
-            if group is None:
-                group = self._groups[key] = Group(key[1], self._store.workspace, self._texts.message)
-            moved |= group.look(entry, status, self._sweep)
-        for key, group in self._groups.items():
-            if key not in partly and not self._store.unreadable:
-                moved |= group.forget(self._sweep)
-        return moved or refused != self._store.unreadable
-
-    def _advance(self, groups: list[Group], until: float) -> bool:
-        moved = False
-        for group in groups:
-            for path in group.pending():
-                moved, more = True, True
-                while more:
-                    more = group.advance(path)
-                    if time.monotonic() >= until:
-                        return moved
-        return moved
-
-    def _wanted(self) -> list[Group]:
-        return [group for group in self._groups.values() if group.newest >= self._since]
-
-    def _take_stock(self) -> None:
-        groups = self._wanted()
-        total = sum(group.total for group in groups)
-        self._progress = Progress(total - sum(group.left for group in groups), total)
-        mine = [group for group in groups if group.belongs is not False]
-        files = sum(group.unreadable for group in mine) + len(self._store.unreadable)
-        lines = sum(group.not_understood for group in mine)
-        metas = sum(group.bad_metas for group in mine)
-        parts = []
-        if files:
-            parts.append(f"{_count(files, 'file')} cannot be read")
-        if lines:
-            parts.append(f"{_count(lines, 'line')} not understood and left out")
-        if metas:
-            parts.append(f"{_count(metas, 'description')} of agents not understood")
-        self._trouble = " and ".join(parts) or None
+        how = HowToRead(lambda keep, is_agent: Transcript(keep, is_agent=is_agent), read_meta, Session)
+        super().__init__(Kind(NAME, _LAYOUT, how, in_lines(_texts_in), read_process), workspace, home, since)
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def read_process(found: Fields) -> Registered | None:
+    """What `sessions/<pid>.json` says."""
+    session, pid = text(found, "sessionId"), whole(found, "pid")
+    if session is None or pid is None:
+        return None
+    began = (number(found, "startedAt") or 0.0) / 1000
+    return Registered(session, pid, text(found, "procStart"), text(found, "pidDomain"), began, _wait(found))
+
+
+def _wait(found: Fields) -> Wait | None:
+    what = text(found, "waitingFor") or ""
+    if found.get("status") != "waiting" or what == _OPENED:
+        return None
+    since = (number(found, "statusUpdatedAt") or 0.0) / 1000
+    return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
+
+
+def _texts_in(line: Fields) -> Iterator[str]:
+    message = inner(line, "message")
+    content = message.get("content")
+    yield "\n".join(texts(content))
+    for item in listed(message, "content"):
+        block = mapping(item)
+        prompt = inner(block, "input").get("prompt")
+        if isinstance(prompt, str):
+            yield prompt
+        if block.get("type") == "tool_result":
+            yield handed_back(texts(block.get("content")), inner(line, "toolUseResult")) or ""
+    told = (line.get("content"), inner(line, "attachment").get("prompt"), content)
+    for words in told:
+        notification = read_notification(words) if isinstance(words, str) else None
+        if notification is not None and notification.said is not None:
+            yield notification.said

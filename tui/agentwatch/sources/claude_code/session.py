@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.claude_code.asking import asker
 from agentwatch.sources.claude_code.calls import Answer, Call
 from agentwatch.sources.claude_code.conversation import Conversation
-from agentwatch.sources.claude_code.family import SESSION, Bond, Family
+from agentwatch.sources.claude_code.family import Bond, Family
 from agentwatch.sources.claude_code.meta import Meta
-from agentwatch.sources.claude_code.processes import UNKNOWN, Program, Wait
 from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.claude_code.verdict import LEFT_BEHIND, standing
+from agentwatch.sources.sessions import group
+from agentwatch.sources.sessions.group import SESSION
+from agentwatch.sources.sessions.lineage import end_with_parent, know_program, pass_up_life
+from agentwatch.sources.sessions.processes import UNKNOWN, Program, Wait
 
 NAME: Final = "claude-code"
 
-_OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 _WARMUP: Final = "Warmup"
 """All that the program itself asks two agents of every session for, in versions 2.0."""
 
 
-@dataclass(slots=True)
-class Session:
-    """What is known of one session. `transcripts` and `places` are by agent id, those of the session under ``""``."""
+class Session(group.Session[Transcript, Meta]):
+    """What is known of one session."""
 
-    session_id: str
-    transcripts: dict[str, Transcript] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
-    metas: dict[str, Meta] = field(default_factory=dict)
-
-    @property
-    def cwd(self) -> str | None:
-        """The directory in which it began, None where no record says it yet."""
-        own = self.transcripts.get(SESSION)
-        if own is not None:
-            return own.cwd
-        return next((found.cwd for _, found in sorted(self.transcripts.items()) if found.cwd is not None), None)
+    __slots__ = ()
 
     def runs(self, program: Program = UNKNOWN) -> dict[str, Run]:
-        """All runs by key, where `program` is what is known of the one that runs the session."""
         family = Family(self.transcripts, self.metas)
         ends: dict[str, list[Answer]] = {}
         for told in sorted(self.transcripts):
@@ -73,11 +62,11 @@ class Session:
         if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
             found[self.session_id] = self._root(own)
             talks[self.session_id] = own.main
-        _end_with_parent(found)
-        _know_program(found, program)
+        end_with_parent(found, LEFT_BEHIND)
+        know_program(found, program)
         if program.wait is not None:
             self._ask(found, talks, program.wait)
-        _pass_up_life(found)
+        pass_up_life(found)
         return found
 
     def _ask(self, runs: dict[str, Run], talks: Mapping[str, Conversation], wait: Wait) -> None:
@@ -142,7 +131,7 @@ class Session:
             session_id=bond.claim if inline and bond.claim is not None else agent_id,
             parent_session=bond.parent or self.session_id,
             state=stands.state,
-            place=self._place(agent_id),
+            place=self.place(agent_id),
             started_at=started,
             updated_at=updated,
             ended_at=max(started, stands.ended_at) if stands.ended_at is not None else None,
@@ -170,7 +159,7 @@ class Session:
             session_id=call.tool_use_id,
             parent_session=parent or self.session_id,
             state=stands.state,
-            place=self._place(parent),
+            place=self.place(parent),
             started_at=call.at,
             updated_at=max(call.at, stands.ended_at or 0.0),
             ended_at=stands.ended_at,
@@ -185,9 +174,6 @@ class Session:
             background=call.background,
             asked_at=asked_at,
         )
-
-    def _place(self, agent_id: str) -> str:
-        return self.places.get(agent_id) or self.places.get(SESSION) or min(self.places.values(), default="")
 
 
 def _at(answer: Answer) -> float:
@@ -204,45 +190,3 @@ def _waiting(conversation: Conversation) -> str:
     if conversation.state is not RunState.WORKING:
         return ""
     return next((use.words for use in conversation.uses.values() if use.is_question), "")
-
-
-def _end_with_parent(runs: dict[str, Run]) -> None:
-    """An agent in the foreground ends with the one that waits for it; a killed program takes all of them along."""
-    keys = {run.session_id: key for key, run in runs.items()}
-    waiting = [key for key, run in runs.items() if run.state in _OPEN and run.parent_session in keys]
-    ended = True
-    while ended:
-        ended = False
-        for key in waiting:
-            run = runs[key]
-            above = runs[keys[run.parent_session or ""]]
-            killed = above.reason == LEFT_BEHIND
-            cut_off = above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
-            if run.state in _OPEN and (killed or cut_off):
-                at = max(run.started_at, above.ended_at or above.updated_at)
-                runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
-                ended = True
-
-
-def _know_program(runs: dict[str, Run], program: Program) -> None:
-    """Which open runs are known to be run by nobody any more; whoever began later runs none of those of before.
-
-    Nobody can answer what they ask.
-    """
-    for key, run in list(runs.items()):
-        if run.state in _OPEN:
-            gone = True if run.updated_at < program.began else program.gone
-            runs[key] = replace(run, process_gone=gone, waiting="" if gone else run.waiting)
-
-
-def _pass_up_life(runs: dict[str, Run]) -> None:
-    """Whoever waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well."""
-    keys = {run.session_id: key for key, run in runs.items()}
-    for run in list(runs.values()):
-        at, parent = run.updated_at, run.parent_session
-        while parent in keys:
-            above = runs[keys[parent]]
-            if above.state is not RunState.WORKING or above.updated_at >= at:
-                break
-            runs[keys[parent]] = replace(above, updated_at=at)
-            parent = above.parent_session

@@ -11,7 +11,7 @@ from typing import Final
 from agentwatch.delegation.run import Asker
 from agentwatch.sources.claude_code.asking import QUESTIONS, use_of
 from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
-from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation, Keep
+from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
 from agentwatch.sources.claude_code.frames import (
     cut_short,
     handed_back,
@@ -24,6 +24,7 @@ from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.todos import TOOLS
 from agentwatch.sources.claude_code.wording import first_line, is_understood, texts
 from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text
+from agentwatch.sources.sessions.group import Keep
 from agentwatch.sources.sessions.tail import Line
 
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}

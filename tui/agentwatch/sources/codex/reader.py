@@ -95,12 +95,6 @@ class CodexReader:
         changed |= self._database.refresh(list(self._threads))
         return self._changes(changed)
 
-    def places(self) -> Sequence[Path]:
-        """Where the next rollout may be begun, and where the youngest of the workspace lie."""
-        youngest = sorted(self._parts.items(), reverse=True)
-        found = [*self._catalogue.directories(), *(part.tail.path.parent for _, part in youngest)]
-        return list(dict.fromkeys(found))[:_WATCHED]
-
     def text(self, digest: str) -> str | None:
         """Read again from its rollout, if it is still the same."""
         place = self._texts.get(digest)

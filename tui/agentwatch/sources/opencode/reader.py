@@ -97,10 +97,6 @@ class OpenCodeReader:
             self._look_around()
             return self._family.take()
 
-    def places(self) -> Sequence[Path]:
-        """The directory of the database and its log."""
-        return [self._path.parent] if os.path.isdir(self._path.parent) else []
-
     def text(self, digest: str) -> str | None:
         """Read again from its part, if that still holds it."""
         if not self._texts.has(digest):

@@ -101,13 +101,6 @@ class RooReader:
         self._given = runs
         return changes
 
-    def places(self) -> Sequence[Path]:
-        """The directories of tasks, and those of the youngest tasks that work."""
-        above = [path / "tasks" for path in self._storages if os.path.isdir(path / "tasks")]
-        working = [task for task in self._ours() if self._is_working(task)]
-        working.sort(key=lambda task: task.item.at if task.item else 0.0, reverse=True)
-        return [*above, *(task.directory for task in working)][: max(_WATCHED, len(above))]
-
     def text(self, digest: str) -> str | None:
         """Found again among the messages of its task."""
         path = self._texts.get(digest)

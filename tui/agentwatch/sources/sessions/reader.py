@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from agentwatch.contracts.shapes import Return
@@ -68,9 +67,6 @@ class SessionReader(Protocol):
     @property
     def progress(self) -> Progress:
         """How far the reading has come."""
-
-    def places(self) -> Sequence[Path]:
-        """Directories in which changes are to be expected now; the caller watches them to call `read` sooner."""
 
     def text(self, digest: str) -> str | None:
         """A text handed over or back, by its digest; None where it is not to be had any more. Any thread may call."""

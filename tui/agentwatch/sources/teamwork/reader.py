@@ -12,7 +12,7 @@ from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.sessions.reader import Change, Found, Progress, digest_of, message
 from agentwatch.sources.teamwork.links import Link, links_of
-from agentwatch.sources.teamwork.places import NEWER, TOP, places_of_roles
+from agentwatch.sources.teamwork.places import TOP, places_of_roles
 from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, Role, read_role
 
 NAME: Final = "teamwork"
@@ -58,11 +58,6 @@ class TeamworkReader:
         changes += [Change(name, run) for name, run in runs.items() if self._given.get(name) != run]
         self._given = runs
         return changes
-
-    def places(self) -> Sequence[Path]:
-        """The directories of the roles, and those above them."""
-        above = [place for place in (TOP, NEWER) if os.path.isdir(self._workspace / place)]
-        return [self._workspace / place for place in dict.fromkeys((*above, *(r.place for r in self._roles.values())))]
 
     def text(self, digest: str) -> str | None:
         """Read again from its file, if it is still the same."""

@@ -11,8 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.sources.claude_code.wording import first_line
-from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
+from agentwatch.sources.sessions.fields import Fields, mapping
 from agentwatch.sources.sessions.tail import open_regular
 
 _MAX_BYTES: Final = 64 * 1024
@@ -22,16 +21,6 @@ _START: Final = 19
 
 _PATIENCE: Final = 0.5
 """Seconds that a wait has to last: hooks answer some at once, and a transcript shows a bit later what it is for."""
-
-_WAITS: Final = {
-    "permission prompt": "a permission",
-    "worker request": "a permission",
-    "sandbox request": "a permission to use the network",
-    "goal proposal": "an approval of its goal",
-    "input needed": "an answer",
-}
-_OPENED: Final = "dialog open"
-"""Somebody who sits there has opened a dialog; no work waits for it."""
 
 
 class Wait(NamedTuple):
@@ -54,10 +43,15 @@ class Program(NamedTuple):
 
 
 UNKNOWN: Final = Program()
-_ENDED: Final = Program(True)
+_ENDED: Final = Program(gone=True)
 
 
-class _Registered(NamedTuple):
+class Registered(NamedTuple):
+    """What a program keeps of a process: whose session it runs, its pid, and when it began, by `/proc` and our clock.
+
+    `domain` names where its pid counts: the system, or with its number the namespace; None where nothing is said.
+    """
+
     session: str
     pid: int
     start: str | None
@@ -66,28 +60,32 @@ class _Registered(NamedTuple):
     wait: Wait | None
 
 
+ReadProcess = Callable[[Fields], Registered | None]
+
+
 class Processes:
     """`sessions/<pid>.json`: written when the program starts, removed when it ends well, left behind when it is killed.
 
     A file that names no process of this system, of another machine's or container's, says nothing.
     """
 
-    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, directory: Path, read: ReadProcess, clock: Callable[[], float] = time.time) -> None:
+        self._registered_in = read
         self._clock = clock
         self.directory = directory / "sessions"
-        self._read: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
-        self._registered: dict[str, list[_Registered]] = {}
+        self._read: dict[str, tuple[tuple[int, int], Registered | None]] = {}
+        self._registered: dict[str, list[Registered]] = {}
         self._known: set[str] = set()
 
     def look(self) -> None:
         """Read what has changed since the last look."""
-        found: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
+        found: dict[str, tuple[tuple[int, int], Registered | None]] = {}
         try:
             for path, mark in self._listed():
                 known = self._read.get(path)
                 if known is None or known[0] != mark:
                     # The program writes over what is there: a half-written one says nothing, and what it said holds.
-                    known = mark, _read(path, mark[1]) or (known[1] if known is not None else None)
+                    known = mark, self._look_into(path, mark[1]) or (known[1] if known is not None else None)
                 found[path] = known
         except OSError:
             found = {}
@@ -112,6 +110,16 @@ class Processes:
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
+    def _look_into(self, path: str, size: int) -> Registered | None:
+        if size > _MAX_BYTES:
+            return None
+        try:
+            with os.fdopen(open_regular(Path(path)), "rb") as file:
+                found = self._registered_in(mapping(json.loads(file.read(_MAX_BYTES))))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found if found is not None and found.pid > 1 else None
+
     def _listed(self) -> Iterator[tuple[str, tuple[int, int]]]:
         with os.scandir(self.directory) as entries:
             named = (entry for entry in entries if entry.name.endswith(".json"))
@@ -123,33 +131,7 @@ class Processes:
                 yield entry.path, (status.st_mtime_ns, status.st_size)
 
 
-def _read(path: str, size: int) -> _Registered | None:
-    if size > _MAX_BYTES:
-        return None
-    try:
-        with os.fdopen(open_regular(Path(path)), "rb") as file:
-            found = mapping(json.loads(file.read(_MAX_BYTES)))
-    except (OSError, ValueError, RecursionError):
-        return None
-    session, pid = text(found, "sessionId"), (whole(found, "pid") or 0)
-    if session is None or pid < 2:
-        return None
-    start = found.get("procStart")
-    began = (number(found, "startedAt") or 0.0) / 1000
-    return _Registered(
-        session, pid, start if isinstance(start, str) else None, text(found, "pidDomain"), began, _wait(found)
-    )
-
-
-def _wait(found: Fields) -> Wait | None:
-    what = text(found, "waitingFor") or ""
-    if found.get("status") != "waiting" or what == _OPENED:
-        return None
-    since = (number(found, "statusUpdatedAt") or 0.0) / 1000
-    return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
-
-
-def _gone(registered: _Registered) -> bool | None:
+def _gone(registered: Registered) -> bool | None:
     if registered.domain is not None and not _is_ours(registered.domain):
         return None
     try:

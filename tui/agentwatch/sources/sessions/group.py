@@ -1,0 +1,276 @@
+"""The transcripts of one session and its agents: read in turn, and told as the runs that have changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Generic, Protocol, TypeVar
+
+from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.sources.sessions.growing import Fold, Growing, Stamp, stamp_of
+from agentwatch.sources.sessions.processes import UNKNOWN, Program
+from agentwatch.sources.sessions.projects import StoredFile, holds
+from agentwatch.sources.sessions.reader import Change
+from agentwatch.sources.sessions.store import changes_between
+from agentwatch.sources.sessions.tail import Tail
+
+SESSION: Final = ""
+"""Stands for the session itself where agents are named by id."""
+
+LARGEST_META: Final = 256 * 1024
+OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
+_HEAD: Final = 64 * 1024
+_CHUNK: Final = 1024 * 1024
+
+Keep = Callable[[str, float, int], Message]
+"""Makes a message of a text, its time and the offset of the line where it stands."""
+
+
+class Transcript(Fold, Protocol):
+    """What one file of lines comes to."""
+
+    cwd: str | None
+    """The directory in which its agent began, None where no record says it yet."""
+    not_understood: int
+    """Lines that are left out."""
+
+
+T = TypeVar("T", bound=Transcript)
+M = TypeVar("M")
+
+
+@dataclass(slots=True)
+class Session(Generic[T, M]):
+    """What is known of one session. `transcripts` and `places` are by agent id, those of the session under SESSION."""
+
+    session_id: str
+    transcripts: dict[str, T] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    metas: dict[str, M] = field(default_factory=dict)
+
+    @property
+    def cwd(self) -> str | None:
+        """The directory in which it began, None where no record says it yet."""
+        own = self.transcripts.get(SESSION)
+        if own is not None:
+            return own.cwd
+        return next((found.cwd for _, found in sorted(self.transcripts.items()) if found.cwd is not None), None)
+
+    def runs(self, program: Program = UNKNOWN) -> dict[str, Run]:
+        """All runs by key, where `program` is what is known of the one that runs the session."""
+        raise NotImplementedError
+
+    def place(self, agent_id: str) -> str:
+        """The file that shows an agent."""
+        return self.places.get(agent_id) or self.places.get(SESSION) or min(self.places.values(), default="")
+
+
+@dataclass(frozen=True, slots=True)
+class HowToRead(Generic[T, M]):
+    """How a program's files become runs.
+
+    `transcript` gives the state of a file before its first line, of an agent or not; `meta` reads the small document
+    beside an agent's, None for what is none; `session` gives one of which nothing is known but its id.
+    """
+
+    transcript: Callable[[Keep, bool], T]
+    meta: Callable[[bytes], M | None]
+    session: Callable[[str], Session[T, M]]
+
+
+@dataclass(slots=True)
+class _File(Generic[T]):
+    stored: StoredFile
+    growing: Growing[T]
+    status: os.stat_result
+    sweep: int = 0
+    unread: bool = True
+
+
+@dataclass(slots=True)
+class _Description:
+    agent: str
+    stamp: Stamp
+    sweep: int
+    is_bad: bool = False
+
+
+class Group(Generic[T, M]):
+    """A session of one project directory. `belongs` is whether it was begun in the workspace, None until it is known.
+
+    What is not of this workspace is read only as far as the record that says so. `remember` makes a message of (path,
+    text, time, offset of its line).
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        workspace: str,
+        how: HowToRead[T, M],
+        remember: Callable[[str, str, float, int], Message],
+    ) -> None:
+        self.session = how.session(session_id)
+        self.belongs: bool | None = None
+        self.newest = 0.0
+        """When a file of it last changed, in seconds since the epoch."""
+        self._workspace = workspace
+        self._how = how
+        self._remember = remember
+        self._files: dict[str, _File[T]] = {}
+        self._metas: dict[str, _Description] = {}
+        self._given: Mapping[str, Run] = {}
+        self._caught_up = False
+        self._changed = False
+        self._may_be_unread = False
+        self._is_open = False
+        self._program = UNKNOWN
+
+    @property
+    def total(self) -> int:
+        """Bytes of its files."""
+        return sum(file.status.st_size for file in self._files.values())
+
+    @property
+    def left(self) -> int:
+        """Bytes of them that are to be read yet."""
+        files = (self._files[path] for path in self.pending())
+        return sum(max(file.status.st_size - file.growing.tail.position, 0) for file in files)
+
+    @property
+    def agents(self) -> int:
+        """How many were asked for in it, also of those that never began."""
+        return sum(run.parent_session is not None for run in self._given.values())
+
+    @property
+    def unreadable(self) -> int:
+        return sum(file.growing.is_stuck for file in self._files.values())
+
+    @property
+    def not_understood(self) -> int:
+        """Lines that are left out."""
+        files = [file.growing for file in self._files.values()]
+        return sum(one.fold.not_understood + one.tail.passed_over for one in files)
+
+    @property
+    def bad_metas(self) -> int:
+        """Descriptions of agents that are half written, or none."""
+        return sum(found.is_bad for found in self._metas.values())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing goes on in it, and a file of its own would change first if it did."""
+        return self.belongs is False or (self._caught_up and not self._is_open and SESSION in self.session.transcripts)
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is left of it, and nothing of it was told."""
+        return not (self._files or self._metas or self._given)
+
+    def look(self, stored: StoredFile, status: os.stat_result, sweep: int) -> bool:
+        """Take notice of a file as it is now; True where it has changed. `sweep` counts the looks at the store."""
+        if stored.is_meta:
+            return self._look_at_meta(stored, status, sweep)
+        file = self._files.get(stored.path)
+        if file is None:
+            file = self._files[stored.path] = _File(stored, self._follow(stored), status)
+            self._place(file)
+        elif stamp_of(status) != stamp_of(file.status):
+            if self.belongs is False and status.st_ino != file.status.st_ino:
+                self.belongs = None
+            file.status, file.unread, file.growing.is_stuck = status, True, False
+        file.sweep = sweep
+        if file.unread:
+            self._may_be_unread = True
+            self.newest = max(other.status.st_mtime for other in self._files.values())
+        return file.unread
+
+    def forget(self, sweep: int) -> bool:
+        """Drop the files that are not there any more; True where there were any."""
+        files = [path for path, file in self._files.items() if file.sweep != sweep]
+        metas = [path for path, found in self._metas.items() if found.sweep != sweep]
+        for path in files:
+            agent = self._files.pop(path).stored.agent or SESSION
+            self.session.transcripts.pop(agent, None)
+            self.session.places.pop(agent, None)
+        for path in metas:
+            self.session.metas.pop(self._metas.pop(path).agent, None)
+        self._changed |= bool(files or metas)
+        return bool(files or metas)
+
+    def pending(self) -> Iterator[str]:
+        """Paths that are to be read now, the session's own first: it says whether the others matter."""
+        if not self._may_be_unread:
+            return
+        for file in sorted(self._files.values(), key=_turn):
+            if self._is_pending(file):
+                yield file.stored.path
+        self._may_be_unread = False
+
+    def advance(self, path: str) -> bool:
+        """Read on in one file. True where something is left of it."""
+        file = self._files[path]
+        before = file.growing.fold
+        self._changed |= file.growing.read(_CHUNK if self.belongs else _HEAD)
+        file.unread = file.growing.is_stuck or file.growing.tail.behind
+        if file.growing.fold is not before:
+            self._place(file)
+        if self.session.cwd is not None:
+            self.belongs = holds(self._workspace, self.session.cwd)
+        return self._is_pending(file)
+
+    def changes(self, program: Program) -> list[Change]:
+        """What has changed since the call before; nothing before all files were read to their end once."""
+        if not self._caught_up:
+            if any(True for _ in self.pending()):
+                return []
+            self._caught_up = True
+        if not self._changed and program == self._program:
+            return []
+        self._changed, self._program = False, program
+        before, self._given = self._given, self.session.runs(program) if self.belongs else {}
+        self._is_open = any(run.state in OPEN for run in self._given.values())
+        return changes_between(before, self._given)
+
+    def _follow(self, stored: StoredFile) -> Growing[T]:
+        def keep(text: str, at: float, offset: int) -> Message:
+            return self._remember(stored.path, text, at, offset)
+
+        return Growing(Tail(Path(stored.path)), lambda: self._how.transcript(keep, stored.agent is not None))
+
+    def _place(self, file: _File[T]) -> None:
+        agent = file.stored.agent or SESSION
+        self.session.transcripts[agent] = file.growing.fold
+        self.session.places[agent] = file.stored.path
+        self._changed = True
+
+    def _is_pending(self, file: _File[T]) -> bool:
+        return file.unread and not file.growing.is_stuck and self._may_matter(file)
+
+    def _may_matter(self, file: _File[T]) -> bool:
+        if self.belongs is not None or file.stored.agent is None:
+            return self.belongs is not False
+        return SESSION not in self.session.transcripts
+
+    def _look_at_meta(self, stored: StoredFile, status: os.stat_result, sweep: int) -> bool:
+        known = self._metas.get(stored.path)
+        if known is not None and known.stamp == stamp_of(status):
+            known.sweep = sweep
+            return False
+        agent = stored.agent or SESSION
+        try:
+            small = status.st_size <= LARGEST_META
+            meta = self._how.meta(Path(stored.path).read_bytes()) if small else None
+        except OSError:
+            meta = None
+        self._metas[stored.path] = _Description(agent, stamp_of(status), sweep, meta is None)
+        # A half-written one says nothing: what the file said before still holds.
+        if meta is not None:
+            self._changed |= self.session.metas.get(agent) != meta
+            self.session.metas[agent] = meta
+        return True
+
+
+def _turn(file: _File[T]) -> tuple[bool, float]:
+    return file.stored.agent is not None, -file.status.st_mtime

@@ -1,0 +1,174 @@
+"""Where programs keep transcripts that have a directory for each project: its files, as far as they are a workspace's.
+
+The directory of a project is named after the working directory; only the records tell for certain which one it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agentwatch.sources.sessions.fields import text
+from agentwatch.sources.sessions.listing import Listing, Listings
+from agentwatch.sources.sessions.tail import line_at, open_regular, record
+
+_CUT: Final = 200
+_OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
+_FIRST_LINE: Final = 1024 * 1024
+
+
+class Layout(NamedTuple):
+    """What lies in the directory of a project, by paths from there on: patterns for `fullmatch`.
+
+    `files` has the groups `own`, a session's id, for its own file, or `session`, `agent` and `meta` for those of an
+    agent; `session` is missing where only the records say it, `meta` is there in what describes it. `directories` are
+    those to enter, with the group `session` where all in it is one session's.
+    """
+
+    files: re.Pattern[str]
+    directories: re.Pattern[str]
+
+
+class StoredFile(NamedTuple):
+    """One file of the store. `agent` is None for a session's own file, `session` where only the records say it."""
+
+    path: str
+    project: str
+    session: str | None
+    agent: str | None
+    is_meta: bool
+
+
+class Interest(Enum):
+    """Which files of a session are to be looked at."""
+
+    NONE = auto()
+    OWN = auto()
+    """The session's own file, which changes first if the session goes on."""
+    ALL = auto()
+
+
+Wanted = Callable[[str, str], Interest]
+"""What is of interest of (project, session)."""
+
+
+class _Known(NamedTuple):
+    """What a listing comes to: the files, and (path, path from the project on, session) of directories to enter."""
+
+    listing: Listing
+    files: list[StoredFile]
+    below: list[tuple[str, str, str | None]]
+
+
+def slug(directory: str) -> str:
+    """The name of the directory in which the sessions of a working directory lie, whole: longer ones are cut."""
+    return _OTHER.sub("-", unicodedata.normalize("NFC", directory))
+
+
+def holds(workspace: str, directory: str) -> bool:
+    """Whether a working directory is the workspace or lies below it; worktrees of the workspace do."""
+    above = unicodedata.normalize("NFC", workspace)
+    below = unicodedata.normalize("NFC", directory)
+    return below == above or below.startswith(above.rstrip(os.sep) + os.sep)
+
+
+class Projects:
+    """Lists the files that may belong to a workspace. Nothing outside `root`, with all projects, is ever named."""
+
+    def __init__(self, workspace: Path, root: Path, layout: Layout) -> None:
+        self.workspace = os.path.realpath(workspace)
+        self.root = root
+        self.listings = Listings()
+        self._layout = layout
+        self._refused: set[str] = set()
+        self._known: dict[str, _Known] = {}
+        self._owners: dict[tuple[str, int], str] = {}
+
+    @property
+    def unreadable(self) -> set[str]:
+        """Directories and files, as far as was looked; what was known of them may still be so."""
+        return self._refused | self.listings.refused.keys()
+
+    def files(self, wanted: Wanted) -> Iterator[tuple[StoredFile, os.stat_result]]:
+        """The files that are there now, with their status, as far as they are wanted."""
+        if self._refused:
+            self._refused = {path for path in self._refused if os.path.lexists(path)}
+        for project in self.candidates():
+            yield from self._below(project, project, "", None, wanted)
+
+    def candidates(self) -> list[str]:
+        """Directories whose name fits the workspace or a directory below it."""
+        whole = slug(self.workspace)
+        start = whole[:_CUT] if whole.endswith("-") else f"{whole[:_CUT]}-"
+        listing = self.listings.of(os.fspath(self.root))
+        names = listing.directories if listing is not None else ()
+        return [os.path.join(self.root, name) for name in names if name == whole or name.startswith(start)]  # noqa: PTH118
+
+    def _below(
+        self, directory: str, project: str, within: str, session: str | None, wanted: Wanted
+    ) -> Iterator[tuple[StoredFile, os.stat_result]]:
+        known = self._sorted(directory, project, within)
+        for file in known.files if known is not None else ():
+            if file.agent is None and wanted(project, file.session or "") is Interest.NONE:
+                continue
+            status = self._status(file.path)
+            owner = file.session or session
+            if status is not None and owner is None:
+                owner = self._owner(file.path, status.st_ino)
+            if status is not None and owner is not None:
+                yield file if file.session == owner else file._replace(session=owner), status
+        for path, name, owner in known.below if known is not None else ():
+            if owner is None or session is not None or wanted(project, owner) is Interest.ALL:
+                yield from self._below(path, project, name, session or owner, wanted)
+
+    def _sorted(self, directory: str, project: str, within: str) -> _Known | None:
+        listing = self.listings.of(directory)
+        if listing is None:
+            self._known.pop(directory, None)
+            return None
+        known = self._known.get(directory)
+        if known is None or known.listing[2:] != listing[2:]:
+            known = self._known[directory] = _Known(listing, [], [])
+            for name in listing.files:
+                found = self._layout.files.fullmatch(within + name)
+                if found is not None:
+                    session = found["own"] or found["session"]
+                    agent = None if found["own"] else found["agent"]
+                    path = os.path.join(directory, name)  # noqa: PTH118  paths are strings for speed
+                    known.files.append(StoredFile(path, project, session, agent, bool(found["meta"])))
+            for name in listing.directories:
+                found = self._layout.directories.fullmatch(within + name)
+                if found is not None:
+                    known.below.append((os.path.join(directory, name), f"{within}{name}/", found["session"]))  # noqa: PTH118
+        return known
+
+    def _status(self, path: str) -> os.stat_result | None:
+        self._refused.discard(path)
+        try:
+            status = os.stat(path, follow_symlinks=False)  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self._refused.add(path)
+            return None
+        return status if stat.S_ISREG(status.st_mode) else None
+
+    def _owner(self, path: str, inode: int) -> str | None:
+        """The session of an agent whose transcript lies among the sessions'."""
+        if (path, inode) not in self._owners:
+            line = line_at(Path(path), 0, _FIRST_LINE)
+            owner = text(record(line) or {}, "sessionId") if line is not None else None
+            if owner is None:
+                try:
+                    os.close(open_regular(Path(path)))
+                except OSError:
+                    self._refused.add(path)
+                return None
+            self._owners[path, inode] = owner
+        return self._owners[path, inode]

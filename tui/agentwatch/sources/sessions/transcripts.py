@@ -1,0 +1,178 @@
+"""The reader of programs that keep a transcript for each session, and one for each of its agents beside a description.
+
+It follows the files of one workspace and tells which runs have changed. The runs are a function of what the files hold,
+however they grew. A program gives a `Kind`: where its files lie, what their lines come to, and how that becomes runs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic
+
+from agentwatch.delegation.run import Message
+from agentwatch.sources.sessions.group import Group, HowToRead, M, T
+from agentwatch.sources.sessions.processes import UNKNOWN, Processes, ReadProcess
+from agentwatch.sources.sessions.projects import Interest, Layout, Projects
+from agentwatch.sources.sessions.reader import Change, Found, Progress
+from agentwatch.sources.sessions.store import StoreReader, several
+from agentwatch.sources.sessions.texts import Find, Texts
+
+_QUIET: Final = 15.0
+"""Seconds without a change after which a missing process is believed to be gone."""
+
+_COLD: Final = 900.0
+"""Seconds without a change after which a session is looked at less often."""
+
+_OWN: Final = 2.0
+_ALL: Final = 30.0
+"""Seconds between two looks at the own files of such sessions, and at all of theirs."""
+
+_SLACK: Final = 3_600.0
+"""Seconds by which the time of a file may lie before those that stand in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T, M]):
+    """A program. `texts` finds all texts of a line again; `process` reads what the program keeps of one that runs."""
+
+    name: str
+    layout: Layout
+    how: HowToRead[T, M]
+    texts: Find
+    process: ReadProcess
+
+
+class TranscriptsReader(StoreReader, Generic[T, M]):
+    """The sessions that were begun in `workspace` or below it, out of `home`, with `projects/` and `sessions/` in it.
+
+    Sessions of which no file was written `since` a time (epoch seconds) are not read.
+    It fulfils `SessionReader`.
+    """
+
+    def __init__(self, kind: Kind[T, M], workspace: Path, home: Path, since: float | None = None) -> None:
+        super().__init__(kind.name, Texts(kind.texts))
+        self._how = kind.how
+        self._home = home
+        self._since = -math.inf if since is None else since - _SLACK
+        self._projects = Projects(workspace, home / "projects", kind.layout)
+        self._processes = Processes(home, kind.process)
+        self._groups: dict[tuple[str, str], Group[T, M]] = {}
+        self._sweep = 0
+        self._next_own = 0.0
+        self._next_all = 0.0
+        self._progress = Progress(0, 0)
+        self._trouble: str | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """What could not be read, in one sentence without foreign text; None where there is nothing."""
+        return self._trouble
+
+    @property
+    def progress(self) -> Progress:
+        return self._progress
+
+    def read(self, seconds: float) -> Sequence[Change]:
+        until = time.monotonic() + seconds
+        moved = self._look()
+        groups = sorted(self._wanted(), key=lambda group: -group.newest)
+        moved |= self._advance(groups, until)
+        changes: list[Change] = []
+        for group in groups:
+            program = self._processes.of(group.session.session_id)
+            if program.gone and time.time() - group.newest <= _QUIET:
+                program = UNKNOWN
+            changes += group.changes(program)
+        self._groups = {key: group for key, group in self._groups.items() if not group.empty}
+        if moved:
+            self._take_stock()
+        return changes
+
+    def found(self) -> Sequence[Found]:
+        projects = self._projects.candidates()
+        if not projects and os.path.isdir(self._projects.root):
+            said = self._trouble or "no session of this workspace is there"
+            return [Found(self.name, os.fspath(self._projects.root), 0, said)]
+        found = []
+        for project in projects:
+            groups = [group for (place, _), group in self._groups.items() if place == project]
+            other = sum(group.belongs is False for group in groups)
+            reasons = [self._trouble] if self._projects.unreadable and self._trouble else []
+            reasons += [f"{several(other, 'session')} of other directories"] if other else []
+            reasons += _left_out(groups, "not understood")
+            mine = sum(group.belongs is True for group in groups)
+            found.append(Found(self.name, project, mine, "; ".join(reasons), sum(group.agents for group in groups)))
+        return found
+
+    def _look(self) -> bool:
+        """Take notice of what lies in the store now; True where something of it has changed."""
+        self._processes.look()
+        refused = self._projects.unreadable
+        self._sweep += 1
+        now = time.monotonic()
+        own, everything = now >= self._next_own, now >= self._next_all
+        if own:
+            self._next_own = now + _OWN
+        if everything:
+            self._next_all = now + _ALL
+        old = time.time() - _COLD
+        partly: set[tuple[str, str]] = set()
+
+        def interest(project: str, session: str) -> Interest:
+            group = self._groups.get((project, session))
+            if everything or group is None or group.newest > old:
+                return Interest.ALL
+            if group.newest >= self._since and not group.is_settled:
+                return Interest.ALL
+            partly.add((project, session))
+            return Interest.OWN if own else Interest.NONE
+
+        moved = False
+        for stored, status in self._projects.files(interest):
+            key = (stored.project, stored.session or "")
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = Group(key[1], self._projects.workspace, self._how, self._message)
+            moved |= group.look(stored, status, self._sweep)
+        for key, group in self._groups.items():
+            if key not in partly and not self._projects.unreadable:
+                moved |= group.forget(self._sweep)
+        return moved or refused != self._projects.unreadable
+
+    def _advance(self, groups: list[Group[T, M]], until: float) -> bool:
+        moved = False
+        for group in groups:
+            for path in group.pending():
+                moved, more = True, True
+                while more:
+                    more = group.advance(path)
+                    if time.monotonic() >= until:
+                        return moved
+        return moved
+
+    def _message(self, path: str, text: str, at: float, offset: int) -> Message:
+        return self._texts.message(text, at, Path(path), offset, key=self.name)
+
+    def _wanted(self) -> list[Group[T, M]]:
+        return [group for group in self._groups.values() if group.newest >= self._since]
+
+    def _take_stock(self) -> None:
+        groups = self._wanted()
+        total = sum(group.total for group in groups)
+        self._progress = Progress(total - sum(group.left for group in groups), total)
+        mine = [group for group in groups if group.belongs is not False]
+        files = sum(group.unreadable for group in mine) + len(self._projects.unreadable)
+        parts = [f"{several(files, 'file')} cannot be read"] if files else []
+        self._trouble = " and ".join([*parts, *_left_out(mine, "not understood and left out")]) or None
+
+
+def _left_out(groups: Sequence[Group[T, M]], why: str) -> list[str]:
+    lines = sum(group.not_understood for group in groups)
+    metas = sum(group.bad_metas for group in groups)
+    said = [f"{several(lines, 'line')} {why}"] if lines else []
+    return said + ([f"{several(metas, 'description')} of agents not understood"] if metas else [])
