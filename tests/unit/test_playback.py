@@ -159,7 +159,7 @@ class Screen:
 
     def __init__(self, observations: Sequence[Observation]) -> None:
         self.playback, self.time = playback_of(observations)
-        self.tree = DelegationTree(stale_after=STALE_AFTER)
+        self.tree = DelegationTree(stale_after=STALE_AFTER, remembers=True)
         self.batches: SimpleQueue[Batch] = SimpleQueue()
         self.playback.play()
         self.playback.start(self.batches.put)
@@ -180,7 +180,7 @@ class Screen:
 
 
 def tree_at(observations: Sequence[Observation], at: float) -> DelegationTree:
-    tree = DelegationTree(stale_after=STALE_AFTER)
+    tree = DelegationTree(stale_after=STALE_AFTER, remembers=True)
     for observation in [*observations, Tick(0, at)]:
         tree.apply(observation)
     return tree
@@ -274,6 +274,20 @@ def test_a_scan_is_the_whole_recording_and_texts_are_those_of_the_recording() ->
     assert playback.content("ab") == "text of ab"
 
 
+def test_a_task_whose_files_were_deleted_stays_as_it_does_live() -> None:
+    recorder = Recorder()
+    observations = [recorder.seen("a.handoff.json", handoff("a")), recorder.seen("b.handoff.json", handoff("b"))]
+    observations += [Gone(9, observations[-1].at + 1, "a.handoff.json")]
+    screen = Screen(observations)
+    screen.go(screen.playback.wind)
+    assert {name: task.deleted for name, task in screen.tree.tasks.items()} == {"a": True, "b": False}
+    screen.go(lambda: screen.playback.step(-1))
+    assert {name: task.deleted for name, task in screen.tree.tasks.items()} == {"a": False, "b": False}
+    screen.go(screen.playback.rewind)
+    assert screen.tree.tasks.keys() == {"a"}
+    screen.playback.stop()
+
+
 @pytest.mark.parametrize("files", [200])
 def test_a_step_back_costs_the_file_and_not_the_recording(files: int) -> None:
     see = Recorder().seen
@@ -282,5 +296,5 @@ def test_a_step_back_costs_the_file_and_not_the_recording(files: int) -> None:
     screen = Screen(observations)
     screen.go(screen.playback.wind)
     screen.playback.step(-1)
-    assert screen.batches.get(timeout=10).observations == (Gone(files + 1, observations[-1].at, "0.md"),)
+    assert screen.batches.get(timeout=10).observations == (Gone(files + 1, observations[-1].at, "0.md", undone=True),)
     screen.playback.stop()

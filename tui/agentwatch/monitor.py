@@ -51,6 +51,7 @@ class Monitor:
 
     With `inspects`, the claims of the returns are held against the disk and git. With `remembers`, the history of the
     workspace, which lies in the user's state directory, comes first: `updates` records in it, `scan` only reads it.
+    With `keeps_deleted`, tasks outlive their files all the same.
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one.
     """
 
@@ -63,11 +64,12 @@ class Monitor:
         *,
         inspects: bool = False,
         remembers: bool = False,
+        keeps_deleted: bool = False,
         open_desk: Callable[[], Desk] | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
-        self.tree = tree_by(settings, remembers=remembers)
+        self.tree = tree_by(settings, remembers=remembers or keeps_deleted)
         self.health = Health("starting", "reading the workspace")
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each; they are among the notices."""

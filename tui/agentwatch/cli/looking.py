@@ -183,7 +183,8 @@ def _play(
     from agentwatch.sources.playback import Playback
 
     playback = Playback(story(observations, time.time()), text_of, options.speed)
-    return replay(Monitor(workspace, _settings(options), playback, clock=playback.clock), playback)
+    monitor = Monitor(workspace, _settings(options), playback, clock=playback.clock, keeps_deleted=True)
+    return replay(monitor, playback)
 
 
 @_PRINT(

@@ -103,13 +103,15 @@ class Files:
             concerned |= self._hold(path)
         return concerned
 
-    def forget(self, path: str) -> set[str]:
-        """The file is gone. Returns the tasks that this concerns."""
-        if path not in self._versions or path in self._gone:
+    def forget(self, path: str, *, undone: bool = False) -> set[str]:
+        """The file is gone; `undone`: it never was there. Returns the tasks that this concerns."""
+        if path not in self._versions:
             return set()
-        if self._remembers:
-            return self._lose(path)
-        concerned: set[str] = set()
+        if self._remembers and not undone:
+            return self._lose(path) if path not in self._gone else set()
+        concerned = self._find_again(path)
+        self._settled.pop(path, None)
+        self._moved.pop(path, None)
         while self._versions[path]:
             concerned |= self._forget_version(path, 0)
         del self._versions[path], self._keys[path]

@@ -30,11 +30,12 @@ class Seen(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The file is no longer there, or no longer holds a document."""
+    """The file is gone, or holds no document any more. `undone`: it never was there, for a replay went back."""
 
     seq: int
     at: float
     path: str
+    undone: bool = False
 
 
 class Unreadable(NamedTuple):

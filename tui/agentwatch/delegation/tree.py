@@ -23,7 +23,7 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.files import Files
 from agentwatch.delegation.inference import Inference
 from agentwatch.delegation.linking import Claims, Linking
-from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Seen, Tick, Unreadable
+from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Seen, Tick, Unreadable
 from agentwatch.delegation.overruns import Overruns
 from agentwatch.delegation.problems import answered_in_prose, found, missing_artifacts
 from agentwatch.delegation.recency import Recency
@@ -223,14 +223,15 @@ class DelegationTree:
             return concerned
         # The tasks from before count too: a file may speak of another task now.
         before = self._files.tasks_of(path) | self._unread.clear(path)
-        return before | (self._files.see(observation) if isinstance(observation, Seen) else self._forget(path))
+        return before | (self._files.see(observation) if isinstance(observation, Seen) else self._forget(observation))
 
     def _decide(self, decision: Decision) -> set[str]:
         self._decisions[decision.task_id][decision.decision_id] = decision
         return {decision.task_id}
 
-    def _forget(self, path: str) -> set[str]:
-        concerned = self._files.forget(path)
+    def _forget(self, gone: Gone) -> set[str]:
+        path = gone.path
+        concerned = self._files.forget(path, undone=gone.undone)
         if not self._files.is_gone(path):
             self._checked.pop(path, None)
         return concerned

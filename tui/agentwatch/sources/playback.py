@@ -92,6 +92,8 @@ class Playback:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._observations = tuple(one for one in observations if isinstance(one, Recorded))
+        gone = (number for number, one in enumerate(self._observations) if isinstance(one, Gone))
+        self._first_gone = next(gone, len(self._observations))
         self._text_of = text_of
         self._monotonic = monotonic
         self._schedule = Schedule(self._observations)
@@ -231,8 +233,10 @@ class Playback:
     def _way(self, shown: int, number: int) -> Iterator[Observation]:
         """What leads from the tree after `shown` observations to the one after `number`."""
         yield from self._observations[shown:number]
-        undone = {one.path: one for one in self._observations[number:shown]}
+        # Whose a file is that is gone was settled by all that was there then: behind one of them all is told anew.
+        first = 0 if self._first_gone < shown else number
+        undone = {one.path: one for one in self._observations[first:shown]} if number < shown else {}
         for path, one in undone.items():
-            yield Ran(one.seq, one.at, path, None) if isinstance(one, Ran) else Gone(one.seq, one.at, path)
+            yield Ran(one.seq, one.at, path, None) if isinstance(one, Ran) else Gone(one.seq, one.at, path, undone=True)
         if undone:
             yield from (one for one in self._observations[:number] if one.path in undone)
