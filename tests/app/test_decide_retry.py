@@ -79,6 +79,24 @@ async def test_the_childs_hint_can_be_left_out(tmp_path: Path) -> None:
         assert "notes" not in packet_of(entry.record.params.handoff)
 
 
+async def test_what_is_filled_in_and_a_mitigation_that_changes_nothing_are_warned_about(tmp_path: Path) -> None:
+    broken = json.loads(handoff())
+    del broken["risks"]
+    async with office(tmp_path, FAILED | {"api.handoff.json": json.dumps(broken)}) as s:
+        await s.open("r")
+        s.wait_for_arming()
+        await s.until(lambda: "✓ valid" in s.text() and "risks filled in or corrected here" in s.text())
+        assert "nothing is changed in the handoff" not in s.text()
+        await s.press("shift+tab", "shift+tab", "right")
+        await s.until(lambda: "a mitigation, and nothing is changed in the handoff" in " ".join(s.text().split()))
+        packet = packet_of(document(s).text)
+        document(s).write(json.dumps(packet | {"risks": [{"risk": "Late.", "mitigation": "Ask."}]}))
+        await s.until(lambda: "✓ valid" in s.text() and "filled in" not in s.text())
+        await s.until(lambda: "nothing is changed" not in s.text())
+        await s.record()
+    assert len(s.entries()) == 1
+
+
 async def test_the_last_retry_needs_a_mitigation(tmp_path: Path) -> None:
     files = {
         "api.handoff.json": handoff(attempt=2),

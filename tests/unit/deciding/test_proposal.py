@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from agentwatch.deciding.proposal import Wish, agrees, params_of, plain_params
 from agentwatch.decisions.amend import AmendError, report_problems
 from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.mending import UNSTATED
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task
@@ -137,3 +139,30 @@ def test_a_handoff_for_another_attempt_is_refused_with_what_must_be_in_it() -> N
 def test_what_does_not_belong_to_an_action_is_wrong_usage(words: str, wish: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=words):
         Wish(**wish)  # type: ignore[arg-type]
+
+
+def cautions_of(task: Task, wish: Wish, text: str = HANDOFF) -> str:
+    beware: list[str] = []
+    params_of(wish, task, subject_of(task), "ada", lambda _version: text, beware=beware)
+    return " ".join(beware)
+
+
+def test_a_handoff_that_breaks_its_contract_is_retried_with_what_is_missing_filled_in() -> None:
+    broken = json.dumps({key: value for key, value in json.loads(HANDOFF).items() if key != "risks"})
+    params = made(failed(), Wish(RETRY), broken)
+    assert UNSTATED in (params.handoff or "")
+    assert "risks filled in or corrected here" in cautions_of(failed(), Wish(RETRY), broken)
+    assert cautions_of(failed(), Wish(RETRY)) == ""
+
+
+def test_a_mitigation_without_any_change_in_the_handoff_is_warned_about() -> None:
+    told = "a mitigation, and nothing is changed in the handoff"
+    plain = Wish(RETRY, mitigation=Mitigation.CHANGED_INPUTS)
+    assert told in cautions_of(failed(), plain)
+    assert told not in cautions_of(failed(), Wish(RETRY))
+    assert told not in cautions_of(failed(), replace(plain, note="Read b.py instead."))
+    same = made(failed(), plain).handoff or ""
+    laid_out = json.dumps(json.loads(same), indent=7)
+    assert told in cautions_of(failed(), replace(plain, handoff=(laid_out, "mine.handoff.json")))
+    other = json.dumps(json.loads(same) | {"objective": "build half of it"})
+    assert told not in cautions_of(failed(), replace(plain, handoff=(other, "mine.handoff.json")))

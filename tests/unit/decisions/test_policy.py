@@ -431,3 +431,19 @@ def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggeste
     heard_late = "it waits in its own session: answer it there, or this is heard too late"
     assert [options(task)[action].warnings[0] for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
     assert suggested(task) is None
+
+
+def test_what_resumes_a_part_that_the_child_recommends_to_resume_is_no_retry() -> None:
+    part = returned("PARTIAL").replace("summary:", "retry_recommended: yes\nsummary:", 1)
+    told = Told()
+    for number in (1, 2, 3):
+        task = told.attempt(number, part)
+        assert task.retry.remaining == 1
+        assert options(task)[Action.RETRY].allowed
+    # A failure behind it is the first one; a part that says nothing of the kind is tried again.
+    task = told.attempt(4, returned())
+    assert task.retry.remaining == 1
+    told = Told()
+    told.attempt(1, returned("PARTIAL"))
+    assert told.attempt(2, part).retry.remaining == 0
+    assert options(told.tree.tasks["x"])[Action.RETRY].allowed

@@ -72,9 +72,9 @@ def decide(
     reason = policy.refusal(task, wish.action, plain_params(wish, task), wish.note)
     if reason is not None:
         raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
-    warnings = policy.options(task, mitigation=wish.mitigation)[wish.action].warnings
+    warnings = list(policy.options(task, mitigation=wish.mitigation)[wish.action].warnings)
     failed = list(monitor.tree.failed_below(task))
-    params = params_of(wish, task, subject, operator_name(), text_of(monitor), failed=failed)
+    params = params_of(wish, task, subject, operator_name(), text_of(monitor), failed=failed, beware=warnings)
     places = ledger_places(desk.ledger.directory, workspace, subject, read_only=settings.read_only)
     for line in lines(task, subject, wish, params, warnings=warnings, places=places):
         say(line)
@@ -95,8 +95,9 @@ def _loaded(task_id: str, look: Callable[..., Monitor]) -> tuple[Monitor, Task]:
     monitor = look(inspects=False)
     complain_of(monitor.health.problems)
     task = _task(monitor, task_id)
-    if task.own_state in _CLAIMS_SUCCESS:
-        # Whether it may be retried, or has to be accepted, depends on whether what it claims is true.
+    has_fitter = any(one.over for attempt in task.attempts for one in attempt.decisions)
+    if task.own_state in _CLAIMS_SUCCESS or has_fitter:
+        # Whether it may be retried, or has to be accepted, depends on whether what it or its fitter claims is true.
         monitor = look(inspects=True)
         task = _task(monitor, task_id)
     return monitor, task

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.decisions.amend import AmendError, final_report
-from agentwatch.decisions.proposal import handoff_check, next_handoff
+from agentwatch.decisions.proposal import cautions, handoff_check, next_handoff
 from agentwatch.decisions.record import Answer, Mitigation, Params, Record, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task, Version
@@ -60,8 +60,10 @@ def params_of(
     text_of: Callable[[Version], str | None],
     *,
     failed: Sequence[Task] = (),
+    beware: list[str] | None = None,
 ) -> Params:
-    """All parameters, with the amended handoff of the next attempt, or the final error report.
+    """All parameters, with the amended handoff of the next attempt, or the final error report; `beware`, if it is
+    given, gets what the operator should know of that handoff, in sentences.
 
     `text_of` gives the text of a version, `failed` are the tasks below that have failed. Raises AmendError where no
     sound handoff can be made, UsageError where one was given that is not sound.
@@ -71,26 +73,36 @@ def params_of(
         return Params(report=final_report(task, failed, note=wish.note, operator=operator))
     if wish.action not in (Action.RETRY, Action.ESCALATE):
         return plain
-    return Params(plain.mitigation, _handoff(wish, task, subject, text_of), plain.mode)
+    text, said = _handoff(wish, task, subject, text_of)
+    if beware is not None:
+        beware += said
+    return Params(plain.mitigation, text, plain.mode)
 
 
-def _handoff(wish: Wish, task: Task, subject: Subject, text_of: Callable[[Version], str | None]) -> str | None:
-    """None where no handoff of the task was ever seen, and none was given."""
+def _handoff(
+    wish: Wish, task: Task, subject: Subject, text_of: Callable[[Version], str | None]
+) -> tuple[str | None, list[str]]:
+    """The text, None where no handoff of the task was ever seen and none was given, and what is to be known of it."""
     mode = wish.mode if wish.action is Action.ESCALATE else None
+    proposal, trouble = None, None
+    try:
+        proposal = next_handoff(task, subject, text_of, note=wish.note, hint=task.retry.hint, mode=mode)
+    except AmendError as error:
+        trouble = error
     if wish.handoff is not None:
         text, name = wish.handoff
         if problems := handoff_check(task, subject, name, mode=mode)(text):
             raise UsageError(f"{name} cannot be handed on:{_shown(problems)}")
-        return text
-    try:
-        proposal = next_handoff(task, subject, text_of, note=wish.note, hint=task.retry.hint, mode=mode)
-    except AmendError as error:
-        raise AmendError(f"{error}, and give --handoff FILE") from error
+        is_plain = proposal is not None and proposal.is_plain(text, name)
+        return text, list(cautions(mended=(), is_plain=is_plain, mitigation=wish.mitigation))
+    if proposal is None:
+        raise AmendError(f"{trouble}, and give --handoff FILE") from trouble
     if problems := proposal.problems(proposal.text):
         raise AmendError(
             f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{_shown(problems)}"
         )
-    return proposal.text or None
+    is_plain = proposal.is_plain(proposal.text)
+    return proposal.text or None, list(cautions(mended=proposal.mended, is_plain=is_plain, mitigation=wish.mitigation))
 
 
 def _shown(problems: list[str]) -> str:

@@ -96,7 +96,7 @@ def _budget(task: Task, wish: Wish) -> str:
     left = f"{task.retry.remaining} of {task.retry.max_retries} left"
     if goes_to_fitter(task, wish.mode):
         return f"{left}, exactly one once the {FITTER} has restored the line"
-    if wish.action is not Action.ESCALATE and not is_retry(wish.action, task.own_state):
+    if wish.action is not Action.ESCALATE and not is_retry(wish.action, task.latest):
         return f"{left}, before and after"
     retry = mitigated(task) if wish.mitigation else task.retry
     return f"{retry.remaining} of {retry.max_retries} left, {max(retry.remaining - 1, 0)} after it"

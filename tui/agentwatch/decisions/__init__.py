@@ -20,7 +20,9 @@ Why it is so:
 - Agents in a sandbox claim in the workspace, hooks outside also in the state directory. Who can claim in both must win
   both.
 - An amended handoff is the old text with single keys changed. It loses its `session_id`, for the next attempt has its
-  own.
+  own. One that breaks its contract is made sound where that needs no guess: a missing row says that it was not stated,
+  and the dialog names what was filled in. What is no JSON has to be written anew.
+- A mitigation is the operator's word. Without any change in the handoff and without a note it is warned about.
 - A keyring is asked in a thread, for a minute at most: its code is somebody else's, and may wait for a person.
 - An OpenCode session is woken only if it is idle, as its own agent and model (tried on 1.18.33): a second process
   would begin a second loop, and a prompt without an agent would switch a session that only plans to one that builds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from agentwatch.contracts.json_text import Node
 from agentwatch.contracts.shapes import Contract
@@ -25,6 +25,17 @@ class PacketText:
     def __init__(self, text: str, name: str) -> None:
         self.text = text
         self._start = _start_of(text, name)
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The packet."""
+        found: dict[str, Any] = Node(self.text, self._start).value
+        return found
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What stands before the packet, and behind it."""
+        return self.text[: self._start], self.text[Node(self.text, self._start).end :]
 
     def put(self, key: str, value: object) -> None:
         """Set a key of the packet; a new one comes last."""

@@ -139,7 +139,7 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
     if why is not None:
         return why
     retry = mitigated(task) if mitigation else task.retry
-    if retry.remaining:
+    if retry.remaining or not is_retry(Action.RETRY, task.latest):
         return None
     used = f"no retry left ({retry.max_retries} allowed): "
     if mitigation is None and mitigated(task).remaining:
@@ -171,7 +171,7 @@ def _why_no_response(task: Task, _mitigation: Mitigation | None) -> str | None:
         return "it waits in its own session, which reads no decision: answer it there"
     if not (task.own_state is State.BLOCKED or task.needs_operator):
         return "it asks nothing"
-    return _why_no_retry(task, None) if is_retry(Action.RESPOND, task.own_state) else None
+    return _why_no_retry(task, None) if is_retry(Action.RESPOND, task.latest) else None
 
 
 def _why_no_acceptance(task: Task, _mitigation: Mitigation | None) -> str | None:

@@ -15,13 +15,15 @@ Why it is so:
   of life in it, not the clock: how long the operator was away decides nothing.
 - Two returns that disagree are no result. The first one would be green by chance.
 - A decision stands above what the return says, until another return or attempt comes or it expires. Whatever was
-  decided, only an answer to a blocked child is no retry: any child could ask for more by naming a blocker.
+  decided, only an answer to a blocked child is no retry: any child could ask for more by naming a blocker. Nor is what
+  resumes a PARTIAL that recommends it: error-propagation counts retries of failures.
 - A round of a session begins an attempt if it came after a decision about what the attempt before ended with, if it
   was handed a packet or another number, or if its parent asked again after a failure. So the same bytes can be two
   attempts.
 - A task that is partial does not need the operator unless its child asks for a review: the parent has the next step.
 - One attempt has one decision, and "call the fitter" must not be the last: when the fitter has ended, the task asks
-  again, with exactly one retry if the line is restored. What an aborted child says late undoes no abort.
+  again, with exactly one retry if the line is restored. A success with a false claim restores nothing, unless the
+  operator accepts it. What an aborted child says late undoes no abort.
 - A changed file belongs to whoever ran alone when it was written. If several ran, nobody guesses.
 - A mode or model that differs is a warning: the child says so itself, and models have aliases.
 - Ticking a box in a handoff writes the file again. So its time says nothing once its boxes have moved.

@@ -45,10 +45,17 @@ def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: Coll
     )
 
 
-def is_retry(action: Action, state: State) -> bool:
-    """Whether an action makes a retry of what follows an attempt in this state: only what goes on after an answer to a
-    blocked child is none, whatever else it is called."""
-    return action is Action.RETRY or (action is Action.RESPOND and state is not State.BLOCKED)
+def is_retry(action: Action, attempt: Attempt | None) -> bool:
+    """Whether an action makes a retry of what follows an attempt: what goes on after an answer to a blocked child is
+    none, nor what resumes a part that the child itself recommends to resume, whatever else it is called."""
+    if attempt is not None and _is_to_be_resumed(attempt):
+        return False
+    is_answer = action is Action.RESPOND and attempt is not None and attempt.state is State.BLOCKED
+    return action in (Action.RETRY, Action.RESPOND) and not is_answer
+
+
+def _is_to_be_resumed(attempt: Attempt) -> bool:
+    return attempt.state is State.PARTIAL and attempt.result is not None and attempt.result.retry_recommended is True
 
 
 def is_restored(task: Task) -> bool:
@@ -98,7 +105,7 @@ def overrun(task: Task) -> tuple[int, int] | None:
 def _used(task: Task) -> int:
     """How many retries were begun or decided."""
     latest = task.latest
-    decided = latest is not None and latest.binding is not None and is_retry(latest.binding.action, latest.state)
+    decided = latest is not None and latest.binding is not None and is_retry(latest.binding.action, latest)
     return _begun(task.attempts) + decided
 
 
@@ -109,7 +116,7 @@ def _begun(attempts: Sequence[Attempt], until: float = math.inf) -> int:
         # Attempts whose files were rewritten before anybody looked are known by their number only.
         return max(attempts[0].number - 2, 0) if attempts else 0
     *before, last = begun
-    return max(last.number - 1 - sum(map(_was_answered, before)), 0)
+    return max(last.number - 1 - sum(map(_was_none, before)), 0)
 
 
 def _began_at(attempt: Attempt) -> float:
@@ -118,6 +125,9 @@ def _began_at(attempt: Attempt) -> float:
     return attempt.returned.at if attempt.returned is not None else 0.0
 
 
-def _was_answered(attempt: Attempt) -> bool:
+def _was_none(attempt: Attempt) -> bool:
+    """Whether what followed an attempt was no retry, as far as can be seen."""
     decision = attempt.decision
-    return attempt.state is State.BLOCKED and (decision is None or decision.action is not Action.RETRY)
+    return not is_retry(Action.RESPOND if decision is None else decision.action, attempt) and (
+        attempt.state is State.BLOCKED or _is_to_be_resumed(attempt)
+    )

@@ -166,7 +166,7 @@ def _budget(case: Case, task: Task, params: Params, width: int) -> Content:
     if goes_to_fitter(task, params.mode):
         more = f", exactly one once the {FITTER} has restored the line" if width >= _ROOMY else ", one then"
         return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{more}")
-    if case.action is not Action.ESCALATE and not is_retry(case.action, task.own_state):
+    if case.action is not Action.ESCALATE and not is_retry(case.action, task.latest):
         both = ", before and after" if width >= _ROOMY else ""
         return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{both}")
     retry = mitigated(task) if params.mitigation is not None else task.retry

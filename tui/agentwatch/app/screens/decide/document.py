@@ -59,6 +59,8 @@ class Document(Vertical):
         """What is wrong with the text, None as long as it is being checked."""
         self.difference: Difference | None = None
         """What was changed in the last one, None where there is none."""
+        self.is_plain = False
+        """Nothing in it is the operator's."""
 
     def compose(self) -> ComposeResult:
         yield self._area
@@ -72,6 +74,11 @@ class Document(Vertical):
     def name_of_file(self) -> str:
         """The name under which the text can be read."""
         return self._proposal.name if self._proposal else "next.handoff.json"
+
+    @property
+    def mended(self) -> tuple[str, ...]:
+        """The keys that were filled in or corrected, as long as the operator has not looked at them."""
+        return () if self._proposal is None or self.is_edited else self._proposal.mended
 
     @property
     def is_edited(self) -> bool:
@@ -114,8 +121,9 @@ class Document(Vertical):
         difference = None
         if proposal.before is not None:
             difference = await asyncio.to_thread(compare, proposal.before, checked)
+        is_plain = await asyncio.to_thread(proposal.is_plain, checked)
         if checked == self._text:
-            self.problems, self.difference = problems, difference
+            self.problems, self.difference, self.is_plain = problems, difference, is_plain
             self._show_changes()
             self.post_message(self.Checked())
         return problems

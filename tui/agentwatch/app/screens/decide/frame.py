@@ -230,6 +230,10 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def changed(self) -> None:
         """Something that the document is made from has changed."""
 
+    def cautions(self) -> Iterator[str]:
+        """What else the operator should know before the decision is recorded, in sentences of ours."""
+        return iter(())
+
     def look(self) -> None:
         """Say what is true now."""
         task = self.case.task or self._task_seen
@@ -242,7 +246,8 @@ class DecisionScreen(ModalScreen["End | Action"]):
             for label, value in facts(self.case, task, params, now=self._clock(), width=width - LABEL)
         ]
         option = policy.options(task, mitigation=params.mitigation)[self.case.action]
-        warnings = [line for warning in option.warnings for line in Content(warning).wrap(max(width - LABEL, 8))]
+        found = (*option.warnings, *self.cautions())
+        warnings = [line for warning in found for line in Content(warning).wrap(max(width - LABEL, 8))]
         lines += [
             Content.styled(f"{'' if number else 'beware':<{LABEL}}{line}", "$text-warning")
             for number, line in enumerate(warnings)

@@ -20,7 +20,7 @@ from agentwatch.app.screens.decide.document import Document
 from agentwatch.app.screens.decide.fields import Row
 from agentwatch.app.screens.decide.frame import DecisionScreen
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.proposal import Proposal, blank_handoff
+from agentwatch.decisions.proposal import Proposal, blank_handoff, cautions
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean
 
@@ -82,7 +82,9 @@ class HandingOnScreen(DecisionScreen):
             self._why_blank = "none was ever seen: write one, or the next attempt gets your note only"
         except DecisionError as error:
             proposal, self._why_blank = blank_handoff(task, self.case.subject), clean(str(error), 500)
-        self.document.propose(proposal)
+        if not self.document.is_edited:
+            # Else the operator has begun to edit it meanwhile.
+            self.document.propose(proposal)
         self.look()
 
     @on(Document.Checked)
@@ -110,6 +112,12 @@ class HandingOnScreen(DecisionScreen):
         if document.is_edited:
             parts.append(Content.styled("edited by you: a note goes beside it", "$text-muted"))
         return Content("   ").join(parts)
+
+    def cautions(self) -> Iterator[str]:
+        document = self.document
+        yield from cautions(
+            mended=document.mended, is_plain=document.is_plain, mitigation=self.plain_params().mitigation
+        )
 
     def missing(self) -> str | None:
         if self._is_editing:
