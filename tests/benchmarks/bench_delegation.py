@@ -1,4 +1,4 @@
-"""One observation costs the same however many tasks there are."""
+"""One observation costs the same however many tasks there are, and however long the chain that they make."""
 
 from __future__ import annotations
 
@@ -38,4 +38,15 @@ def run() -> list[Row]:
             Row(f"{name} a task, {size:,} tasks", f"{SIZES[0]} tasks", smallest, other, 1.3)
             for size, other in zip(SIZES[1:], others, strict=True)
         ]
-    return rows
+    flat, deep = interleaved([lambda: load(deep=False), lambda: load(deep=True)], 5)
+    return [*rows, Row("load a chain of 3,000 tasks", "3,000 side by side", flat, deep, 1.5)]
+
+
+def load(*, deep: bool) -> None:
+    """Take in 3,000 tasks, each handed over by the one before it or all by nobody."""
+    tree = DelegationTree()
+    for number in range(3_000):
+        parent = f"t{number - 1}" if deep and number else None
+        handoff = Handoff(f"t{number}", "Do it", parent_task_id=parent)
+        tree.take(Seen(number, 3_000.0, f"{number}.handoff.json", f"{number:064x}", handoff))
+    tree.settle()

@@ -230,7 +230,7 @@ class Monitor:
             self._forgotten = recalled.notice
             self._source.remember(recalled.files, recalled.looked_at)
             for observation in recalled.observations:
-                self.tree.apply(observation)
+                self.tree.take(observation)
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
@@ -238,10 +238,11 @@ class Monitor:
         self.health = batch.health
         decisions = self.clerk.look(mirror=False) if self.clerk is not None else []
         for observation in (*batch.observations, *decisions):
-            self.tree.apply(observation)
+            self.tree.take(observation)
+        self.tree.settle()
         if self._inspector is not None:
             for checked in self._checked(self._inspector.check(self._targets(self.tree.tasks))):
-                self.tree.apply(checked)
+                self.tree.take(checked)
         self.tree.apply(Tick(len(batch.observations), self._clock()))
 
     def _make_keeper(self) -> Keeper:
@@ -258,15 +259,14 @@ class Monitor:
 
     def _apply_slice(self) -> Update:
         structure = self.tree.structure
-        changed: set[str] = set()
         end = time.monotonic() + SLICE_SECONDS
         while self._pending:
             observation = self._pending.popleft()
             self._latest_seq = max(self._latest_seq, observation.seq)
-            changed |= self.tree.apply(observation)
+            self.tree.take(observation)
             if time.monotonic() >= end:
                 break
-        changed |= self.tree.apply(Tick(self._latest_seq, self._clock()))
+        changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
         if self._inspector is not None and (targets := self._targets(changed)):
             self._inspector.want(targets)
         if self.clerk is not None:

@@ -7,6 +7,7 @@ of them comes or goes.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal, NamedTuple
 
 from agentwatch.contracts.catalogue.rule import Rule
@@ -48,6 +49,8 @@ class Linking:
     def __init__(self) -> None:
         self._claims: dict[str, Claims] = {}
         self._wanted: dict[str, Link] = {}
+        self._wanted_by = Counter[str | None]()
+        """How many tasks wish this one to be their parent."""
         self._cycles: dict[str, frozenset[str]] = {}
         self._waiting = Groups[_Awaited]()
         self._awaited: dict[str, tuple[_Awaited, ...]] = {}
@@ -75,6 +78,7 @@ class Linking:
         self._wait(task_id, ())
         changed = self._want(task_id, _ROOT)
         del self._wanted[task_id]
+        self._wanted_by[None] -= 1
         changed |= self._ask_again(affected - {task_id})
         return changed - {task_id}
 
@@ -139,6 +143,12 @@ class Linking:
         for member in broken:
             del self._cycles[member]
         changed |= broken
+        if before is not None:
+            self._wanted_by[before.parent] -= 1
+        self._wanted_by[link.parent] += 1
+        if not self._wanted_by[task_id]:
+            # Nothing hangs below it, so no way up leads back to it.
+            return changed
         chain = [task_id]
         parent = link.parent
         while parent is not None and parent not in self._cycles:

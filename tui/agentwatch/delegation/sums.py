@@ -1,4 +1,8 @@
-"""The shape of the tree and the sums over its subtrees, kept up to date in O(depth) a change."""
+"""The shape of the tree and the sums over its subtrees.
+
+What changes waits at the task above it, until `flush` carries all of it up at once: each task above is visited once,
+however many changes came from below it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ class Sums:
     """Children in the order first seen, and for each task what lies below it.
 
     A task handed off that has tasks below it works, and so does an idle session while something below it does; an
-    inferred task has the most urgent state below it. Until
+    inferred task has the most urgent state below it. Sums, and the states that heed them, hold after `flush`. Until
     somebody empties them, `touched` collects the ids that changed themselves, `summed` those above them.
     """
 
@@ -24,6 +28,8 @@ class Sums:
         self._placed: set[str] = set()
         self.roots: list[str] = []
         self.totals = Below()
+        self._waiting: dict[str | None, _Delta] = {}
+        """What is to be added to the sums of a task and all above it; None is for the totals."""
         self.touched: set[str] = set()
         self.summed: set[str] = set()
 
@@ -42,6 +48,10 @@ class Sums:
         self._carry(task, sign=-1)
         self._placed.remove(task.task_id)
         task.parent_id = None
+        if not task.children:
+            # Whatever was counted here has gone elsewhere, or is on its way.
+            self._waiting.pop(task.task_id, None)
+            task.below = None
 
     def holds(self, task: Task) -> bool:
         """Whether the task stands anywhere in the tree."""
@@ -65,7 +75,43 @@ class Sums:
         delta.count(task, 1)
         self.touched.add(task.task_id)
         delta.active_at = task.updated_at
-        self._add_upwards(task, delta)
+        self._add(task.parent_id, delta)
+
+    def flush(self) -> None:
+        """Carry up what has changed since the last time."""
+        order: list[str] = []
+        seen: set[str] = set()
+        for task_id in self._waiting:
+            path: list[str] = []
+            above: str | None = task_id
+            while above is not None and above not in seen:
+                seen.add(above)
+                path.append(above)
+                above = self._tasks[above].parent_id
+            order += reversed(path)
+        for task_id in reversed(order):
+            delta = self._waiting.pop(task_id, None)
+            if delta is not None:
+                self._sum(self._tasks[task_id], delta)
+        if (delta := self._waiting.pop(None, None)) is not None:
+            delta.add_to(self.totals)
+
+    def _sum(self, node: Task, delta: _Delta) -> None:
+        """Add to the sums of a task, and leave to the one above it what is new for that one."""
+        below = node.below or Below()
+        if delta.is_nothing_to(below):
+            return
+        delta.add_to(below)
+        node.below = below if below.tasks else None
+        self.summed.add(node.task_id)
+        state = self._state(node)
+        if state is not node.state:
+            delta.count(node, -1)
+            node.state = state
+            delta.count(node, 1)
+            # What it says of its state follows.
+            self.touched.add(node.task_id)
+        self._add(node.parent_id, delta)
 
     def _key(self, task_id: str) -> tuple[int, str]:
         """By what siblings are in order; it stays as it is while a task is in its place."""
@@ -84,25 +130,14 @@ class Sums:
             deltas.update({key: sign * count for key, count in sums.items()})
         delta.count(task, sign)
         self.touched.add(task.task_id)
-        self._add_upwards(task, delta)
+        self._add(task.parent_id, delta)
 
-    def _add_upwards(self, node: Task, delta: _Delta) -> None:
-        while node.parent_id is not None:
-            node = self._tasks[node.parent_id]
-            if node.below is None:
-                node.below = Below()
-            delta.add_to(node.below)
-            if node.below.tasks == 0:
-                node.below = None
-            state = self._state(node)
-            if state is not node.state:
-                delta.count(node, -1)
-                node.state = state
-                delta.count(node, 1)
-            self.summed.add(node.task_id)
-        # A subtree that is on its way to another place counts again when its top arrives.
-        if self.holds(node):
-            delta.add_to(self.totals)
+    def _add(self, parent_id: str | None, delta: _Delta) -> None:
+        waiting = self._waiting.get(parent_id)
+        if waiting is None:
+            self._waiting[parent_id] = delta
+        else:
+            waiting.add(delta)
 
     @staticmethod
     def _state(task: Task) -> State:
@@ -133,12 +168,21 @@ class _Delta:
         if task.verdict is Verdict.CONTRADICTED or (task.verdict and task.state is State.COMPLETED):
             verdicts[task.verdict] += sign
 
+    def add(self, other: _Delta) -> None:
+        self.tasks += other.tasks
+        self.active_at = max(self.active_at, other.active_at)
+        for counts, others in zip(self.counts, other.counts, strict=True):
+            for key, count in others.items():
+                counts[key] += count
+
+    def is_nothing_to(self, below: Below) -> bool:
+        """Whether adding it would change nothing."""
+        return not self.tasks and self.active_at <= below.active_at and not any(any(c.values()) for c in self.counts)
+
     def add_to(self, below: Below) -> None:
         below.tasks += self.tasks
         below.active_at = max(below.active_at, self.active_at)
         for sums, deltas in zip(_sums(below), self.counts, strict=True):
-            if not deltas:
-                continue
             for key, delta in deltas.items():
                 if count := sums.get(key, 0) + delta:
                     sums[key] = count

@@ -130,6 +130,11 @@ class DelegationTree:
 
         Returns the ids of the tasks that were added, changed (also in the sums over what is below) or removed.
         """
+        self.take(observation)
+        return self.settle()
+
+    def take(self, observation: Observation) -> None:
+        """Take one of many in: what depends on several tasks is not up to date until `settle` is called."""
         if isinstance(observation, Tick):
             dirty: set[str] = set()
             if observation.at < self._now:
@@ -145,7 +150,6 @@ class DelegationTree:
             dirty = self._take_in(observation)
         while dirty:
             dirty |= self._rebuild(dirty.pop())
-        return self._settle()
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has waited longest."""
@@ -361,8 +365,9 @@ class DelegationTree:
         self.structure += 1
         return follow
 
-    def _settle(self) -> set[str]:
-        """Bring what depends on several tasks up to date for all that were touched. Returns the changed ids."""
+    def settle(self) -> set[str]:
+        """Bring what depends on several tasks up to date for all that were touched. Returns what `apply` does."""
+        self._sums.flush()
         touched, summed = self._sums.touched, self._sums.summed
         self._sums.touched, self._sums.summed = set(), set()
         for task_id in list(touched) + list(self._removed):
@@ -383,11 +388,10 @@ class DelegationTree:
             task = self.tasks.get(task_id)
             if task is None:
                 continue
-            if task.own_state is State.SUBMITTED or task.is_session:
-                task.why = asks.why(task)
             if task.stale or task.state is State.WORKING:
                 task.stale = self._is_stale(task)
-            self._queue(task)
+            if task.ask is not None:
+                self._queue(task)
         changed = touched | summed | self._removed
         self._removed = set()
         return changed

@@ -90,9 +90,9 @@ class _Log:
 
     def take_together(self, observations: Iterable[Observation]) -> None:
         """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
-        changed: set[str] = set()
         for observation in observations:
-            changed |= self._tree.apply(observation)
+            self._tree.take(observation)
+        changed = self._tree.settle()
         now = time.time()
         times = {task_id: self._last_sign(task_id, now) for task_id in changed}
         for task_id in sorted(changed, key=lambda task_id: (times[task_id], task_id)):

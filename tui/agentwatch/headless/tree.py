@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from agentwatch.delegation.asks import why_at
 from agentwatch.delegation.task import Task
@@ -10,6 +11,9 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, say
 from agentwatch.view.document import tree_document
+
+_LEVELS: Final = 40
+"""Levels that are indented; deeper ones say their depth instead."""
 
 
 def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
@@ -35,7 +39,8 @@ def _line(task: Task, depth: int, now: float) -> str:
     said = f"{task.state}, contradicted" if task.contradicted else str(task.state)
     stale = f"  (stale: {clean(why_at(task, now), 200)})" if task.stale else ""
     ask = f"  NEEDS YOU: {clean(task.ask, 120)}" if task.ask else ""
-    return f"{'  ' * depth}{task.glyph} {clean(task.title, 80)}  {said}{stale}{number}{agent}{ask}"
+    indent = "  " * depth if depth <= _LEVELS else "  " * _LEVELS + f"›{depth} "
+    return f"{indent}{task.glyph} {clean(task.title, 80)}  {said}{stale}{number}{agent}{ask}"
 
 
 def _summary(monitor: Monitor) -> str:

@@ -36,7 +36,7 @@ def superseded(versions: Sequence[Seen], sizes: Mapping[str, int], limit: int) -
 def _kept(versions: Sequence[Seen]) -> set[str]:
     tree = DelegationTree()
     for seen in versions:
-        tree.apply(seen)
+        tree.take(seen)
     latest: set[str] = set()
     earlier: set[tuple[str, str]] = set()
     for task in tree.tasks.values():
