@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from agentwatch.app.commands import COMMANDS, Group
 from agentwatch.config import ROWS, Row, Settings, field_of
-from agentwatch.linting import RULES
+from agentwatch.contracts.rules import CONTRACTS_IN_JSON, schema_of
+from agentwatch.linting import every_rule
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
 WIDTH = 78
@@ -30,9 +32,10 @@ def keys() -> str:
 def rules() -> str:
     lines = ["# Rules", "", "`agentwatch rules --explain ID` says why a rule is there, with a right and a"]
     lines += ["wrong example. An error breaks the contract; a warning changes no state."]
-    for contract in dict.fromkeys(rule.contract for rule in RULES.values()):
+    every = every_rule().values()
+    for contract in dict.fromkeys(rule.contract for rule in every):
         lines += ["", f"## {contract or 'Any contract, and what stands between documents'}", ""]
-        for rule in (rule for rule in RULES.values() if rule.contract == contract):
+        for rule in (rule for rule in every if rule.contract == contract):
             lines += entry(f"`{rule.id}` {rule.severity}: {rule.title}")
     return page(lines)
 
@@ -73,6 +76,10 @@ def schema() -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
+def contract_schema(contract: str) -> str:
+    return json.dumps(schema_of(contract), indent=2, ensure_ascii=False) + "\n"
+
+
 def described(key: str, row: Row) -> dict[str, object]:
     known = {} if row.example else {"default": default(key)}
     return {**row.kind.schema, "description": row.meaning, **known}
@@ -96,7 +103,13 @@ def page(lines: Iterable[str]) -> str:
     return MADE + "\n".join(lines) + "\n"
 
 
-PAGES = {"keys.md": keys, "rules.md": rules, "settings.md": settings, "settings.schema.json": schema}
+PAGES = {
+    "keys.md": keys,
+    "rules.md": rules,
+    "settings.md": settings,
+    "settings.schema.json": schema,
+    **{f"{name}.schema.json": partial(contract_schema, name) for name in CONTRACTS_IN_JSON},
+}
 
 if __name__ == "__main__":
     for name, made in PAGES.items():

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from agentwatch.cli import run
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.rules import CONTRACTS_IN_JSON
 from agentwatch.errors import UsageError
-from agentwatch.linting import RULES, check, explain, list_rules
+from agentwatch.linting import check, every_rule, explain, list_rules
 from tests.unit.contracts.cases import CASES
 from tests.unit.contracts.documents import FAILURE, META, PACKET, REPORT, RETURN, SUBAGENT, TODOS, put, text_of
 
@@ -173,14 +176,14 @@ def test_foreign_text_reaches_the_terminal_harmless(
 def test_the_rules_are_listed_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert list_rules() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(RULES)
+    assert [line.split()[0] for line in lines] == list(every_rule())
     assert any(line.startswith("RET004  error    return-format") for line in lines)
 
 
 def test_the_rules_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert list_rules("json") == 0
     rules = json.loads(capsys.readouterr().out)["rules"]
-    assert [rule["id"] for rule in rules] == list(RULES)
+    assert [rule["id"] for rule in rules] == list(every_rule())
     assert {key for rule in rules for key in rule} == {
         "id",
         "contract",
@@ -195,8 +198,8 @@ def test_the_rules_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_rules_of_documents_and_of_files_have_different_ids() -> None:
-    assert {case.rule for case in CASES} < RULES.keys()
-    assert "SRC001" in RULES
+    assert {case.rule for case in CASES} < every_rule().keys()
+    assert "SRC001" in every_rule()
 
 
 def test_a_rule_is_explained_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,6 +208,18 @@ def test_a_rule_is_explained_with_examples(capsys: pytest.CaptureFixture[str]) -
     assert printed.startswith("RET004 `## Runtime Attestation` missing (error)\nreturn-format, Minimum MVP Fields\n")
     assert "Right:\n    ## Runtime Attestation" in printed
     assert "Wrong:" in printed
+
+
+@pytest.mark.parametrize("contract", CONTRACTS_IN_JSON)
+def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
+    contract: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["rules", "--schema", contract]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert (schema["$schema"], schema["title"]) == ("https://json-schema.org/draft/2020-12/schema", contract)
+    reading = read_document(json.dumps(schema["examples"][0]), "x.json")
+    assert reading is not None
+    assert (reading.contract, reading.findings) == (contract, ())
 
 
 def test_an_unknown_rule_is_wrong_usage_with_a_hint() -> None:

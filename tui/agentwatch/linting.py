@@ -13,6 +13,7 @@ from typing import Final
 from agentwatch.arguments import did_you_mean
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
+from agentwatch.contracts.rules import schema_of
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
 from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.delegation.problems import ARTIFACT_MISSING, found, promises_artifacts
@@ -27,11 +28,6 @@ from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.sources.files.scan import Listing, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from agentwatch.text import clean, complain, say
-
-_OTHERS: Final = (*FILE_RULES, *LINK_RULES, *DECISION_RULES)
-
-RULES: Final[dict[str, Rule]] = {**CONTRACT_RULES, **{rule.id: rule for rule in _OTHERS}}
-"""Every rule, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
 
 _EXCERPT: Final = 100
 _WIDTH: Final = 100
@@ -83,13 +79,26 @@ def check(paths: Sequence[str], output: str = "text") -> int:
     return 1 if errors else 0
 
 
+def every_rule() -> dict[str, Rule]:
+    """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
+    others = (*FILE_RULES, *LINK_RULES, *DECISION_RULES)
+    return {**CONTRACT_RULES, **{rule.id: rule for rule in others}}
+
+
+def print_schema(contract: str) -> int:
+    """Print the JSON Schema of a contract in JSON. Returns 0."""
+    say(json.dumps(schema_of(contract), indent=2))
+    return 0
+
+
 def list_rules(output: str = "text") -> int:
     """Print all rules: "text" is a table, "json" a list with every field. Returns 0."""
+    rules = every_rule().values()
     if output == "json":
-        say(json.dumps({"rules": [_rule_fields(rule) for rule in RULES.values()]}, indent=2))
+        say(json.dumps({"rules": [_rule_fields(rule) for rule in rules]}, indent=2))
         return 0
-    width = max(len(rule.title) for rule in RULES.values())
-    for rule in RULES.values():
+    width = max(len(rule.title) for rule in rules)
+    for rule in rules:
         contract = rule.contract or "any"
         say(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}")
     return 0
@@ -97,9 +106,10 @@ def list_rules(output: str = "text") -> int:
 
 def explain(rule_id: str) -> int:
     """Print why a rule is there, with a right and a wrong example. Returns 0; raises UsageError for an unknown id."""
-    rule = RULES.get(rule_id.upper())
+    rules = every_rule()
+    rule = rules.get(rule_id.upper())
     if rule is None:
-        hint = did_you_mean(rule_id.upper(), RULES, most=3) or "`agentwatch rules` lists them"
+        hint = did_you_mean(rule_id.upper(), rules, most=3) or "`agentwatch rules` lists them"
         raise UsageError(f"there is no rule {clean(rule_id, 40)}; {hint}")
     say(f"{rule.id} {rule.title} ({rule.severity})")
     say(f"{rule.contract or 'any contract'}, {rule.section}")

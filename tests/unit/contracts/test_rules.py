@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import string
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.rows import Table
 from agentwatch.contracts.rules import RULES
-from tests.unit.contracts.cases import CASES, Case
+from agentwatch.contracts.shapes import Severity
+from tests.unit.contracts.cases import CASES, TABLES, Case
 from tests.unit.contracts.documents import line_with
 
 BASES = list({(case.name, case.valid_text): None for case in CASES})
@@ -44,7 +48,25 @@ def test_a_document_that_breaks_a_rule_still_opens_as_its_model(case: Case) -> N
 
 def test_every_rule_is_broken_by_a_case() -> None:
     # DOC010 counts the findings of the others: it has a test of its own.
-    assert {case.rule for case in CASES} == RULES.keys() - {"DOC010"}
+    assert {case.rule for case in CASES} == set(RULES) - {"DOC010"}
+
+
+OF_TABLES = [case for case in CASES if case.name in TABLES and case.rule[:3] != "DOC" and case.rule != "HOF061"]
+
+
+@pytest.mark.parametrize("case", OF_TABLES, ids=lambda case: case.id)
+def test_the_schema_refuses_what_is_an_error_in_a_field_or_another_word_and_nothing_else(case: Case) -> None:
+    table = TABLES[case.name]
+    valid = Draft202012Validator(table.schema()).is_valid
+    assert valid(json.loads(case.valid_text))
+    kinds = {kind for row in table.rows for kind, rule in row.rules.items() if rule == case.rule}
+    refused = bool(kinds) and (RULES[case.rule].severity is Severity.ERROR or kinds == {"case"})
+    assert valid(json.loads(case.text)) is not refused
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.contract)
+def test_the_schema_is_one_of_its_draft(table: Table) -> None:
+    Draft202012Validator.check_schema(table.schema())
 
 
 def test_ids_are_stable_in_form_and_grouped_by_contract() -> None:

@@ -213,9 +213,9 @@ def _modes(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 
 def _rules(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    from agentwatch.linting import RULES
+    from agentwatch.linting import every_rule
 
-    return ((rule.id, rule.title) for rule in RULES.values())
+    return ((rule.id, rule.title) for rule in every_rule().values())
 
 
 def _topics(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:

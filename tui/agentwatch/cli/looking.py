@@ -17,6 +17,7 @@ from agentwatch import __version__
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import COMMANDS, Argument, Command, argument, flag, one_of
 from agentwatch.cli.shared import PATH, load
+from agentwatch.contracts.rules import CONTRACTS_IN_JSON
 from agentwatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -256,12 +257,15 @@ def _check(options: argparse.Namespace) -> int:
     "rules",
     "list the rules that are checked",
     argument("--explain", "ID", "why the rule is there, with a right and a wrong example", offers="rules"),
+    argument("--schema", "CONTRACT", f"its JSON Schema: {', '.join(CONTRACTS_IN_JSON)}", choices=CONTRACTS_IN_JSON),
     _format("text", "json"),
 )
 def _rules(options: argparse.Namespace) -> int:
-    """List the rules, or explain one."""
-    from agentwatch.linting import explain, list_rules
+    """List the rules, explain one, or print the JSON Schema of a contract."""
+    from agentwatch.linting import explain, list_rules, print_schema
 
+    if options.schema:
+        return print_schema(options.schema)
     return explain(options.explain) if options.explain else list_rules(options.format)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import Field
-
+from agentwatch.contracts.catalogue.handoff import RULES
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
-from agentwatch.contracts.shapes import Handoff, Todo
+from agentwatch.contracts.rows import Table, row
+from agentwatch.contracts.shapes import Contract, Handoff, Todo
 from agentwatch.contracts.signatures import unwrapped
-from agentwatch.contracts.validation import Contracted, Faults, Schema, Whole, validated
+from agentwatch.contracts.validation import Contracted, Whole, validated
 from agentwatch.contracts.wording import brief, sentences, shared
 
 if TYPE_CHECKING:
@@ -19,108 +19,98 @@ if TYPE_CHECKING:
 SCHEMA: Final = "composability.handoff_packet.v1"
 
 
+_REQUIRED: Final = "Required fields (MVP)"
+_OPTIONAL: Final = "Optional fields"
+_LINKS: Final = "agentwatch links tasks by it."
+
+
+# A table: a field is a row.
+# fmt: off
 class EvidencePointer(Contracted):
     """A file the child must, or may, read."""
 
-    path: str | None = None
-    purpose: str | None = None
-    required: bool | None = None
+    path: str | None = row(
+        "An evidence pointer without a path points nowhere.", right="db/v3.sql",
+        missing="HOF013", type="HOF014", empty="HOF013")
+    purpose: str | None = row(
+        "The purpose tells the child what to look for in the file.", right="The schema to build on.",
+        missing="HOF016", type="HOF017", empty="HOF016")
+    required: bool | None = row(
+        "The child must know whether it has to read the file.", right=True, missing="HOF018", type="HOF019")
 
 
 class Risk(Contracted):
     """A risk the child should watch for."""
 
-    risk: str | None = None
-    mitigation: str | None = None
+    risk: str | None = row(
+        "A mitigation without its risk cannot be understood.", right="Slow tests.",
+        missing="HOF033", type="HOF034", empty="HOF033")
+    mitigation: str | None = row(
+        "A risk without its mitigation only worries.", right="Run the subset.",
+        missing="HOF035", type="HOF036", empty="HOF035")
 
 
 class ExpectedDeliverable(Contracted):
     """A file the child is expected to make."""
 
-    path: str | None = None
-    description: str | None = None
-    must_create: bool | None = None
+    path: str | None = row(
+        "A deliverable without a path cannot be looked for.", right="api.py",
+        missing="HOF052", type="HOF053", empty="HOF052")
+    description: str | None = row(
+        "The description says what the file must hold.", right="The API.",
+        missing="HOF054", type="HOF055", empty="HOF054")
+    must_create: bool | None = row(
+        "The child must know whether the task fails without this file.", right=True, missing="HOF056", type="HOF057")
 
 
 class HandoffPacket(Contracted):
     """The whole packet, and the checklist that came with it. None: not there, or not of the type it must have."""
 
-    handoff_schema: str | None = None
-    task_id: str | None = None
-    objective: str | None = None
-    evidence: list[EvidencePointer] | None = None
-    success_criteria: list[str] | None = None
-    risks: list[Risk] | None = None
-    constraints: list[str] | None = None
-    deliverables: list[ExpectedDeliverable] | None = None
-    dependencies: list[str] | None = None
-    notes: list[str] | None = None
-    parent_task_id: str | None = None
-    attempt: Whole | None = Field(default=None, ge=1, le=1_000_000)
-    mode: str | None = None
-    session_id: str | None = None
-    decision_id: str | None = None
-    restores: str | None = None
+    handoff_schema: str | None = row(
+        "The version tag tells a reader which contract the packet follows.", section=_OPTIONAL, right=SCHEMA,
+        type="HOF040")
+    task_id: str | None = row(
+        "The task id is what a return, a retry and the tree refer to; without it nothing can be traced.",
+        section=_REQUIRED, right="shop.api", fill="give the task a stable identifier",
+        missing="HOF001", type="HOF002", empty="HOF003")
+    objective: str | None = row(
+        "The objective is the child's mission; without it the child guesses.",
+        section=_REQUIRED, right="Build the checkout API.", fill="say in one sentence what to achieve",
+        missing="HOF004", type="HOF005", empty="HOF007")
+    evidence: list[EvidencePointer] | None = row(
+        "The child sees nothing of the parent's context but the evidence it is pointed to.",
+        section=_REQUIRED, missing="HOF010", type="HOF011", entry="HOF012")
+    success_criteria: list[str] | None = row(
+        "Without verifiable outcomes neither the child nor the parent can tell when the task is done.",
+        section=_REQUIRED, right=["All tests of the API pass."],
+        missing="HOF020", type="HOF021", entry="HOF022", blank="HOF022")
+    risks: list[Risk] | None = row(
+        "The parent knows what went wrong before; an empty array says that it thought of nothing.",
+        section=_REQUIRED, missing="HOF030", type="HOF031", entry="HOF032")
+    constraints: list[str] | None = row(
+        "The constraints are what the child must not do.", section=_OPTIONAL, right=["No code edits."],
+        type="HOF042", entry="HOF043")
+    deliverables: list[ExpectedDeliverable] | None = row(
+        "The deliverables are looked for when the task is done.", section=_OPTIONAL, type="HOF050", entry="HOF051")
+    dependencies: list[str] | None = row(
+        "The dependencies are what the child must agree with.", section=_OPTIONAL, right=["shop.schema"],
+        type="HOF044", entry="HOF045")
+    notes: list[str] | None = row(
+        "The notes are short context that fits nowhere else.", section=_OPTIONAL, right=["Use v3."],
+        type="HOF046", entry="HOF047")
+    parent_task_id: str | None = row(_LINKS, section=_OPTIONAL, right="shop", type="HOF070")
+    attempt: Whole | None = row(
+        "agentwatch counts retries by it.", section=_OPTIONAL, right=2, ge=1, le=1_000_000,
+        type="HOF071", range="HOF071")
+    mode: str | None = row(_LINKS, section=_OPTIONAL, right="architect", type="HOF070")
+    session_id: str | None = row(_LINKS, section=_OPTIONAL, right="sess_1735460684_a1b2c3", type="HOF070")
+    decision_id: str | None = row(_LINKS, section=_OPTIONAL, right="0a1b2c3d", type="HOF070")
+    restores: str | None = row(_LINKS, section=_OPTIONAL, right="shop.api", type="HOF070")
     todos: tuple[Todo, ...] | None = None
+# fmt: on
 
 
-_FAULTS: Final[Faults] = {
-    (("task_id",), "missing"): "HOF001",
-    (("task_id",), "type"): "HOF002",
-    (("task_id",), "empty"): "HOF003",
-    (("objective",), "missing"): "HOF004",
-    (("objective",), "type"): "HOF005",
-    (("objective",), "empty"): "HOF007",
-    (("evidence",), "missing"): "HOF010",
-    (("evidence",), "type"): "HOF011",
-    (("evidence", "*"), "type"): "HOF012",
-    (("evidence", "*", "path"), "missing"): "HOF013",
-    (("evidence", "*", "path"), "type"): "HOF014",
-    (("evidence", "*", "path"), "empty"): "HOF013",
-    (("evidence", "*", "purpose"), "missing"): "HOF016",
-    (("evidence", "*", "purpose"), "type"): "HOF017",
-    (("evidence", "*", "purpose"), "empty"): "HOF016",
-    (("evidence", "*", "required"), "missing"): "HOF018",
-    (("evidence", "*", "required"), "type"): "HOF019",
-    (("success_criteria",), "missing"): "HOF020",
-    (("success_criteria",), "type"): "HOF021",
-    (("success_criteria", "*"), "type"): "HOF022",
-    (("success_criteria", "*"), "empty"): "HOF022",
-    (("risks",), "missing"): "HOF030",
-    (("risks",), "type"): "HOF031",
-    (("risks", "*"), "type"): "HOF032",
-    (("risks", "*", "risk"), "missing"): "HOF033",
-    (("risks", "*", "risk"), "type"): "HOF034",
-    (("risks", "*", "risk"), "empty"): "HOF033",
-    (("risks", "*", "mitigation"), "missing"): "HOF035",
-    (("risks", "*", "mitigation"), "type"): "HOF036",
-    (("risks", "*", "mitigation"), "empty"): "HOF035",
-    (("handoff_schema",), "type"): "HOF040",
-    (("constraints",), "type"): "HOF042",
-    (("constraints", "*"), "type"): "HOF043",
-    (("dependencies",), "type"): "HOF044",
-    (("dependencies", "*"), "type"): "HOF045",
-    (("notes",), "type"): "HOF046",
-    (("notes", "*"), "type"): "HOF047",
-    (("deliverables",), "type"): "HOF050",
-    (("deliverables", "*"), "type"): "HOF051",
-    (("deliverables", "*", "path"), "missing"): "HOF052",
-    (("deliverables", "*", "path"), "type"): "HOF053",
-    (("deliverables", "*", "path"), "empty"): "HOF052",
-    (("deliverables", "*", "description"), "missing"): "HOF054",
-    (("deliverables", "*", "description"), "type"): "HOF055",
-    (("deliverables", "*", "description"), "empty"): "HOF054",
-    (("deliverables", "*", "must_create"), "missing"): "HOF056",
-    (("deliverables", "*", "must_create"), "type"): "HOF057",
-    (("parent_task_id",), "type"): "HOF070",
-    (("mode",), "type"): "HOF070",
-    (("session_id",), "type"): "HOF070",
-    (("decision_id",), "type"): "HOF070",
-    (("restores",), "type"): "HOF070",
-    (("attempt",), "type"): "HOF071",
-    (("attempt",), "range"): "HOF071",
-}
-_SCHEMA: Final = Schema(_FAULTS)
+TABLE: Final = Table(Contract.HANDOFF_PACKET, HandoffPacket, RULES)
 
 
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[HandoffPacket, Handoff]:
@@ -131,7 +121,7 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[HandoffPacket, Han
         top, judgement = inner, judgement.inside("handoff_packet")
     # A packet may hold a key of that name; the checklist is what stands behind the packet.
     raw = {key: value for key, value in top.items() if key != "todos"} if "todos" in top else top
-    packet = validated(HandoffPacket, raw, _SCHEMA, judgement)
+    packet = validated(HandoffPacket, raw, TABLE.judging, judgement)
     if packet.handoff_schema not in (None, SCHEMA):
         judgement.add("HOF041", ("handoff_schema",), value=shown(packet.handoff_schema))
     if packet.objective and (count := sentences(packet.objective)) > 1:

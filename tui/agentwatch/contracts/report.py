@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import Field
-
+from agentwatch.contracts.catalogue.report import RULES
 from agentwatch.contracts.drift import blocked_by
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.rows import Table, row
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.stated import stated_at
-from agentwatch.contracts.validation import Contracted, Faults, Schema, Whole, is_blank, validated
+from agentwatch.contracts.validation import Contracted, Whole, is_blank, validated
 from agentwatch.contracts.wording import brief, briefs
 
 if TYPE_CHECKING:
@@ -21,25 +21,39 @@ if TYPE_CHECKING:
 LOW_CONFIDENCE: Final = 0.5
 """A confidence below this is flagged for a human."""
 
-STATUSES: Final = ("completed", "blocked", "failed")
-LEVELS: Final = ("summary", "detailed", "comprehensive")
 _POINTER: Final = re.compile(
     r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
 )
 _PAIR: Final = 2
 
 
+_COST: Final = "The number says what the work cost."
+
+
+# A table: a field is a row.
+# fmt: off
 class ReportMetadata(Contracted):
     """What the orchestrator tracks and manages the task by."""
 
-    agent_name: str | None = None
-    task_id: str | None = None
-    status: Literal["completed", "blocked", "failed"] | None = None
-    verbosity_level: Literal["summary", "detailed", "comprehensive"] | None = None
-    confidence_level: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    token_usage: Annotated[Whole, Field(ge=0)] | None = None
-    execution_time_seconds: Annotated[Whole, Field(ge=0)] | None = None
-    error_message: str | None = None
+    agent_name: str | None = row(
+        "The orchestrator must know who reports.", right="investigator", fill="name the agent that reports",
+        missing="REP003", type="REP004", empty="REP005")
+    task_id: str | None = row(
+        "The task id correlates the report with the request.", right="sprint-1-auth",
+        fill="repeat the id that the briefing gave", missing="REP006", type="REP007", empty="REP008")
+    status: Literal["completed", "blocked", "failed"] | None = row(
+        "The status decides what the orchestrator does next.", right="completed", other="partial",
+        missing="REP009", type="REP010", value="REP011", case="REP012")
+    verbosity_level: Literal["summary", "detailed", "comprehensive"] | None = row(
+        "The agent confirms which level it delivers; without it `detailed`, the default, is assumed.",
+        section="3. Verbosity Levels", right="detailed", other="full", warns="missing",
+        missing="REP013", type="REP014", value="REP015", case="REP016")
+    confidence_level: float | None = row(
+        "The orchestrator flags low confidence for review by a human.", right=0.9, ge=0.0, le=1.0,
+        missing="REP017", type="REP018", range="REP019")
+    token_usage: Whole | None = row(_COST, right=4250, ge=0, type="REP021", range="REP025")
+    execution_time_seconds: Whole | None = row(_COST, right=45, ge=0, type="REP022", range="REP025")
+    error_message: str | None = row("The message is what a retry is decided by.", right="It broke.", type="REP023")
 
 
 class ContextEntry(Contracted):
@@ -54,57 +68,32 @@ class ContextEntry(Contracted):
 class Report(Contracted):
     """The whole report. `findings` are as the agent wrote them, whatever they are; `context_map` is what they map."""
 
-    report_metadata: ReportMetadata | None = None
-    findings: dict[str, Any] | None = None
+    report_metadata: ReportMetadata | None = row(
+        "The metadata is what the orchestrator tracks and manages the task by.",
+        section="4.1. report_metadata (Required)", missing="REP001", type="REP002")
+    findings: dict[str, Any] | None = row(
+        "The findings are the result of the work.", section="4.2. findings (Required)",
+        right={"cause": "The key has expired."}, missing="REP030", type="REP031")
     context_map: list[ContextEntry] | None = None
-    recommendations: list[str] | None = None
-    identified_gaps: list[str] | None = None
-    blockers: list[str] | None = None
+    recommendations: list[str] | None = row(
+        "By them the orchestrator knows the next step.", section="4.3. recommendations (Optional, Recommended)",
+        right=["Add tests."], type="REP040", entry="REP041")
+    identified_gaps: list[str] | None = row(
+        "They are what a task that succeeds leaves open.", section="4.4. identified_gaps (Optional)",
+        right=["No tests."], type="REP042", entry="REP043")
+    blockers: list[str] | None = row(
+        "They are what somebody must remove first.",
+        section="4.5. blockers (Optional, Required if status is 'blocked')", right=[], type="REP044", entry="REP045")
+# fmt: on
 
 
-_FAULTS: Final[Faults] = {
-    (("report_metadata",), "missing"): "REP001",
-    (("report_metadata",), "type"): "REP002",
-    (("report_metadata", "agent_name"), "missing"): "REP003",
-    (("report_metadata", "agent_name"), "type"): "REP004",
-    (("report_metadata", "agent_name"), "empty"): "REP005",
-    (("report_metadata", "task_id"), "missing"): "REP006",
-    (("report_metadata", "task_id"), "type"): "REP007",
-    (("report_metadata", "task_id"), "empty"): "REP008",
-    (("report_metadata", "status"), "missing"): "REP009",
-    (("report_metadata", "status"), "type"): "REP010",
-    (("report_metadata", "status"), "value"): "REP011",
-    (("report_metadata", "status"), "case"): "REP012",
-    (("report_metadata", "verbosity_level"), "missing"): "REP013",
-    (("report_metadata", "verbosity_level"), "type"): "REP014",
-    (("report_metadata", "verbosity_level"), "value"): "REP015",
-    (("report_metadata", "verbosity_level"), "case"): "REP016",
-    (("report_metadata", "confidence_level"), "missing"): "REP017",
-    (("report_metadata", "confidence_level"), "type"): "REP018",
-    (("report_metadata", "confidence_level"), "range"): "REP019",
-    (("report_metadata", "token_usage"), "type"): "REP021",
-    (("report_metadata", "token_usage"), "range"): "REP025",
-    (("report_metadata", "execution_time_seconds"), "type"): "REP022",
-    (("report_metadata", "execution_time_seconds"), "range"): "REP025",
-    (("report_metadata", "error_message"), "type"): "REP023",
-    (("findings",), "missing"): "REP030",
-    (("findings",), "type"): "REP031",
-    (("recommendations",), "type"): "REP040",
-    (("recommendations", "*"), "type"): "REP041",
-    (("identified_gaps",), "type"): "REP042",
-    (("identified_gaps", "*"), "type"): "REP043",
-    (("blockers",), "type"): "REP044",
-    (("blockers", "*"), "type"): "REP045",
-}
-_SCHEMA: Final = Schema(
-    _FAULTS, {("report_metadata", "status"): STATUSES, ("report_metadata", "verbosity_level"): LEVELS}
-)
+TABLE: Final = Table(Contract.REPORT_CONTRACT, Report, RULES)
 
 
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[Report, Return]:
     """The typed report and its summary; every rule it breaks is noted."""
     raw = {key: value for key, value in top.items() if key != "context_map"} if "context_map" in top else top
-    report = validated(Report, raw, _SCHEMA, judgement)
+    report = validated(Report, raw, TABLE.judging, judgement)
     metadata = report.report_metadata or ReportMetadata()
     confidence = metadata.confidence_level
     if confidence is not None and confidence < LOW_CONFIDENCE:
@@ -139,16 +128,16 @@ def _context_map(findings: dict[str, Any], judgement: Judgement) -> list[Context
         judgement.add("REP032", place, value=shown(rows))
         return None
     entries: list[ContextEntry] = []
-    for index, row in enumerate(rows[:MAX_ENTRIES]):
+    for index, pair in enumerate(rows[:MAX_ENTRIES]):
         here = (*place, index)
-        if not isinstance(row, list):
-            judgement.add("REP033", here, value=shown(row))
-        elif len(row) != _PAIR:
-            judgement.add("REP033", here, value=f"an array of {len(row)}")
-        elif not isinstance(row[0], str):
-            judgement.add("REP034", (*here, 0), value=shown(row[0]))
+        if not isinstance(pair, list):
+            judgement.add("REP033", here, value=shown(pair))
+        elif len(pair) != _PAIR:
+            judgement.add("REP033", here, value=f"an array of {len(pair)}")
+        elif not isinstance(pair[0], str):
+            judgement.add("REP034", (*here, 0), value=shown(pair[0]))
         else:
-            entries.append(_context_entry(row[0], row[1], (*here, 1), judgement))
+            entries.append(_context_entry(pair[0], pair[1], (*here, 1), judgement))
     return entries
 
 

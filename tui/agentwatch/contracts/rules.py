@@ -1,38 +1,67 @@
 """The catalogue: every rule of every contract, by its stable id.
 
-The rules of one contract stand together in one module of `catalogue`; this module says what a rule is and joins them.
+A rule stands in the row of its field, in the model of its contract, or is written out in a module of `catalogue`. The
+models take long to load: a rule is looked up where its document is read, and only who goes through all loads all.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from agentwatch.contracts.catalogue import (
-    document,
-    error_propagation,
-    handoff,
-    report,
-    return_format,
-    return_meta,
-    subagent_return,
-    todos,
-)
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agentwatch.contracts.catalogue.rule import Rule
 
-_ALL: Final = (
-    *document.RULES,
-    *handoff.RULES,
-    *todos.RULES,
-    *return_format.RULES,
-    *error_propagation.RULES,
-    *subagent_return.RULES,
-    *return_meta.RULES,
-    *report.RULES,
-)
+_MODULES: Final = {
+    "DOC": "catalogue.document",
+    "HOF": "handoff",
+    "TOD": "catalogue.todos",
+    "RET": "catalogue.return_format",
+    "ERR": "catalogue.error_propagation",
+    "SUB": "subagent_return",
+    "MET": "catalogue.return_meta",
+    "REP": "report",
+}
+"""The module that has the rules, by how their ids begin."""
+_SCHEMAS: Final = {"handoff-packet": "HOF", "subagent-return": "SUB", "report-contract": "REP"}
+CONTRACTS_IN_JSON: Final = tuple(_SCHEMAS)
 
-RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in _ALL}
+
+def schema_of(contract: str) -> dict[str, Any]:
+    """The JSON Schema, draft 2020-12, of one of CONTRACTS_IN_JSON."""
+    found: dict[str, Any] = _module(_SCHEMAS[contract]).TABLE.schema()
+    return found
+
+
+def _module(prefix: str) -> Any:
+    return import_module(f"agentwatch.contracts.{_MODULES[prefix]}")
+
+
+@cache
+def _of(prefix: str) -> Mapping[str, Rule]:
+    module = _module(prefix)
+    if hasattr(module, "TABLE"):
+        rules: Mapping[str, Rule] = module.TABLE.rules
+        return rules
+    return {rule.id: rule for rule in module.RULES}
+
+
+class _Catalogue(Mapping[str, "Rule"]):
+    def __getitem__(self, rule_id: str) -> Rule:
+        return _of(rule_id[:3])[rule_id]
+
+    def __contains__(self, rule_id: object) -> bool:
+        return isinstance(rule_id, str) and rule_id[:3] in _MODULES
+
+    def __iter__(self) -> Iterator[str]:
+        for prefix in _MODULES:
+            yield from _of(prefix)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+RULES: Final = _Catalogue()
 """Rules by id, in the order of the catalogue."""

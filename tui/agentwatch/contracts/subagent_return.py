@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agentwatch.contracts import wording
+from agentwatch.contracts.catalogue.subagent_return import RULES
 from agentwatch.contracts.drift import blocked_by
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.rows import Table, row
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.contracts.signatures import RETURN_STATUSES
 from agentwatch.contracts.stated import stated_at
-from agentwatch.contracts.validation import Contracted, Faults, Schema, Whole, validated
+from agentwatch.contracts.validation import Contracted, Whole, validated
 
 if TYPE_CHECKING:
-    from agentwatch.contracts.findings import Judgement
+    from agentwatch.contracts.catalogue.subagent_return import RULES
+from agentwatch.contracts.findings import Judgement
 
 ARTIFACT_TYPES: Final = ("plan", "report", "summary", "implementation", "documentation")
 ENDS_OF_PATH: Final = 2
@@ -25,112 +25,85 @@ ENDS_OF_PATH: Final = 2
 _FEW_SENTENCES: Final = range(2, 6)
 
 
+_WHO: Final = "The orchestrator routes, correlates and resumes by the metadata."
+_SHOWN: Final = "The number says how large the work was."
+
+
+# A table: a field is a row.
+# fmt: off
 class Artifact(Contracted):
     """A file the agent created."""
 
-    type: Literal["plan", "report", "summary", "implementation", "documentation"] | None = None
-    path: str | None = None
-    summary: str | None = None
+    type: Literal["plan", "report", "summary", "implementation", "documentation"] | None = row(
+        "The type tells the orchestrator where the file belongs.", right="plan", other="code",
+        missing="SUB014", type="SUB015", value="SUB016", case="SUB017")
+    path: str | None = row(
+        "An artifact without a path cannot be found.", right="plans/api.md",
+        missing="SUB018", type="SUB019", empty="SUB018")
+    summary: str | None = row(
+        "The summary says what the file holds without opening it.", right="The plan.",
+        missing="SUB021", type="SUB022", empty="SUB021")
 
 
 class ReturnMetadata(Contracted):
     """Who returns, and by which way it was reached."""
 
-    session_id: str | None = None
-    agent_type: str | None = None
-    delegation_depth: Annotated[Whole, Field(ge=0)] | None = None
-    delegation_path: list[str] | None = None
-    duration_seconds: Annotated[float, Field(ge=0)] | None = None
-    phase_count: Annotated[Whole, Field(ge=0)] | None = None
-    estimated_hours: Annotated[float, Field(ge=0)] | None = None
-    findings_count: Annotated[Whole, Field(ge=0)] | None = None
+    session_id: str | None = row(
+        "The session id must match the one of the delegation; it ties the return to the call.",
+        right="sess_1735460684_a1b2c3", missing="SUB032", type="SUB033", empty="SUB032")
+    agent_type: str | None = row(_WHO, right="planner", missing="SUB034", type="SUB035", empty="SUB034")
+    delegation_depth: Whole | None = row(_WHO, right=1, ge=0, missing="SUB036", type="SUB037", range="SUB038")
+    delegation_path: list[str] | None = row(
+        "The path from the orchestrator to this agent is what places the return in the delegation tree.",
+        right=["orchestrator", "plan", "planner"], missing="SUB039", type="SUB040", entry="SUB041", blank="SUB041")
+    duration_seconds: float | None = row(_SHOWN, right=245, ge=0, warns="type", type="SUB043", range="SUB043")
+    phase_count: Whole | None = row(_SHOWN, right=3, ge=0, warns="type", type="SUB044", range="SUB044")
+    estimated_hours: float | None = row(_SHOWN, right=8, ge=0, warns="type", type="SUB045", range="SUB045")
+    findings_count: Whole | None = row(_SHOWN, right=4, ge=0, warns="type", type="SUB046", range="SUB046")
 
 
 class ReturnError(Contracted):
     """An error that the agent met."""
 
-    type: str | None = None
-    message: str | None = None
-    recoverable: bool | None = None
-    recommendation: str | None = None
+    type: str | None = row(
+        "The type routes the error.", right="timeout", missing="SUB053", type="SUB054", empty="SUB053")
+    message: str | None = row(
+        "The message is what the operator reads.", right="The tool timed out.",
+        missing="SUB055", type="SUB056", empty="SUB055")
+    recoverable: bool | None = row("It says whether a retry can help.", right=True, missing="SUB057", type="SUB058")
+    recommendation: str | None = row(
+        "It is the hint that a retry starts from.", right="Raise the time-out.",
+        missing="SUB059", type="SUB060", empty="SUB059")
 
 
 class SubagentReturn(Contracted):
     """The whole return. None: not there, or not of the type it must have."""
 
-    status: Literal["completed", "partial", "failed", "blocked"] | None = None
-    summary: str | None = None
-    artifacts: list[Artifact] | None = None
-    metadata: ReturnMetadata | None = None
-    errors: list[ReturnError] | None = None
-    next_steps: str | None = None
+    status: Literal["completed", "partial", "failed", "blocked"] | None = row(
+        "The status decides what the orchestrator does next.", section="status (required)",
+        right="completed", other="finished", missing="SUB001", type="SUB002", value="SUB003", case="SUB004")
+    summary: str | None = row(
+        "The summary is all that the orchestrator reads of the work.", section="summary (required)",
+        right="Built the API. All tests pass.", needs="a string of 2 to 5 sentences",
+        missing="SUB005", type="SUB006", empty="SUB005")
+    artifacts: list[Artifact] | None = row(
+        "The orchestrator checks that what was promised exists; it must know what was promised.",
+        section="artifacts (required)", missing="SUB010", type="SUB011", entry="SUB013")
+    metadata: ReturnMetadata | None = row(_WHO, section="metadata (required)", missing="SUB030", type="SUB031")
+    errors: list[ReturnError] | None = row(
+        "Errors are what a retry is decided by.", section="errors (optional)", type="SUB051", entry="SUB052")
+    next_steps: str | None = row(
+        "The next steps are what the operator may start.", section="next_steps (optional)",
+        right="Run /implement 244", type="SUB070")
+# fmt: on
 
 
-_FAULTS: Final[Faults] = {
-    (("status",), "missing"): "SUB001",
-    (("status",), "type"): "SUB002",
-    (("status",), "value"): "SUB003",
-    (("status",), "case"): "SUB004",
-    (("summary",), "missing"): "SUB005",
-    (("summary",), "type"): "SUB006",
-    (("summary",), "empty"): "SUB005",
-    (("artifacts",), "missing"): "SUB010",
-    (("artifacts",), "type"): "SUB011",
-    (("artifacts", "*"), "type"): "SUB013",
-    (("artifacts", "*", "type"), "missing"): "SUB014",
-    (("artifacts", "*", "type"), "type"): "SUB015",
-    (("artifacts", "*", "type"), "value"): "SUB016",
-    (("artifacts", "*", "type"), "case"): "SUB017",
-    (("artifacts", "*", "path"), "missing"): "SUB018",
-    (("artifacts", "*", "path"), "type"): "SUB019",
-    (("artifacts", "*", "path"), "empty"): "SUB018",
-    (("artifacts", "*", "summary"), "missing"): "SUB021",
-    (("artifacts", "*", "summary"), "type"): "SUB022",
-    (("artifacts", "*", "summary"), "empty"): "SUB021",
-    (("metadata",), "missing"): "SUB030",
-    (("metadata",), "type"): "SUB031",
-    (("metadata", "session_id"), "missing"): "SUB032",
-    (("metadata", "session_id"), "type"): "SUB033",
-    (("metadata", "session_id"), "empty"): "SUB032",
-    (("metadata", "agent_type"), "missing"): "SUB034",
-    (("metadata", "agent_type"), "type"): "SUB035",
-    (("metadata", "agent_type"), "empty"): "SUB034",
-    (("metadata", "delegation_depth"), "missing"): "SUB036",
-    (("metadata", "delegation_depth"), "type"): "SUB037",
-    (("metadata", "delegation_depth"), "range"): "SUB038",
-    (("metadata", "delegation_path"), "missing"): "SUB039",
-    (("metadata", "delegation_path"), "type"): "SUB040",
-    (("metadata", "delegation_path", "*"), "type"): "SUB041",
-    (("metadata", "delegation_path", "*"), "empty"): "SUB041",
-    (("metadata", "duration_seconds"), "type"): "SUB043",
-    (("metadata", "duration_seconds"), "range"): "SUB043",
-    (("metadata", "phase_count"), "type"): "SUB044",
-    (("metadata", "phase_count"), "range"): "SUB044",
-    (("metadata", "estimated_hours"), "type"): "SUB045",
-    (("metadata", "estimated_hours"), "range"): "SUB045",
-    (("metadata", "findings_count"), "type"): "SUB046",
-    (("metadata", "findings_count"), "range"): "SUB046",
-    (("errors",), "type"): "SUB051",
-    (("errors", "*"), "type"): "SUB052",
-    (("errors", "*", "type"), "missing"): "SUB053",
-    (("errors", "*", "type"), "type"): "SUB054",
-    (("errors", "*", "type"), "empty"): "SUB053",
-    (("errors", "*", "message"), "missing"): "SUB055",
-    (("errors", "*", "message"), "type"): "SUB056",
-    (("errors", "*", "message"), "empty"): "SUB055",
-    (("errors", "*", "recoverable"), "missing"): "SUB057",
-    (("errors", "*", "recoverable"), "type"): "SUB058",
-    (("errors", "*", "recommendation"), "missing"): "SUB059",
-    (("errors", "*", "recommendation"), "type"): "SUB060",
-    (("errors", "*", "recommendation"), "empty"): "SUB059",
-    (("next_steps",), "type"): "SUB070",
-}
-_SCHEMA: Final = Schema(_FAULTS, {("status",): RETURN_STATUSES, ("artifacts", "*", "type"): ARTIFACT_TYPES})
+TABLE: Final = Table(Contract.SUBAGENT_RETURN, SubagentReturn, RULES)
 
 
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Return]:
     """The typed return and its summary; every rule it breaks is noted."""
-    returned = validated(SubagentReturn, top, _SCHEMA, judgement)
+    returned = validated(SubagentReturn, top, TABLE.judging, judgement)
     if returned.summary is not None and returned.summary.strip():
         _judge_summary(returned.summary, judgement)
     _judge_artifacts(top, returned, judgement)
