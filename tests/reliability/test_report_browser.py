@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.report.account import Account
 from agentwatch.report.html import html
-from agentwatch.report.shapes import Account
 from tests.unit.report.hostile import PIECES
 from tests.unit.report.sessions import large, retold, told_everywhere
 
@@ -174,7 +174,7 @@ def test_every_task_of_a_large_session_is_in_the_document(browser: Browser) -> N
     account = large(400).account()
     dom, complaints = browser.open(html(account))
     text = dom.text
-    assert not [task.task_id for task in account.tasks if task.task_id not in text]
+    assert not [line.task.task_id for line in account.tasks if line.task.task_id not in text]
     assert account.verdict in text
     assert "Content Security Policy" not in complaints
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from agentwatch.delegation.observation import Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.report.account import account_of
+from agentwatch.report.document import document
 from agentwatch.view.decided import is_on_its_way
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import LOOKS, look, look_of_attempt
@@ -27,26 +30,29 @@ NOW = 1_100.0
 def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], remembers: bool) -> None:
     tree = applied(record(steps), remembers=remembers)
     tree.apply(Tick(99, NOW))
+    account = account_of(tree, [], workspace="/w", now=NOW)
     written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}
-    told = {task.task_id: task for task in account_of(tree, [], workspace="/w", now=NOW).tasks}
-    assert list(written) == list(told)
+    reported = {task["task_id"]: task for task in json.loads(document(account))["tasks"]}
+    lines = {line.task.task_id: line for line in account.tasks}
+    assert list(written) == list(lines) == list(reported)
     for task_id, task in tree.tasks.items():
-        entry, line = written[task_id], told[task_id]
+        entry, line = written[task_id], lines[task_id]
         row = pose(task, 0, NOW, folded=None, guide=-1, selected=False, focused=False)
-        assert (entry["state"], entry["ask"], entry["why"]) == (line.state.value, line.ask, line.why)
+        for key in ("title", "state", "ask", "why", "retry", "claims", "updated_at"):
+            assert reported[task_id][key] == entry[key]  # type: ignore[literal-required]
         assert (line.look, line.look.word in (LOOKS[task.state].word, "stale", "contradicted")) == (look(task), True)
-        for attempt, document, part in zip(task.attempts, entry["attempts"], line.attempts, strict=True):
-            assert document["state"] == part.state.value
-            assert document["started_at"] == iso(part.started_at)
-            assert document["ended_at"] == iso(part.ended_at) == iso(ended_at(task, attempt))
-            assert part.look == look_of_attempt(task, attempt)
+        told = zip(entry["attempts"], reported[task_id]["attempts"], line.attempts, strict=True)
+        for written_attempt, reported_attempt, (attempt, ended, shown, took) in told:
+            assert {key: reported_attempt[key] for key in written_attempt} == written_attempt
+            assert written_attempt["ended_at"] == iso(ended) == iso(ended_at(task, attempt))
+            assert shown == look_of_attempt(task, attempt)
             details = wording.took(task, attempt, NOW).plain
-            if part.took is None:
+            if took is None:
                 assert details == "-"
             else:
-                assert details == duration(part.took.seconds) + (" so far" if part.took.so_far else "")
-                assert part.took.so_far == (part.ended_at is None)
-                assert span(part.took.seconds).startswith(duration(part.took.seconds))
+                assert details == duration(took.seconds) + (" so far" if took.so_far else "")
+                assert took.so_far == (ended is None)
+                assert span(took.seconds).startswith(duration(took.seconds))
         assert row.elapsed == duration(line.took.seconds if line.took is not None else None)
         assert line.spans == tuple(spans_of(task))
         _spans_agree(task_id, tree, line.attempts[-1].ended_at if line.attempts else None)

@@ -19,12 +19,12 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
+from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.observation import Checked, Observation, Seen, Tick, Unreadable
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import changes
-from agentwatch.report.account import account_of
-from agentwatch.report.shapes import Account, DecisionLine
+from agentwatch.report.account import Account, DecisionLine, account_of
 
 START: Final = 1_790_000_000.0
 """2026-09-21 14:13:20 UTC."""
@@ -195,10 +195,12 @@ def told_everywhere() -> Account:
     session.told(200, f"{PLACE}.child", "completed", PLACE, finding, review_reason=PLACE)
     session.checked(201, Claim(PLACE, PLACE, Verdict.CONTRADICTED, PLACE))
     session.observations.append(Unreadable(99, START + 210, PLACE, finding))
-    decisions = [DecisionLine(PLACE, 1, PLACE, PLACE, PLACE, START + 70, PLACE)]
+    decisions = [
+        DecisionLine(task_id=PLACE, attempt=1, action=PLACE, note=PLACE, operator=PLACE, at=START + 70, receipt=PLACE)
+    ]
     account = session.account(decisions=decisions)
     first, *rest = account.tasks
-    changed = replace(first, unclaimed_changes=(PLACE,), unattributed_changes=(PLACE,), deleted=True)
+    changed = first._replace(task=replace(first.task, deleted=True), unclaimed=Unclaimed((PLACE,), (PLACE,)))
     return replace(account, workspace=PLACE, tasks=(changed, *rest))
 
 

@@ -7,10 +7,11 @@ import re
 
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import State
+from agentwatch.report.account import DecisionLine
 from agentwatch.report.document import document
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
-from agentwatch.report.shapes import DecisionLine
+from agentwatch.view.document import AttemptDocument, TaskDocument
 from tests.unit.report.sessions import START, Session, small
 
 
@@ -28,19 +29,19 @@ def test_an_empty_session_says_so() -> None:
 
 
 def test_both_attempts_are_told_and_the_wait_between_them() -> None:
-    api = next(task for task in small().account().tasks if task.task_id == "shop.api")
-    first, second = api.attempts
-    assert (first.state, first.started_at, first.ended_at) == (State.FAILED, START + 90, START + 300)
-    assert first.returned is not None
-    assert (first.returned.error_code, first.returned.retry_hint) == ("E_TIMEOUT", "Raise the time-out.")
-    assert second.handoff is not None
-    assert second.handoff.objective == "Build the API with a time-out of 600 s"
+    api = next(line for line in small().account().tasks if line.task.task_id == "shop.api")
+    (first, ended, *_), (second, *_) = api.attempts
+    assert (first.state, first.started_at, ended) == (State.FAILED, START + 90, START + 300)
+    assert first.result is not None
+    assert (first.result.error_code, first.result.retry_hint) == ("E_TIMEOUT", "Raise the time-out.")
+    assert second.packet is not None
+    assert second.packet.objective == "Build the API with a time-out of 600 s"
     [wait] = api.waits
     assert (wait.after_attempt, wait.began_at, wait.ended_at) == (1, START + 300, START + 420)
 
 
 def test_what_waits_for_a_human_waits_until_now() -> None:
-    cart = next(task for task in small().account().tasks if task.task_id == "shop.ui.cart")
+    cart = next(line for line in small().account().tasks if line.task.task_id == "shop.ui.cart")
     [wait] = cart.waits
     assert (wait.began_at, wait.ended_at) == (START + 330, None)
 
@@ -69,7 +70,9 @@ def test_a_lie_is_counted_also_where_only_a_part_was_returned() -> None:
 
 
 def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_read() -> None:
-    decision = DecisionLine("shop.api", 1, "retry", "longer", "ann", START + 400, "acted")
+    decision = DecisionLine(
+        task_id="shop.api", attempt=1, action="retry", note="longer", operator="ann", at=START + 400, receipt="acted"
+    )
     text = document(small().account(decisions=[decision]))
     assert text.isascii()
     told = json.loads(text)
@@ -100,35 +103,14 @@ def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_rea
         "reason": "handed off; no sign of life yet",
     }
     api = next(task for task in told["tasks"] if task["task_id"] == "shop.api")
-    assert set(api) == {
-        *("task_id", "parent_id", "parent_basis", "depth", "title", "agent", "state", "reported_state", "contract"),
-        *(
-            "inferred",
-            "deleted",
-            "why",
-            "needs_operator",
-            "ask",
-            "stale",
-            "verdict",
-            "contradicted",
-            "below",
-            "attempt",
-        ),
-        *(
-            "attempts",
-            "waits",
-            "updated_at",
-            "retry",
-            "todos",
-            "claims",
-            "unclaimed_changes",
-            "unattributed_changes",
-            "findings",
-        ),
-    }
+    assert set(api) == {*TaskDocument.__annotations__, "verdict", "below", "waits", "todos"}
     assert api["attempts"][0]["ended_at"] == "2026-09-21T14:18:20Z"
-    assert set(api["attempts"][0]) == {
-        *("number", "state", "session_id", "started_at", "ended_at", "handoff", "returned", "prompt", "answer"),
+    assert set(api["attempts"][0]) == {*AttemptDocument.__annotations__, "handoff", "returned", "prompt", "answer"}
+    assert set(api["attempts"][0]["handoff"]) == {"path", "objective"}
+    assert set(api["attempts"][0]["returned"]) == {
+        *("path", "sha256", "contract", "reported_state", "summary", "error_code", "error_message", "retry_hint"),
+        *("next_steps", "review_reason", "blockers", "limitations", "model", "mode", "others_say", "confidence"),
+        *("artifacts", "files_created", "files_modified"),
     }
     form = next(task for task in told["tasks"] if task["task_id"] == "shop.ui.form")
     assert [set(claim) for claim in form["claims"]] == [{"kind", "path", "verdict", "detail"}]

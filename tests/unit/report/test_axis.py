@@ -34,7 +34,7 @@ def test_a_task_that_still_runs_goes_on_to_the_end() -> None:
     session = small()
     axis = axis_of(session.account())
     assert axis is not None
-    tasks = {task.task_id: task for task in session.account().tasks}
+    tasks = {line.task.task_id: line for line in session.account().tasks}
     [shop] = axis.bars(tasks["shop"])
     assert (shop.begin, shop.end, shop.open) == (0.0, 1.0, True)
     wait, first, second = axis.bars(tasks["shop.api"])

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from agentwatch.report.account import Account, DecisionLine
 from agentwatch.report.html import html
-from agentwatch.report.shapes import Account, DecisionLine
 from tests.unit.report.hostile import TEXTS, is_visible
 from tests.unit.report.sessions import START, Session, large, retold, small, told_everywhere
 
@@ -99,14 +99,16 @@ def test_every_task_is_told_with_its_state_in_words() -> None:
     account = large(200).account()
     page = Page(html(account))
     text = page.text
-    for task in account.tasks:
-        assert task.task_id in text
+    for line in account.tasks:
+        assert line.task.task_id in text
     for state in account.summary.by_state:
         assert f"{state.glyph} {state.value}" in text
 
 
 def test_the_timeline_is_told_in_words_too() -> None:
-    decision = DecisionLine("shop.api", 1, "retry", "longer", "ann", START + 400, "acted")
+    decision = DecisionLine(
+        task_id="shop.api", attempt=1, action="retry", note="longer", operator="ann", at=START + 400, receipt="acted"
+    )
     page = Page(html(small().account(decisions=[decision])))
     assert (
         "attempt 1 failed from 2026-09-21 14:14:50, 3m 30s; then waited for 2m; "

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.task import State
+from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.delegation.task import PlacedFinding, State
 from agentwatch.history.log import Change
+from agentwatch.report.account import Attention, DecisionLine
 from agentwatch.report.markdown import LIMIT, markdown
 from agentwatch.report.plain import code, inline
-from agentwatch.report.shapes import Attention, DecisionLine, FindingLine
 from tests.unit.report.hostile import TEXTS, is_visible
 from tests.unit.report.sessions import PLACE, START, Session, large, retold, small, told_everywhere
 
@@ -86,7 +86,15 @@ def test_the_tree_is_a_nested_list_with_glyphs_and_words() -> None:
 
 
 def test_each_task_tells_what_was_asked_what_came_back_and_what_is_true() -> None:
-    decision = DecisionLine("shop.api", 1, "retry", "Give it 600 s.", "ann", START + 400, "acted")
+    decision = DecisionLine(
+        task_id="shop.api",
+        attempt=1,
+        action="retry",
+        note="Give it 600 s.",
+        operator="ann",
+        at=START + 400,
+        receipt="acted",
+    )
     text = markdown(small().account(decisions=[decision]))
     api = text[text.index("<code>shop.api</code>".replace(".", "&#46;")) :]
     api = api[: api.index("</details>")]
@@ -117,7 +125,7 @@ def test_it_fits_whatever_is_written_in_it() -> None:
         account,
         attention=tuple(Attention(one.task_id, hostile, one.since, one.holds) for one in account.attention),
         changes=[Change(START + n, f"{hostile}{n}", None, State.FAILED, 1, hostile) for n in range(100)],
-        notices=tuple(FindingLine("DOC001", Severity.ERROR, hostile, hostile, n) for n in range(100)),
+        notices=tuple(PlacedFinding(Finding("DOC001", Severity.ERROR, hostile, n), hostile) for n in range(100)),
     )
     text = markdown(account)
     assert len(text) <= LIMIT

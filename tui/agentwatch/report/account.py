@@ -1,36 +1,142 @@
-"""The account of a session: one pure function from the tree and its history to all that a report tells."""
+"""The account of a session: what every report is made from, one pure function of the tree and its history.
+
+Times are seconds since the epoch, None where they are not known. Every text is foreign and unsanitised, but for
+`verdict`, `why` and the reasons of findings and claims, which quote foreign text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from agentwatch.contracts.shapes import Return
-from agentwatch.delegation import asks, facts
+from agentwatch.delegation import asks
+from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import Change
-from agentwatch.report.shapes import (
-    SCHEMA_VERSION,
-    Account,
-    AttemptLine,
-    Attention,
-    ClaimLine,
-    DecisionLine,
-    FindingLine,
-    HandedBack,
-    HandedOver,
-    ProblemLine,
-    RetryLine,
-    Summary,
-    TaskLine,
-    Wait,
-)
 from agentwatch.report.wording import verdict_of
-from agentwatch.view.looks import look, look_of_attempt
+from agentwatch.view.looks import Look, look, look_of_attempt
 from agentwatch.view.spans import Kind, Span, spans_of
-from agentwatch.view.times import ended_at, took, took_last, waits_since
+from agentwatch.view.times import Took, ended_at, took, took_last, waits_since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionLine:
+    """What the operator decided on an attempt, and how far the decision has got (`receipt`)."""
+
+    task_id: str
+    attempt: int
+    action: str
+    note: str
+    operator: str
+    at: float | None
+    receipt: str
+
+
+class AttemptLine(NamedTuple):
+    """An attempt and how it is shown. `ended_at` is None while it runs, and if it never came back."""
+
+    attempt: Attempt
+    ended_at: float | None
+    look: Look
+    took: Took | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A time in which nobody worked on a task: behind an attempt, until the next one began or, with None, to now."""
+
+    after_attempt: int
+    began_at: float
+    ended_at: float | None
+
+
+class TaskLine(NamedTuple):
+    """A task and how it is shown; `took` is about its latest attempt."""
+
+    task: Task
+    depth: int
+    why: str
+    unclaimed: Unclaimed
+    attempts: tuple[AttemptLine, ...]
+    spans: tuple[Span, ...]
+    look: Look
+    took: Took | None
+
+    @property
+    def below(self) -> int:
+        """How many tasks are below."""
+        return self.task.below.tasks if self.task.below else 0
+
+    @property
+    def waits(self) -> tuple[Wait, ...]:
+        """The waits between attempts, and for the operator."""
+        waits = (one for one in self.spans if one.kind is Kind.WAIT and (one.end is not None or one.asks))
+        return tuple(Wait(one.number, one.start, one.end) for one in waits)
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """A task that somebody has to look at: the exact ask, since when, and how many open tasks it holds up."""
+
+    task_id: str
+    ask: str
+    since: float | None
+    holds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Counts of tasks. `unchecked` ones are completed, and nothing that they claim could be checked."""
+
+    tasks: int
+    by_state: dict[State, int]
+    needs_operator: int
+    verified: int
+    contradicted: int
+    unchecked: int
+    stale: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A session as it stood at `generated_at`. Tasks are in preorder, siblings in the order first seen."""
+
+    tree: DelegationTree
+    workspace: str
+    generated_at: float
+    verdict: str
+    summary: Summary
+    attention: tuple[Attention, ...]
+    """The most pressing first."""
+    tasks: tuple[TaskLine, ...]
+    decisions: tuple[DecisionLine, ...]
+    changes: Sequence[Change]
+    """Every state change that the history holds; empty where nobody watched."""
+    notices: tuple[PlacedFinding, ...]
+    """What is wrong with files that belong to no task."""
+    problems: tuple[tuple[str, str, str], ...]
+    """What could not be read: (source, place, message) each."""
+
+    def branches_with(self, holds: Callable[[Task], bool]) -> set[str]:
+        """Ids of the tasks for which something holds, or for one below them."""
+        branches: set[str] = set()
+        for line in reversed(self.tasks):
+            task = line.task
+            if task.task_id in branches or holds(task):
+                branches.add(task.task_id)
+                if task.parent_id is not None:
+                    branches.add(task.parent_id)
+        return branches
+
+    def decisions_by_task(self) -> dict[str, list[DecisionLine]]:
+        """The decisions on each task that has any, in their order."""
+        decided: dict[str, list[DecisionLine]] = {}
+        for decision in self.decisions:
+            decided.setdefault(decision.task_id, []).append(decision)
+        return decided
 
 
 def account_of(
@@ -40,7 +146,7 @@ def account_of(
     workspace: str,
     now: float,
     decisions: Sequence[DecisionLine] = (),
-    problems: Sequence[ProblemLine] = (),
+    problems: Sequence[tuple[str, str, str]] = (),
 ) -> Account:
     """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
 
@@ -48,30 +154,29 @@ def account_of(
     """
     summary = _summary(tree)
     return Account(
-        schema_version=SCHEMA_VERSION,
+        tree=tree,
         workspace=workspace,
         generated_at=now,
         verdict=verdict_of(summary, unseen=len(problems)),
         summary=summary,
         attention=tuple(_attention(tree)),
-        tasks=tuple(_task(tree, task, depth, now) for task, depth in tree.preorder()),
+        tasks=tuple(_line(tree, task, depth, now) for task, depth in tree.preorder()),
         decisions=tuple(decisions),
         changes=changes,
-        notices=tuple(_finding(placed) for placed in tree.notices),
-        complete=not problems,
+        notices=tuple(tree.notices),
         problems=tuple(problems),
     )
 
 
 def _summary(tree: DelegationTree) -> Summary:
-    completed = [task for task in tree.tasks.values() if task.state is State.COMPLETED]
+    totals = tree.totals
     return Summary(
-        tasks=len(tree.tasks),
-        by_state={state: tree.totals.states[state] for state in State if tree.totals.states.get(state)},
-        needs_operator=tree.totals.needs_operator,
-        verified=sum(task.verdict is Verdict.VERIFIED for task in completed),
-        contradicted=sum(task.contradicted for task in tree.tasks.values()),
-        unchecked=sum(task.verdict is None for task in completed),
+        tasks=totals.tasks,
+        by_state={state: totals.states[state] for state in State if totals.states.get(state)},
+        needs_operator=totals.needs_operator,
+        verified=totals.verdicts.get(Verdict.VERIFIED, 0),
+        contradicted=totals.verdicts.get(Verdict.CONTRADICTED, 0),
+        unchecked=sum(task.state is State.COMPLETED and task.verdict is None for task in tree.tasks.values()),
         stale=sum(task.stale for task in tree.tasks.values()),
     )
 
@@ -86,105 +191,17 @@ def _attention(tree: DelegationTree) -> Iterator[Attention]:
             yield Attention(task.task_id, ask, task.alive_at, tree.holds(task))
 
 
-def _task(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
-    attempts = tuple(_attempt(task, attempt, now) for attempt in task.attempts)
-    spans = tuple(spans_of(task))
-    unclaimed = tree.unclaimed(task)
+def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
     return TaskLine(
-        task_id=task.task_id,
-        parent_id=task.parent_id,
-        parent_basis=task.parent_basis,
+        task=task,
         depth=depth,
-        title=task.title,
-        agent=task.agent,
-        state=task.state,
-        reported_state=task.reported_state,
-        contract=task.contract,
-        inferred=task.inferred,
-        deleted=task.deleted,
         why=asks.why_at(task, tree.now),
-        needs_operator=task.needs_operator,
-        ask=task.ask,
-        stale=task.stale,
-        verdict=task.verdict,
-        contradicted=task.contradicted,
-        below=task.below.tasks if task.below else 0,
-        attempt=task.attempt,
-        attempts=attempts,
-        waits=tuple(_waits(spans)),
-        updated_at=task.updated_at or task.alive_at,
-        retry=RetryLine(task.retry.max_retries, task.retry.remaining, task.retry.recommended, task.retry.hint),
-        todos=task.todos or (),
-        claims=tuple(ClaimLine(one.kind, one.path, one.verdict, one.detail) for one in task.claims),
-        unclaimed_changes=unclaimed.alone if unclaimed else (),
-        unattributed_changes=unclaimed.unattributed if unclaimed else (),
-        findings=tuple(_finding(placed) for placed in task.findings),
+        unclaimed=tree.unclaimed(task) or Unclaimed(),
+        attempts=tuple(
+            AttemptLine(one, ended_at(task, one), look_of_attempt(task, one), took(task, one, now))
+            for one in task.attempts
+        ),
+        spans=tuple(spans_of(task)),
         look=look(task),
         took=took_last(task, now),
-        spans=spans,
     )
-
-
-def _waits(spans: Sequence[Span]) -> Iterator[Wait]:
-    for span in spans:
-        if span.kind is Kind.WAIT and (span.end is not None or span.asks):
-            yield Wait(span.number, span.start, span.end)
-
-
-def _attempt(task: Task, attempt: Attempt, now: float) -> AttemptLine:
-    packet = attempt.packet
-    return AttemptLine(
-        number=attempt.number,
-        state=attempt.state,
-        session_id=attempt.session_id,
-        started_at=attempt.started_at,
-        ended_at=ended_at(task, attempt),
-        handoff=HandedOver(attempt.handoff.path, packet.objective) if attempt.handoff and packet else None,
-        returned=_returned(attempt),
-        prompt=facts.prompt(attempt),
-        answer=facts.answer(attempt),
-        look=look_of_attempt(task, attempt),
-        took=took(task, attempt, now),
-    )
-
-
-def _returned(attempt: Attempt) -> HandedBack | None:
-    version, result = attempt.returned, attempt.result
-    if version is None or result is None:
-        return None
-    return HandedBack(
-        path=version.path,
-        sha256=version.digest,
-        contract=result.contract,
-        reported_state=result.reported_state,
-        summary=result.summary,
-        error_code=result.error_code,
-        error_message=result.error_message,
-        retry_hint=result.retry_hint,
-        next_steps=result.next_steps,
-        review_reason=result.review_reason,
-        blockers=result.blockers,
-        limitations=result.limitations,
-        model=result.model,
-        mode=result.mode,
-        others_say=_others_say(attempt, result),
-        confidence=result.confidence,
-        artifacts=result.artifacts,
-        files_created=result.files_created,
-        files_modified=result.files_modified,
-    )
-
-
-def _others_say(attempt: Attempt, result: Return) -> str:
-    recorded, asked = attempt.run.model if attempt.run else None, attempt.packet.mode if attempt.packet else None
-    said = []
-    if model_agreement(recorded, result.model) is Agreement.DIFFERS:
-        said.append(f"recorded as {recorded}")
-    if mode_agreement(asked, result.mode) is Agreement.DIFFERS:
-        said.append(f"the handoff asked for {asked}")
-    return "; ".join(said)
-
-
-def _finding(placed: PlacedFinding) -> FindingLine:
-    finding = placed.finding
-    return FindingLine(finding.rule, finding.severity, finding.message, placed.path, finding.line)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from agentwatch.delegation.task import State
-from agentwatch.report.shapes import Account, TaskLine
+from agentwatch.delegation.task import State, Task
+from agentwatch.report.account import Account, TaskLine
 from agentwatch.view.looks import Look
 from agentwatch.view.spans import Kind
 
@@ -60,9 +60,9 @@ class Axis:
         """The moment that lies at a place."""
         return _between(place, self._places, self._moments)
 
-    def bars(self, task: TaskLine) -> Iterator[Bar]:
+    def bars(self, line: TaskLine) -> Iterator[Bar]:
         """The bars of a task, waits first: attempts are drawn over them."""
-        for span in sorted(task.spans, key=lambda span: span.kind is not Kind.WAIT):
+        for span in sorted(line.spans, key=lambda span: span.kind is not Kind.WAIT):
             end = 1.0 if span.end is None else self.place(span.end)
             is_wait = span.kind is Kind.WAIT
             yield Bar(self.place(span.start), end, None if is_wait else span.look, span.end is None and not is_wait)
@@ -75,7 +75,7 @@ def axis_of(account: Account) -> Axis | None:
         return None
     busy = _merged(spans)
     last = busy[-1][1]
-    if account.generated_at > last and any(_is_running(task) for task in account.tasks):
+    if account.generated_at > last and any(_is_running(line.task) for line in account.tasks):
         busy.append((account.generated_at, account.generated_at))
     worked = sum(end - begin for begin, end in busy)
     pauses = [after - before for (_, before), (after, _) in pairwise(busy)]
@@ -90,18 +90,18 @@ def _spans(account: Account) -> Iterator[tuple[float, float]]:
 
     A parent spans the night in which it waited for an answer: its whole time would leave no pause to leave out.
     """
-    for task in account.tasks:
-        for attempt in task.attempts:
-            began, ended = attempt.started_at, attempt.ended_at
-            if ended is None and attempt is task.attempts[-1] and attempt.state is State.WORKING:
-                ended = task.updated_at
+    for line in account.tasks:
+        task = line.task
+        for attempt, end, _, _ in line.attempts:
+            is_last = attempt is task.attempts[-1] and attempt.state is State.WORKING
+            began, ended = attempt.started_at, task.updated_at or task.alive_at if end is None and is_last else end
             if began is not None and ended is not None and not task.below:
                 yield min(began, ended), max(began, ended)
             else:
                 yield from ((at, at) for at in (began, ended) if at is not None)
 
 
-def _is_running(task: TaskLine) -> bool:
+def _is_running(task: Task) -> bool:
     return task.needs_operator or (task.state.is_open and not task.below)
 
 

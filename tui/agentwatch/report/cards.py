@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentwatch.delegation.task import State
+from agentwatch.contracts.shapes import Return
+from agentwatch.delegation import facts
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
+from agentwatch.report.account import AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.markup import Child, Html, element, joined, text
 from agentwatch.report.pieces import anchor, badge, code, color_of, prose, table, when
-from agentwatch.report.shapes import AttemptLine, DecisionLine, FindingLine, HandedBack, TaskLine
-from agentwatch.report.wording import lasted, unclaimed
+from agentwatch.report.wording import claims_of, lasted, others_say, unclaimed
 from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS
 from agentwatch.view.words import BASES
 
@@ -17,22 +19,22 @@ _ITEMS: Final = 60
 """Entries of one list or table; more are counted."""
 
 
-def card(task: TaskLine, numbers: Mapping[str, int], decisions: Sequence[DecisionLine], *, opened: bool) -> Html:
+def card(line: TaskLine, numbers: Mapping[str, int], decisions: Sequence[DecisionLine], *, opened: bool) -> Html:
     """A task, folded to one line unless `opened`. `numbers` tells where each task id stands."""
+    task = line.task
     agent = element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
-    how_long = lasted(task.took)
     summary = element(
         "summary",
-        state_of(task),
+        state_of(line),
         code(task.task_id),
         agent,
-        element("span", how_long, class_="number faint") if task.took else None,
+        element("span", lasted(line.took), class_="number faint") if line.took else None,
     )
     body = element(
         "div",
         element("p", text(task.ask), class_="ask") if task.ask else None,
-        _facts(_about(task, numbers)),
-        *(_attempt(attempt) for attempt in reversed(task.attempts)),
+        _facts(_about(line, numbers)),
+        *(_attempt(attempt) for attempt in reversed(line.attempts)),
         _decisions(decisions) if decisions else None,
         _claims(task) if task.claims else None,
         joined((element("h3", "Findings"), findings(task.findings))) if task.findings else None,
@@ -40,32 +42,33 @@ def card(task: TaskLine, numbers: Mapping[str, int], decisions: Sequence[Decisio
         id=anchor(numbers[task.task_id]),
         class_="body",
     )
-    return element("details", summary, body, class_=f"card e-{color_of(task.look)}", open=opened)
+    return element("details", summary, body, class_=f"card e-{color_of(line.look)}", open=opened)
 
 
-def state_of(task: TaskLine) -> Html:
+def state_of(line: TaskLine) -> Html:
     """The look of a task, and the state behind it where stale or contradicted stands in front."""
-    shown, behind = task.look, LOOKS[task.state]
+    shown, behind = line.look, LOOKS[line.task.state]
     return element("span", badge(shown), None if shown == behind else joined((" ", badge(behind))), class_="state")
 
 
-def findings(found: Sequence[FindingLine]) -> Html:
+def findings(placed: Sequence[PlacedFinding]) -> Html:
     """Broken rules as a table."""
     rows: list[tuple[Child, ...]] = [
         (
             badge(SEVERITIES[one.severity]),
             code(one.rule),
-            code(one.path + (f":{one.line}" if one.line else "")),
+            code(path + (f":{one.line}" if one.line else "")),
             text(one.message, 600),
         )
-        for one in found[:_ITEMS]
+        for one, path in placed[:_ITEMS]
     ]
-    return joined((table(("severity", "rule", "place", "what to do"), rows), _more(len(found))))
+    return joined((table(("severity", "rule", "place", "what to do"), rows), _more(len(placed))))
 
 
-def _about(task: TaskLine, numbers: Mapping[str, int]) -> Iterator[tuple[str, Child]]:
-    if task.why:
-        yield "why", text(task.why)
+def _about(line: TaskLine, numbers: Mapping[str, int]) -> Iterator[tuple[str, Child]]:
+    task = line.task
+    if line.why:
+        yield "why", text(line.why)
     if task.title not in task.task_id:
         yield "title", text(task.title, 200)
     if task.parent_id is not None:
@@ -81,7 +84,7 @@ def _about(task: TaskLine, numbers: Mapping[str, int]) -> Iterator[tuple[str, Ch
         yield "hint", prose(retry.hint)
     if task.deleted:
         yield "files", "deleted since; the history remembers them"
-    for words, paths in unclaimed(task):
+    for words, paths in unclaimed(line):
         listed = [element("li", code(path)) for path in paths[:_ITEMS]]
         yield words, joined((element("ul", *listed), _more(len(paths))))
     if task.todos:
@@ -89,38 +92,38 @@ def _about(task: TaskLine, numbers: Mapping[str, int]) -> Iterator[tuple[str, Ch
         yield "checklist", joined((element("ul", *items), _more(len(task.todos))))
 
 
-def _attempt(attempt: AttemptLine) -> Html:
+def _attempt(line: AttemptLine) -> Html:
+    attempt, _, shown, took = line
     began = (" began ", when(attempt.started_at)) if attempt.started_at is not None else ()
-    how_long = lasted(attempt.took)
-    line = element(
+    head = element(
         "h3",
         f"Attempt {attempt.number} ",
-        badge(attempt.look),
-        element("span", *began, f", took {how_long}" if attempt.took else None, class_="faint"),
+        badge(shown),
+        element("span", *began, f", took {lasted(took)}" if took else None, class_="faint"),
     )
-    return joined((line, _facts(_said(attempt))))
+    return joined((head, _facts(_said(attempt))))
 
 
-def _said(attempt: AttemptLine) -> Iterator[tuple[str, Child]]:
-    handoff, returned = attempt.handoff, attempt.returned
-    if handoff:
-        yield "asked", prose(handoff.objective) if handoff.objective else "the handoff states no objective"
-    elif attempt.prompt:
-        yield "asked", prose(attempt.prompt)
+def _said(attempt: Attempt) -> Iterator[tuple[str, Child]]:
+    packet, returned, prompt, answer = attempt.packet, attempt.result, facts.prompt(attempt), facts.answer(attempt)
+    if packet:
+        yield "asked", prose(packet.objective) if packet.objective else "the handoff states no objective"
+    elif prompt:
+        yield "asked", prose(prompt)
     if returned:
-        yield from _returned(returned)
-    elif attempt.answer:
-        yield "answered", prose(attempt.answer)
+        yield from _returned(returned, others_say(attempt))
+    elif answer:
+        yield "answered", prose(answer)
     if attempt.session_id:
         yield "session", code(attempt.session_id)
-    if handoff:
-        yield "handoff", code(handoff.path)
-    if returned:
-        digest = element("span", f" sha256 {returned.sha256[:12]}", class_="faint")
-        yield "return", joined((code(returned.path), digest))
+    if attempt.handoff:
+        yield "handoff", code(attempt.handoff.path)
+    if attempt.returned:
+        digest = element("span", f" sha256 {attempt.returned.digest[:12]}", class_="faint")
+        yield "return", joined((code(attempt.returned.path), digest))
 
 
-def _returned(returned: HandedBack) -> Iterator[tuple[str, Child]]:
+def _returned(returned: Return, others: str) -> Iterator[tuple[str, Child]]:
     yield "returned", prose(returned.summary) if returned.summary else "without a summary"
     if returned.reported_state:
         yield "reported", text(returned.reported_state, 80)
@@ -142,7 +145,7 @@ def _returned(returned: HandedBack) -> Iterator[tuple[str, Child]]:
         yield "confidence", f"{returned.confidence:.2f}"
     if returned.model or returned.mode:
         said = " in mode ".join(part for part in (returned.model or "model not reported", returned.mode) if part)
-        differs = text(f" differs: {returned.others_say}", 200) if returned.others_say else None
+        differs = text(f" differs: {others}", 200) if others else None
         yield "model", joined((text(said, 200), differs or element("span", " attested", class_="faint")))
 
 
@@ -162,15 +165,13 @@ def _decisions(decisions: Sequence[DecisionLine]) -> Html:
     return joined((element("h3", "Decisions"), table(head, rows)))
 
 
-def _claims(task: TaskLine) -> Html:
-    order = list(VERDICTS)
-    claims = sorted(task.claims, key=lambda claim: order.index(claim.verdict))
+def _claims(task: Task) -> Html:
     rows: list[tuple[Child, ...]] = [
         (badge(VERDICTS[one.verdict]), text(one.kind.replace("_", " "), 40), code(one.path), text(one.detail, 400))
-        for one in claims[:_ITEMS]
+        for one in claims_of(task)[:_ITEMS]
     ]
     head = ("verdict", "claim", "of", "because")
-    return joined((element("h3", "Claims"), table(head, rows), _more(len(claims))))
+    return joined((element("h3", "Claims"), table(head, rows), _more(len(task.claims))))
 
 
 def _facts(pairs: Iterator[tuple[str, Child]]) -> Html:

@@ -1,12 +1,24 @@
-"""The report as JSON: the account itself, schema version 1."""
+"""The report as JSON, schema version 1: the tasks as in `tree --json`, who waited, and what was said."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any, Final
 
-from agentwatch.report.shapes import FOR_PEOPLE, Account
+from agentwatch.delegation import facts
+from agentwatch.delegation.task import Attempt
+from agentwatch.report.account import Account, TaskLine
+from agentwatch.report.wording import others_say
+from agentwatch.view.document import AttemptDocument, TaskDocument, tree_document
 from agentwatch.view.times import iso
+
+_RETURNED: Final = (
+    *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
+    *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
+    "files_modified",
+)
+"""What is told of a return, by the names that it has there."""
 
 
 def document(account: Account) -> str:
@@ -14,12 +26,52 @@ def document(account: Account) -> str:
 
     Times are ISO 8601 in UTC, null where they are not known. Texts are as the documents have them.
     """
-    return json.dumps(asdict(account, dict_factory=_written), indent=2) + "\n"
-
-
-def _written(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    return {
-        key: iso(value) if isinstance(value, float) and (key in ("at", "since") or key.endswith("_at")) else value
-        for key, value in pairs
-        if key not in FOR_PEOPLE
+    told = tree_document(account.tree, account.workspace, account.problems)
+    whole = {
+        "schema_version": told["schema_version"],
+        "workspace": account.workspace,
+        "generated_at": iso(account.generated_at),
+        "verdict": account.verdict,
+        "summary": asdict(account.summary),
+        "attention": [_plain(one) for one in account.attention],
+        "tasks": [_task(task, line) for task, line in zip(told["tasks"], account.tasks, strict=True)],
+        "decisions": [_plain(one) for one in account.decisions],
+        "changes": [_plain(one) for one in account.changes],
+        "notices": told["notices"],
+        "complete": told["complete"],
+        "problems": told["problems"],
     }
+    return json.dumps(whole, indent=2) + "\n"
+
+
+def _task(task: TaskDocument, line: TaskLine) -> dict[str, Any]:
+    attempts = zip(task["attempts"], line.attempts, strict=True)
+    return {
+        **task,
+        "verdict": line.task.verdict,
+        "below": line.below,
+        "attempts": [_attempt(document, one.attempt) for document, one in attempts],
+        "waits": [_plain(one) for one in line.waits],
+        "todos": [asdict(one) for one in line.task.todos or ()],
+        "unclaimed_changes": line.unclaimed.alone,
+        "unattributed_changes": line.unclaimed.unattributed,
+    }
+
+
+def _attempt(document: AttemptDocument, attempt: Attempt) -> dict[str, Any]:
+    handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
+    told = {name: getattr(result, name) for name in _RETURNED} if result else {}
+    return {
+        **document,
+        "handoff": {"path": handoff.path, "objective": packet.objective} if handoff and packet else None,
+        "returned": {"path": version.path, "sha256": version.digest, **told, "others_say": others_say(attempt)}
+        if version and result
+        else None,
+        "prompt": facts.prompt(attempt),
+        "answer": facts.answer(attempt),
+    }
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    told = asdict(record)
+    return {key: iso(told[key]) if key in ("at", "since") or key.endswith("_at") else told[key] for key in told}

@@ -12,11 +12,10 @@ from agentwatch.history.log import Change, changes
 from agentwatch.history.store import History
 from agentwatch.history.story import story
 from agentwatch.monitor import Monitor, tree_by
-from agentwatch.report.account import account_of
+from agentwatch.report.account import Account, DecisionLine, account_of
 from agentwatch.report.document import document
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
-from agentwatch.report.shapes import Account, DecisionLine, ProblemLine
 from agentwatch.sources.health import complain_of
 from agentwatch.text import say
 
@@ -34,20 +33,20 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
         format_ = {"htm": "html"}.get(ending, ending if ending in FORMATS else "md")
     decided = [
         DecisionLine(
-            task.task_id,
-            attempt.number,
-            decision.action.value,
-            decision.note,
-            decision.operator,
-            decision.at,
-            decision.receipt.words + ("; it has expired since" if decision.expired else ""),
+            task_id=task.task_id,
+            attempt=attempt.number,
+            action=decision.action.value,
+            note=decision.note,
+            operator=decision.operator,
+            at=decision.at,
+            receipt=decision.receipt.words + ("; it has expired since" if decision.expired else ""),
         )
         for task, _ in monitor.tree.preorder()
         for attempt in task.attempts
         for decision in attempt.decisions
     ]
     workspace = str(monitor.workspace)
-    problems = [ProblemLine(*problem) for problem in monitor.problems]
+    problems = monitor.problems
     past = _changes(monitor, now)
     account = account_of(monitor.tree, past, workspace=workspace, now=now, decisions=decided, problems=problems)
     text = FORMATS[format_](account)

@@ -9,12 +9,12 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import Final
 
-from agentwatch.delegation.task import State
+from agentwatch.delegation.task import State, Task
 from agentwatch.report import cards, lanes
+from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine
 from agentwatch.report.axis import Axis, axis_of
 from agentwatch.report.markup import Child, Html, element, joined, text
 from agentwatch.report.pieces import anchor, badge, code, table, when
-from agentwatch.report.shapes import Account, Attention, DecisionLine, TaskLine
 from agentwatch.report.wording import lasted
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc
@@ -62,7 +62,7 @@ def html(account: Account) -> str:
 
 
 def _body(account: Account, name: str, axis: Axis | None) -> Iterator[Html]:
-    numbers = {task.task_id: number for number, task in enumerate(account.tasks)}
+    numbers = {line.task.task_id: number for number, line in enumerate(account.tasks)}
     yield _header(account, name)
     yield element(
         "main",
@@ -88,7 +88,7 @@ def _header(account: Account, name: str) -> Html:
     needs = summary.needs_operator
     if needs:
         pill = element("p", f"{needs:,} {'needs' if needs == 1 else 'need'} a human", class_="pill c-attention")
-    elif not account.complete:
+    elif account.problems:
         pill = element("p", "not all could be seen", class_="pill c-attention")
     elif summary.tasks and summary.by_state.get(State.COMPLETED) == summary.tasks:
         pill = element("p", "✓ all done", class_="pill c-completed")
@@ -109,8 +109,11 @@ def _header(account: Account, name: str) -> Html:
 
 
 def _problems(account: Account) -> Iterator[Html]:
-    if not account.complete:
-        rows = [(text(one.source, 40), element("span", text(one.message), class_="prose")) for one in account.problems]
+    if account.problems:
+        rows = [
+            (text(source, 40), element("span", text(message), class_="prose"))
+            for source, _, message in account.problems
+        ]
         yield element("section", element("h2", "Could not be read", _count(len(rows))), table(("source", "what"), rows))
 
 
@@ -130,15 +133,16 @@ def _attention(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
 
 
 def _asks(account: Account, one: Attention, number: int) -> tuple[Child, ...]:
-    task = account.tasks[number]
+    line = account.tasks[number]
+    task = line.task
     held = element("span", f" holds up {plural(one.holds, 'task')}", class_="faint") if one.holds else None
     waiting = span(account.generated_at - one.since) if one.since is not None else "-"
     agent = element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
     ask = element("span", text(one.ask), class_="prose")
-    return (cards.state_of(task), joined((_link(task, number), agent)), joined((ask, held)), waiting)
+    return (cards.state_of(line), joined((_link(task, number), agent)), joined((ask, held)), waiting)
 
 
-def _link(task: TaskLine, number: int) -> Html:
+def _link(task: Task, number: int) -> Html:
     return element("a", code(task.task_id), href=f"#{anchor(number)}")
 
 
@@ -191,28 +195,30 @@ def _branches(account: Account, axis: Axis | None) -> Html:
     above: list[list[Html]] = [[] for _ in range(_DEEPEST + 2)]
     # Backwards, a task comes after all that is below it.
     for number in range(len(account.tasks) - 1, -1, -1):
-        task = account.tasks[number]
-        depth = min(task.depth, _DEEPEST)
+        line = account.tasks[number]
+        task, depth = line.task, min(line.depth, _DEEPEST)
         below = above[depth + 1][::-1]
         above[depth + 1] = []
-        row = _row(account, number, decided.get(task.task_id, ()), axis)
+        row = _row(line, number, decided.get(task.task_id, ()), axis, account.generated_at)
         kinds = [kind for kind, ids in (("k-open", open_), ("k-asks", asking)) if task.task_id in ids]
         unfolded = bool(kinds) or len(account.tasks) < _MANY
-        above[depth].append(_branch(task, row, below, " ".join(kinds) or None, unfolded=unfolded))
+        above[depth].append(_branch(line, row, below, " ".join(kinds) or None, unfolded=unfolded))
     return element("ul", *above[0][::-1], class_="tree")
 
 
-def _branch(task: TaskLine, row: tuple[Child, ...], below: list[Html], kinds: str | None, *, unfolded: bool) -> Html:
-    done = task.state is State.COMPLETED and not task.needs_operator
-    classes = f"row d{min(task.depth, _DEEPEST)}{' done' if done else ''}"
+def _branch(line: TaskLine, row: tuple[Child, ...], below: list[Html], kinds: str | None, *, unfolded: bool) -> Html:
+    done = line.task.state is State.COMPLETED and not line.task.needs_operator
+    classes = f"row d{min(line.depth, _DEEPEST)}{' done' if done else ''}"
     if not below:
         return element("li", element("div", *row, class_=classes), class_=kinds)
     folded = element("details", element("summary", *row, class_=classes), element("ul", *below), open=unfolded)
     return element("li", folded, class_=kinds)
 
 
-def _row(account: Account, number: int, decisions: Sequence[DecisionLine], axis: Axis | None) -> tuple[Child, ...]:
-    task = account.tasks[number]
+def _row(
+    line: TaskLine, number: int, decisions: Sequence[DecisionLine], axis: Axis | None, now: float
+) -> tuple[Child, ...]:
+    task = line.task
     name = element(
         "span",
         element("a", text(task.title, 120), href=f"#{anchor(number)}"),
@@ -222,9 +228,9 @@ def _row(account: Account, number: int, decisions: Sequence[DecisionLine], axis:
     )
     return (
         name,
-        cards.state_of(task),
-        element("span", lasted(task.took), class_="number"),
-        lanes.lane(task, decisions, axis, account.generated_at) if axis else element("span", "", class_="lane"),
+        cards.state_of(line),
+        element("span", lasted(line.took), class_="number"),
+        lanes.lane(line, decisions, axis, now) if axis else element("span", "", class_="lane"),
     )
 
 
@@ -234,13 +240,8 @@ def _cards(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
     pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
     decided = account.decisions_by_task()
     shown = (
-        cards.card(
-            task,
-            numbers,
-            decided.get(task.task_id, ()),
-            opened=task.task_id in pressing,
-        )
-        for task in account.tasks
+        cards.card(line, numbers, decided.get(line.task.task_id, ()), opened=line.task.task_id in pressing)
+        for line in account.tasks
     )
     yield element("section", element("h2", "Tasks", _count(len(account.tasks))), *shown, class_="cards")
 
@@ -252,7 +253,7 @@ def _changes(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
     rows: list[tuple[Child, ...]] = []
     for change in shown:
         number = numbers.get(change.task_id)
-        name = code(change.task_id) if number is None else _link(account.tasks[number], number)
+        name = code(change.task_id) if number is None else _link(account.tasks[number].task, number)
         before = badge(LOOKS[change.before]) if change.before else "new"
         after = badge(LOOKS[change.after]) if change.after else "gone"
         attempt = element("span", f" attempt {change.attempt}", class_="faint") if change.attempt > 1 else None

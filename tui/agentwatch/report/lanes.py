@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentwatch.delegation.task import State
+from agentwatch.report.account import DecisionLine, Summary, TaskLine
 from agentwatch.report.axis import Axis, Bar
 from agentwatch.report.markup import Html, element
 from agentwatch.report.pieces import color_of
-from agentwatch.report.shapes import DecisionLine, Summary, TaskLine
 from agentwatch.report.wording import lasted
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc
@@ -22,15 +22,15 @@ _LEAST: Final = 0.6
 """Percent of the lane that the shortest attempt takes: it must be seen."""
 
 
-def lane(task: TaskLine, decisions: Sequence[DecisionLine], axis: Axis, now: float) -> Html:
+def lane(line: TaskLine, decisions: Sequence[DecisionLine], axis: Axis, now: float) -> Html:
     """The bars of one task, a mark for each decision, and what they say in words for those who cannot see them."""
     decided = [(one, one.at) for one in decisions if one.at is not None]
-    words = "; ".join([*_words(task, now), *(f"{one.action} decided at {utc(at)}" for one, at in decided)])
+    words = "; ".join([*_words(line, now), *(f"{one.action} decided at {utc(at)}" for one, at in decided)])
     marks = (element("circle", cx=f"{axis.place(at):.2%}", cy="50%", r="4", class_="decision") for _, at in decided)
     return element(
         "svg",
         element("title", words or "no times known"),
-        *(_drawn(bar) for bar in axis.bars(task)),
+        *(_drawn(bar) for bar in axis.bars(line)),
         *marks,
         class_="lane",
         role="img",
@@ -94,13 +94,12 @@ def _block(begin: float, width: float, top: str, height: str, class_: str) -> Ht
     return element("rect", x=f"{begin:.2f}%", y=top, width=f"{width:.2f}%", height=height, class_=class_)
 
 
-def _words(task: TaskLine, now: float) -> Iterator[str]:
-    waits = {wait.after_attempt: wait for wait in task.waits}
-    for attempt in task.attempts:
+def _words(line: TaskLine, now: float) -> Iterator[str]:
+    waits = {wait.after_attempt: wait for wait in line.waits}
+    for attempt, _, shown, took in line.attempts:
         began = f" from {utc(attempt.started_at)}" if attempt.started_at is not None else ""
-        how_long = lasted(attempt.took)
-        ran = f"{began}, {how_long}" if attempt.took else began
-        yield f"attempt {attempt.number} {attempt.look.word}{ran}"
+        ran = f"{began}, {lasted(took)}" if took else began
+        yield f"attempt {attempt.number} {shown.word}{ran}"
         if wait := waits.get(attempt.number):
             waited = span((now if wait.ended_at is None else wait.ended_at) - wait.began_at)
             yield f"has waited for {waited}" if wait.ended_at is None else f"then waited for {waited}"

@@ -10,11 +10,12 @@ from itertools import accumulate
 from pathlib import PurePath
 from typing import Final
 
-from agentwatch.delegation.task import State
+from agentwatch.delegation import facts
+from agentwatch.delegation.task import Attempt, State
+from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.plain import code, inline
-from agentwatch.report.shapes import Account, AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.strips import strips
-from agentwatch.report.wording import lasted, unclaimed
+from agentwatch.report.wording import claims_of, lasted, others_say, unclaimed
 from agentwatch.text import exact
 from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS
 from agentwatch.view.times import span, utc
@@ -56,10 +57,10 @@ def inline_own(verdict: str) -> str:
 
 
 def _problems(account: Account) -> Iterator[str]:
-    if account.complete:
+    if not account.problems:
         return
     yield "### Could not be read"
-    rows = [(inline(one.source, 40), inline(one.message, 300)) for one in account.problems[:_ITEMS]]
+    rows = [(inline(source, 40), inline(message, 300)) for source, _, message in account.problems[:_ITEMS]]
     shown = _fitting(rows, _NOTICES_ROOM)
     yield _table(("source", "what"), shown)
     if left := len(account.problems) - len(shown):
@@ -69,13 +70,13 @@ def _problems(account: Account) -> Iterator[str]:
 def _attention(account: Account) -> Iterator[str]:
     if not account.attention:
         return
-    tasks = {task.task_id: task for task in account.tasks}
+    lines = {line.task.task_id: line for line in account.tasks}
     yield "### Needs attention"
     rows: list[tuple[str, ...]] = []
     for one in account.attention[:_ATTENTION]:
-        task = tasks[one.task_id]
         held = f"<br>holds up {plural(one.holds, 'task')}" if one.holds else ""
-        rows.append((_state(task), code(task.task_id), inline(one.ask, _PROSE) + held, _since(account, one.since)))
+        state, asks = _state(lines[one.task_id]), inline(one.ask, _PROSE) + held
+        rows.append((state, code(one.task_id), asks, _since(account, one.since)))
     rows = _fitting(rows, _ATTENTION_ROOM)
     yield _table(("state", "task", "what it asks", "waiting"), rows)
     if len(account.attention) > len(rows):
@@ -91,7 +92,7 @@ def _tree(account: Account) -> Iterator[str]:
     if not account.tasks:
         return
     yield "### Delegation"
-    lines = [_branch(task) for task in account.tasks]
+    lines = [_branch(line) for line in account.tasks]
     if len(lines) > _TREE_LINES:
         lines = list(_folded(account))
     shown = 0
@@ -108,14 +109,15 @@ def _folded(account: Account) -> Iterator[str]:
     unfinished = account.branches_with(lambda task: task.state is not State.COMPLETED or task.needs_operator)
     position = 0
     while position < len(account.tasks):
-        task = account.tasks[position]
-        folds = task.below > 0 and task.task_id not in unfinished
-        yield _branch(task) + (f", with {plural(task.below, 'task')} below, all completed" if folds else "")
-        position += 1 + task.below if folds else 1
+        line = account.tasks[position]
+        folds = line.below > 0 and line.task.task_id not in unfinished
+        yield _branch(line) + (f", with {plural(line.below, 'task')} below, all completed" if folds else "")
+        position += 1 + line.below if folds else 1
 
 
-def _branch(task: TaskLine) -> str:
-    parts = [f"{'  ' * min(task.depth, _DEEPEST)}- {_state(task)} {code(task.title, _TITLE)}"]
+def _branch(line: TaskLine) -> str:
+    task = line.task
+    parts = [f"{'  ' * min(line.depth, _DEEPEST)}- {_state(line)} {code(task.title, _TITLE)}"]
     if task.agent:
         parts.append(inline(task.agent, 40))
     if task.attempt > 1:
@@ -125,10 +127,9 @@ def _branch(task: TaskLine) -> str:
     return ", ".join(parts)
 
 
-def _state(task: TaskLine) -> str:
-    shown = task.look
+def _state(line: TaskLine) -> str:
+    shown, behind = line.look, LOOKS[line.task.state]
     words = f"{shown.glyph} {shown.word}"
-    behind = LOOKS[task.state]
     return words if shown == behind else f"{words} ({behind.word})"
 
 
@@ -137,17 +138,12 @@ def _details(account: Account, room: int) -> Iterator[str]:
     decided = account.decisions_by_task()
     asking = {one.task_id: rank for rank, one in enumerate(account.attention)}
     pressing = sorted(
-        range(len(account.tasks)),
-        key=lambda number: (
-            asking.get(account.tasks[number].task_id, len(asking)),
-            -account.tasks[number].state.urgency,
-            number,
-        ),
+        enumerate(account.tasks),
+        key=lambda one: (asking.get(one[1].task.task_id, len(asking)), -one[1].task.state.urgency, one[0]),
     )
     blocks: dict[int, str] = {}
-    for number in pressing:
-        task = account.tasks[number]
-        block = "\n\n".join(_detail(task, decided.get(task.task_id, ())))
+    for number, line in pressing:
+        block = "\n\n".join(_detail(line, decided.get(line.task.task_id, ())))
         if len(block) + 2 <= room:
             room -= len(block) + 2
             blocks[number] = block
@@ -158,13 +154,14 @@ def _details(account: Account, room: int) -> Iterator[str]:
         yield f"The details of {plural(left, 'task')} do not fit here; `agentwatch report --format html` has them."
 
 
-def _detail(task: TaskLine, decisions: Sequence[DecisionLine]) -> Iterator[str]:
+def _detail(line: TaskLine, decisions: Sequence[DecisionLine]) -> Iterator[str]:
+    task = line.task
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
-    yield f"<details><summary>{_state(task)} · <code>{inline(exact(task.task_id), 200)}</code>{agent}</summary>"
-    yield "\n".join(_facts(task))
-    for attempt in reversed(task.attempts):
-        yield f"**Attempt {attempt.number}**, {_attempt_line(attempt)}"
-        if said := "\n".join(_said(attempt)):
+    yield f"<details><summary>{_state(line)} · <code>{inline(exact(task.task_id), 200)}</code>{agent}</summary>"
+    yield "\n".join(_facts(line))
+    for attempt in reversed(line.attempts):
+        yield _attempt_line(attempt)
+        if said := "\n".join(_said(attempt.attempt)):
             yield said
     if decisions:
         rows = [
@@ -175,8 +172,6 @@ def _detail(task: TaskLine, decisions: Sequence[DecisionLine]) -> Iterator[str]:
         if noted := [one for one in decisions if one.note]:
             yield "\n".join(f"- **note on attempt {one.attempt}** {inline(one.note, _PROSE)}" for one in noted)
     if task.claims:
-        order = list(VERDICTS)
-        claims = sorted(task.claims, key=lambda claim: order.index(claim.verdict))
         yield _table(
             ("verdict", "claim", "of", "because"),
             [
@@ -186,10 +181,10 @@ def _detail(task: TaskLine, decisions: Sequence[DecisionLine]) -> Iterator[str]:
                     code(claim.path),
                     inline(claim.detail, 200),
                 )
-                for claim in claims[:_ITEMS]
+                for claim in claims_of(task)[:_ITEMS]
             ],
         )
-        yield from _more(len(claims), "claim")
+        yield from _more(len(task.claims), "claim")
     if task.findings:
         yield _table(
             ("finding", "rule", "place", "what to do"),
@@ -197,10 +192,10 @@ def _detail(task: TaskLine, decisions: Sequence[DecisionLine]) -> Iterator[str]:
                 (
                     SEVERITIES[one.severity].word,
                     inline(one.rule, 40),
-                    code(one.path + (f":{one.line}" if one.line else "")),
+                    code(path + (f":{one.line}" if one.line else "")),
                     inline(one.message, 300),
                 )
-                for one in task.findings[:_ITEMS]
+                for one, path in task.findings[:_ITEMS]
             ],
         )
         yield from _more(len(task.findings), "finding")
@@ -212,18 +207,19 @@ def _more(count: int, noun: str) -> Iterator[str]:
         yield f"… and {plural(count - _ITEMS, noun)} more."
 
 
-def _facts(task: TaskLine) -> Iterator[str]:
+def _facts(line: TaskLine) -> Iterator[str]:
+    task = line.task
     if task.ask:
         yield f"- **asks** {inline(task.ask, _PROSE)}"
-    if task.why:
-        yield f"- **why** {inline(task.why, _PROSE)}"
+    if line.why:
+        yield f"- **why** {inline(line.why, _PROSE)}"
     if task.parent_id is not None:
         yield f"- **below** {code(task.parent_id)} ({BASES[task.parent_basis]})"
     if task.retry.hint:
         yield f"- **hint** {inline(task.retry.hint, _PROSE)}"
     if task.deleted:
         yield "- **files** deleted since; the history remembers them"
-    for words, paths in unclaimed(task):
+    for words, paths in unclaimed(line):
         more = f" and {len(paths) - _ITEMS:,} more" if len(paths) > _ITEMS else ""
         yield f"- **{words}** {', '.join(code(path) for path in paths[:_ITEMS])}{more}"
     if task.todos:
@@ -235,25 +231,25 @@ def _facts(task: TaskLine) -> Iterator[str]:
         yield f"- **retries** {task.retry.remaining} of {task.retry.max_retries} left"
 
 
-def _attempt_line(attempt: AttemptLine) -> str:
-    state = attempt.look
+def _attempt_line(line: AttemptLine) -> str:
+    attempt, _, shown, took = line
     began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""
-    how_long = lasted(attempt.took)
-    return f"{state.glyph} {state.word}{began}" + (f", took {how_long}" if attempt.took else "")
+    how_long = f", took {lasted(took)}" if took else ""
+    return f"**Attempt {attempt.number}**, {shown.glyph} {shown.word}{began}{how_long}"
 
 
-def _said(attempt: AttemptLine) -> Iterator[str]:
-    if attempt.handoff:
-        yield f"- **asked** {inline(attempt.handoff.objective or '-', _PROSE)} ({code(attempt.handoff.path)})"
-    elif attempt.prompt:
-        yield f"- **asked** {inline(attempt.prompt, _PROSE)}"
-    returned = attempt.returned
-    if returned is None:
-        if attempt.answer:
-            yield f"- **answered** {inline(attempt.answer, _PROSE)}"
+def _said(attempt: Attempt) -> Iterator[str]:
+    if attempt.handoff and attempt.packet:
+        yield f"- **asked** {inline(attempt.packet.objective or '-', _PROSE)} ({code(attempt.handoff.path)})"
+    elif prompt := facts.prompt(attempt):
+        yield f"- **asked** {inline(prompt, _PROSE)}"
+    version, returned = attempt.returned, attempt.result
+    if version is None or returned is None:
+        if answer := facts.answer(attempt):
+            yield f"- **answered** {inline(answer, _PROSE)}"
         return
     said = f"{inline(returned.reported_state, 40)}: " if returned.reported_state else ""
-    yield f"- **returned** {said}{inline(returned.summary or '-', _PROSE)} ({code(returned.path)})"
+    yield f"- **returned** {said}{inline(returned.summary or '-', _PROSE)} ({code(version.path)})"
     error = ": ".join(inline(part, _PROSE) for part in (returned.error_code, returned.error_message) if part)
     if error:
         yield f"- **error** {error}"
@@ -264,7 +260,8 @@ def _said(attempt: AttemptLine) -> Iterator[str]:
         if value:
             yield f"- **{label}** {inline(value, _PROSE)}"
     if returned.model:
-        differs = f"differs: {inline(returned.others_say, 200)}" if returned.others_say else "attested"
+        others = others_say(attempt)
+        differs = f"differs: {inline(others, 200)}" if others else "attested"
         yield f"- **model** {inline(returned.model, 80)} ({differs})"
 
 
@@ -305,7 +302,7 @@ def _notices(account: Account) -> Iterator[str]:
     if not account.notices:
         return
     yield f"<details><summary>{plural(len(account.notices), 'file')} of no task</summary>"
-    rows = [(inline(one.rule, 40), code(one.path), inline(one.message, 300)) for one in account.notices[:_ITEMS]]
+    rows = [(inline(one.rule, 40), code(path), inline(one.message, 300)) for one, path in account.notices[:_ITEMS]]
     shown = _fitting(rows, _NOTICES_ROOM)
     yield _table(("rule", "file", "what to do"), shown)
     if left := len(account.notices) - len(shown):

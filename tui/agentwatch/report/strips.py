@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from agentwatch.report.account import Account, TaskLine
 from agentwatch.report.axis import Axis, axis_of
-from agentwatch.report.shapes import Account, TaskLine
 from agentwatch.text import clean
 from agentwatch.view.times import utc
 
@@ -26,18 +26,18 @@ def strips(account: Account) -> list[str]:
     # The day stands once where both ends have the same.
     end = end[11:] if begin[:10] == end[:10] else end
     head = f"{'UTC':<{NAME + 2}}  {begin}{end:>{CELLS - len(begin)}}"
-    return [head, *(_strip(task, axis) for task in account.tasks)]
+    return [head, *(_strip(line, axis) for line in account.tasks)]
 
 
-def _strip(task: TaskLine, axis: Axis) -> str:
+def _strip(line: TaskLine, axis: Axis) -> str:
     cells = [" "] * CELLS
     for cut in axis.cuts:
         cells[_cell((cut.begin + cut.end) / 2)] = "┆"
-    for bar in axis.bars(task):
+    for bar in axis.bars(line):
         for cell in range(_cell(bar.begin), _cell(bar.end) + 1):
             cells[cell] = "░" if bar.look is None else "█"
-    shown = task.look
-    return f"{shown.glyph} {_fitted('  ' * min(task.depth, 6) + task.title)}  {''.join(cells)}".rstrip()
+    shown = line.look
+    return f"{shown.glyph} {_fitted('  ' * min(line.depth, 6) + line.task.title)}  {''.join(cells)}".rstrip()
 
 
 def _cell(place: float) -> int:

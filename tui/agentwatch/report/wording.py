@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.delegation.task import State
+from agentwatch.delegation.claims import Claim
+from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
+from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.view.looks import VERDICTS
 from agentwatch.view.times import Took, span
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
-    from agentwatch.report.shapes import Summary, TaskLine
+    from agentwatch.report.account import Summary, TaskLine
 
 
 _COUNTED: Final = {
@@ -82,9 +85,29 @@ def lasted(took: Took | None) -> str:
     return f"{span(took.seconds)} so far" if took.so_far else span(took.seconds)
 
 
-def unclaimed(task: TaskLine) -> Iterator[tuple[str, tuple[str, ...]]]:
+def unclaimed(line: TaskLine) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The changes that no return claims, with what is known of who made them."""
-    if task.unclaimed_changes:
-        yield "changed, and not claimed", task.unclaimed_changes
-    if task.unattributed_changes:
-        yield "changed by this one or another", task.unattributed_changes
+    if line.unclaimed.alone:
+        yield "changed, and not claimed", line.unclaimed.alone
+    if line.unclaimed.unattributed:
+        yield "changed by this one or another", line.unclaimed.unattributed
+
+
+def claims_of(task: Task) -> list[Claim]:
+    """What a task claims, the false first."""
+    order = list(VERDICTS)
+    return sorted(task.claims, key=lambda claim: order.index(claim.verdict))
+
+
+def others_say(attempt: Attempt) -> str:
+    """What others say of the model and the mode that a return names, where that is something else; else ""."""
+    result, packet = attempt.result, attempt.packet
+    if result is None:
+        return ""
+    recorded, asked = attempt.run.model if attempt.run else None, packet.mode if packet else None
+    said = []
+    if model_agreement(recorded, result.model) is Agreement.DIFFERS:
+        said.append(f"recorded as {recorded}")
+    if mode_agreement(asked, result.mode) is Agreement.DIFFERS:
+        said.append(f"the handoff asked for {asked}")
+    return "; ".join(said)
