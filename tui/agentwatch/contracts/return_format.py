@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import Field
 
 from agentwatch.contracts import wording
+from agentwatch.contracts.catalogue.return_format import RULES
 from agentwatch.contracts.findings import Judgement, shown
 from agentwatch.contracts.return_lines import (
     Attested,
@@ -25,31 +26,40 @@ from agentwatch.contracts.return_sections import (
     FILE_KEYS,
     HEADERS,
     LEVEL,
-    STATES,
     STATUS,
     Section,
     Sections,
     is_attestation_key,
 )
+from agentwatch.contracts.rows import Table, row
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.contracts.validation import Contracted, Faults, Schema, validated
+from agentwatch.contracts.validation import Contracted, validated
 
 if TYPE_CHECKING:
     from agentwatch.contracts.json_text import Location
 
 _MISSING: Final = {STATUS: "RET001", DELIVERABLES: "RET002", EVIDENCE: "RET003", ATTESTATION: "RET004"}
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_ANSWERS: Final = ("yes", "no")
+_CLAIMS: Final = "The list is what the claims of the return are checked by."
+_LIST: Final = "a list key with one `- path` a line, or `- (none)`"
 _INTEGER: Final = re.compile(r"[1-9][0-9]{0,5}\Z")
 
 
+# A table: a field is a row.
+# fmt: off
 class StatusSection(Contracted):
     """`## Status`, with the keys of error-propagation."""
 
-    state: Literal["SUCCESS", "ERROR", "PARTIAL"] | None = None
-    summary: str | None = None
+    state: Literal["SUCCESS", "ERROR", "PARTIAL"] | None = row(
+        "The state decides what the parent does next.", right="SUCCESS", other="DONE",
+        missing="RET010", value="RET011", case="RET012")
+    summary: str | None = row(
+        "The summary is what the parent and the operator read first.", right="Built the API.", needs="one sentence",
+        fill="say in one sentence what came of the task", missing="RET013", empty="RET014")
     error_code: str | None = None
-    retry_recommended: Literal["yes", "no"] | None = None
+    retry_recommended: Literal["yes", "no"] | None = row(
+        "The parent decides retry, abort or escalate by it.", section="Error Return Format (MVP)", right="yes",
+        other="maybe", value="ERR002", case="ERR003")
     retry_hint: str | None = None
     task_id: str | None = None
     attempt: Annotated[int, Field(ge=1)] | None = None
@@ -65,38 +75,28 @@ class Deliverable(Contracted):
 class AttestationSection(Contracted):
     """`## Runtime Attestation`. None: the key is not there; an empty list: `- (none)`."""
 
-    runtime_model_reported: str | None = None
-    runtime_mode_reported: str | None = None
-    files_created: list[str] | None = None
-    files_modified: list[str] | None = None
+    runtime_model_reported: str | None = row(
+        "The parent must know which model did the work.", right="openai/gpt-5.2", needs="the model's name",
+        fill="write the model's name", missing="RET050", empty="RET051")
+    runtime_mode_reported: str | None = row(
+        "The parent must know in which mode the work was done.", right="architect", needs="the mode's name",
+        fill="write the mode's name", missing="RET052", empty="RET053")
+    files_created: list[str] | None = row(_CLAIMS, right=["src/api.py"], needs=_LIST, missing="RET054")
+    files_modified: list[str] | None = row(_CLAIMS, right=["(none)"], needs=_LIST, missing="RET055")
     limitations: list[str] | None = None
 
 
 class ReturnFormat(Contracted):
     """The whole return. None: the section is not there."""
 
-    status: StatusSection | None = None
+    status: StatusSection | None = row("It says how the task ended.", section="## Status")
     deliverables: list[Deliverable] | None = None
     evidence: list[str] | None = None
-    attestation: AttestationSection | None = None
+    attestation: AttestationSection | None = row("It says who did the work.", section="## Runtime Attestation")
+# fmt: on
 
 
-_FAULTS: Final[Faults] = {
-    (("status", "state"), "missing"): "RET010",
-    (("status", "state"), "value"): "RET011",
-    (("status", "state"), "case"): "RET012",
-    (("status", "summary"), "missing"): "RET013",
-    (("status", "summary"), "empty"): "RET014",
-    (("status", "retry_recommended"), "value"): "ERR002",
-    (("status", "retry_recommended"), "case"): "ERR003",
-    (("attestation", "runtime_model_reported"), "missing"): "RET050",
-    (("attestation", "runtime_model_reported"), "empty"): "RET051",
-    (("attestation", "runtime_mode_reported"), "missing"): "RET052",
-    (("attestation", "runtime_mode_reported"), "empty"): "RET053",
-    (("attestation", "files_created"), "missing"): "RET054",
-    (("attestation", "files_modified"), "missing"): "RET055",
-}
-_SCHEMA: Final = Schema(_FAULTS, {("status", "state"): STATES, ("status", "retry_recommended"): _ANSWERS})
+TABLE: Final = Table(Contract.RETURN_FORMAT, ReturnFormat, RULES, lines=True)
 
 
 @dataclass(slots=True)
@@ -156,11 +156,11 @@ def judge(
         if not some:
             judgement.add_at("RET040", first_line + section.heading.line)
 
-    model = validated(ReturnFormat, raw, _SCHEMA, judgement)
+    model = validated(ReturnFormat, raw, TABLE.judging, judgement)
     if STATUS in found:
         _judge_status(keys, attested, model, judgement, whole=ATTESTATION in found)
     if unjudged:
-        model = validated(ReturnFormat, {**raw, **unjudged}, _SCHEMA, Judgement())
+        model = validated(ReturnFormat, {**raw, **unjudged}, TABLE.judging, Judgement())
     return Judged(model, _summary_of(model, keys), not _is_cut(sections, attested), places)
 
 

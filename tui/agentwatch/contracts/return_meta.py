@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts import wording
+from agentwatch.contracts.catalogue.return_meta import DIALECT, RULES
 from agentwatch.contracts.drift import blockers, next_steps, paths_in, phases, strings
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.rows import Table, row
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.stage_words import judge_status
 from agentwatch.contracts.stated import stated_at
@@ -28,40 +30,60 @@ _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE)
 _NO_REASON: Final = "The return asks for a review without saying why."
 
 
+# A table: a field is a row. What has several shapes, and what may stand in several places, is judged below.
+# fmt: off
 class MetaArtifact(Contracted):
     """A file the agent created; any word may be its type."""
 
-    type: str | None = None
-    path: str | None = None
-    summary: str | None = None
+    type: str | None = row("The type says where the file belongs.", right="report", type="MET019")
+    path: str | None = row(
+        "An artifact without a path cannot be found.", right="plan.md", warns="missing",
+        missing="MET016", type="MET019")
+    summary: str | None = row("The summary says what the file holds.", right="The plan.", type="MET019")
 
 
 class MetaMetadata(Contracted):
     """Who returns; taken from `metadata`, else from the top level."""
 
-    session_id: str | None = None
-    agent_type: str | None = None
-    delegation_depth: int | None = None
-    delegation_path: list[str] | None = None
+    session_id: str | None = row(
+        "Attempts are told apart by their session.", right="sess_1735460684_a1b2c3", missing="MET022", type="MET026")
+    agent_type: str | None = row("The task is known by its directory and its agent.", right="planner", type="MET026")
+    delegation_depth: int | None = row("It is the length of the path, less two.", right=1, type="MET026")
+    delegation_path: list[str] | None = row(
+        "It places the return in the tree.", right=["orchestrator", "plan", "planner"], type="MET025")
 
 
 class ReturnMeta(Contracted):
     """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
 
-    status: str | None = None
-    summary: str | None = None
-    artifacts: list[MetaArtifact] | None = None
-    metadata: MetaMetadata | None = None
+    status: str | None = row(
+        "The status is how the orchestrator knows whether the stage has ended, and how.", section=DIALECT,
+        right="researched", needs="a stage word such as `in_progress`, `researched` or `partial`",
+        missing="MET001", type="MET002")
+    summary: str | None = row(
+        "The summary is what the orchestrator reads.", section=DIALECT, right="Read the sources.", warns="type",
+        type="MET010")
+    artifacts: list[MetaArtifact] | None = row(
+        "What a stage created can only be checked if it is listed.", section=DIALECT, warns="entry",
+        type="MET013", entry="MET015")
+    metadata: MetaMetadata | None = row(
+        "Without metadata the return is placed by what stands at top level, or by its directory alone.",
+        section=DIALECT, needs="an object with `session_id`, `agent_type` and `delegation_path`", warns="missing",
+        missing="MET020", type="MET021")
     errors: list[ReturnError] | None = None
     blockers: list[str] | None = None
-    next_steps: str | None = None
+    next_steps: str | None = row("They are what comes next.", section=DIALECT, right="Plan it.", type="MET032")
     requires_user_review: bool | None = None
     review_reason: str | None = None
-    phases_completed: int | None = None
-    phases_total: int | None = None
+    phases_completed: int | None = row("Progress is counted in phases.", section=DIALECT, right=1, type="MET033")
+    phases_total: int | None = row("Progress is counted in phases.", section=DIALECT, right=2, type="MET033")
     files_created: list[str] | None = None
     files_modified: list[str] | None = None
     more: dict[str, Any] | None = None
+# fmt: on
+
+
+TABLE: Final = Table(Contract.RETURN_META, ReturnMeta, RULES)
 
 
 def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[ReturnMeta, Return]:

@@ -117,7 +117,7 @@ class Row(NamedTuple):
         if kind == "case":
             return self.right.capitalize() if self.right.islower() else self.right.lower()
         if kind in ("entry", "blank"):
-            return [*self.right[:-1], "" if kind == "blank" else "none" if self.model else 17]
+            return [*self.right[:-1], "" if kind == "blank" else 17]
         return {"value": self.other, "empty": "", "range": (self.low or 0) - 1}[kind]
 
 
@@ -173,8 +173,7 @@ class Table:
             for kind, rule_id in each.rules.items():
                 if rule_id not in made:
                     made[rule_id] = self._rule(rule_id, each, kind)
-        order = [rule.id[:3] for rule in self._written]
-        return dict(sorted(made.items(), key=lambda item: (order.index(item[0][:3]), item[0])))
+        return dict(sorted(made.items()))
 
     @property
     def example(self) -> dict[str, Any]:

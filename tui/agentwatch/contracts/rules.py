@@ -6,7 +6,7 @@ models take long to load: a rule is looked up where its document is read, and on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -18,14 +18,14 @@ _MODULES: Final = {
     "DOC": "catalogue.document",
     "HOF": "handoff",
     "TOD": "catalogue.todos",
-    "RET": "catalogue.return_format",
-    "ERR": "catalogue.error_propagation",
+    "RET": "return_format",
+    "ERR": "return_format",
     "SUB": "subagent_return",
-    "MET": "catalogue.return_meta",
+    "MET": "return_meta",
     "REP": "report",
 }
 """The module that has the rules, by how their ids begin."""
-_SCHEMAS: Final = {"handoff-packet": "HOF", "subagent-return": "SUB", "report-contract": "REP"}
+_SCHEMAS: Final = {"handoff-packet": "HOF", "subagent-return": "SUB", "return-meta": "MET", "report-contract": "REP"}
 CONTRACTS_IN_JSON: Final = tuple(_SCHEMAS)
 
 
@@ -42,10 +42,8 @@ def _module(prefix: str) -> Any:
 @cache
 def _of(prefix: str) -> Mapping[str, Rule]:
     module = _module(prefix)
-    if hasattr(module, "TABLE"):
-        rules: Mapping[str, Rule] = module.TABLE.rules
-        return rules
-    return {rule.id: rule for rule in module.RULES}
+    rules: Iterable[Rule] = module.TABLE.rules.values() if hasattr(module, "TABLE") else module.RULES
+    return {rule.id: rule for rule in rules if rule.id.startswith(prefix)}
 
 
 class _Catalogue(Mapping[str, "Rule"]):

@@ -11,12 +11,6 @@ _rule = RuleMaker(Contract.HANDOFF_PACKET)
 _MESSAGE = "A) new_task.message (string)"
 _REQUIRED = "Required fields (MVP)"
 _OPTIONAL = "Optional fields"
-_STRING = "a string"
-_STRINGS = "an array of strings"
-_EVIDENCE = "an array of objects with `path`, `purpose` and `required`"
-_RISKS = "an array of objects with `risk` and `mitigation`"
-_DELIVERABLES = "an array of objects with `path`, `description` and `must_create`"
-_OBJECT = "an object"
 
 # A table: a rule a paragraph.
 # fmt: off

@@ -10,15 +10,9 @@ from agentwatch.contracts.shapes import Contract
 _rule = RuleMaker(Contract.REPORT_CONTRACT)
 _METADATA = "4.1. report_metadata (Required)"
 _STRUCTURE = "2. Standard Report Structure"
-_VERBOSITY = "3. Verbosity Levels"
 _FINDINGS = "4.2. findings (Required)"
-_RECOMMENDATIONS = "4.3. recommendations (Optional, Recommended)"
 _GAPS = "4.4. identified_gaps (Optional)"
 _BLOCKERS = "4.5. blockers (Optional, Required if status is 'blocked')"
-_STRING = "a string"
-_METADATA_OBJECT = "an object with `agent_name`, `task_id`, `status`, `verbosity_level` and `confidence_level`"
-_STRINGS = "an array of strings"
-_ROW = '["Signs the tokens.", "repo://src/auth.py:45-120"]'
 
 # A table: a rule a paragraph.
 # fmt: off

@@ -8,17 +8,10 @@ from agentwatch.contracts.catalogue.rule import WARNING, Rule, RuleMaker
 from agentwatch.contracts.shapes import Contract
 
 _rule = RuleMaker(Contract.SUBAGENT_RETURN)
-_STATUS = "status (required)"
 _SUMMARY = "summary (required)"
 _ARTIFACTS = "artifacts (required)"
 _METADATA = "metadata (required)"
 _ERRORS = "errors (optional)"
-_NEXT = "next_steps (optional)"
-_STRING = "a string"
-_ARTIFACTS_ARRAY = "an array of objects with `type`, `path` and `summary`"
-_ERRORS_ARRAY = "an array of objects with `type`, `message`, `recoverable` and `recommendation`"
-_METADATA_OBJECT = "an object with `session_id`, `agent_type`, `delegation_depth` and `delegation_path`"
-_WHO = "The orchestrator routes, correlates and resumes by the metadata."
 
 # A table: a rule a paragraph.
 # fmt: off
