@@ -230,6 +230,8 @@ def test_an_accepted_part_is_gone_on_from(orchestrator: Orchestrator) -> None:
         orchestrator.hand_off(packet("shop.ui", decision_id=decision["decision_id"]))
         operator.sees(r"○ ui")
         operator.sees(r"◑ api")
-        acted(operator, orchestrator, decision["decision_id"])
+        # What another task says that it goes on from is nothing of this one.
+        assert orchestrator.has_receipt(decision["decision_id"], "read")
+        assert not orchestrator.has_receipt(decision["decision_id"], "acted")
         operator.leaves()
     all_is_well(orchestrator)

@@ -174,4 +174,4 @@ def test_an_accepted_part_is_gone_on_from(stage: Stage) -> None:
 
     play(stage, loop)
     tasks = tree(stage)
-    assert (tasks[TASK]["state"], decided(tasks[TASK])) == ("partial", ("accept", "acted"))
+    assert (tasks[TASK]["state"], decided(tasks[TASK])) == ("partial", ("accept", "read"))

@@ -117,6 +117,9 @@ def test_what_was_carried_out_to_its_end_answers_no_more(operator: Operator) -> 
         found = reader.find(question, NOON)
         assert isinstance(found, Verified)
         assert (found.record.action, found.record.after) == (Action.RETRY, called)
+        # Only a call for the fitter ends with one: nobody takes another decision away by naming it in a handoff.
+        again = question._replace(over=frozenset({called, found.record.decision_id}))
+        assert reader.find(again, NOON) == found
 
 
 def test_the_final_report_is_answered_by_its_abort_and_by_nothing_else(operator: Operator) -> None:

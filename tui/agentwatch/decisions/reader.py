@@ -27,6 +27,7 @@ from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.record import Record
 from agentwatch.decisions.trust import OWN_ID, VARIABLE, Trust, parse_public_keys
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.retry import calls_fitter
 from agentwatch.disk import DISK, Directory, Disk
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import open_dot_directory
@@ -109,7 +110,7 @@ class Question(NamedTuple):
             and (self.return_sha256 in (None, record.return_sha256) or self._reports(record))
             and self.since <= record.attempt
             and self.decision_id in (None, record.decision_id)
-            and record.decision_id not in self.over
+            and not (record.decision_id in self.over and calls_fitter(record.action, record.params.mode))
         )
 
     def _reports(self, record: Record) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Verdict, overall
-from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.retry import FITTER
+from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.retry import calls_fitter
 from agentwatch.delegation.task import State, Task
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
@@ -55,10 +55,15 @@ class Carriers:
         fitters = (self._links[one] for one in self._fitters.get(task_id, ()))
         return [link.ended_at for link in fitters if link.state is State.COMPLETED and link.ended_at is not None]
 
+    def over(self, task_id: str) -> frozenset[str]:
+        """The ids that ended fitters of a task name: where such a decision called one, the task is decided anew."""
+        fitters = (self._links[one] for one in self._fitters.get(task_id, ()))
+        return frozenset(name for link in fitters if link.state in _HAVE_ENDED for name, _ in link.carried)
+
     def followed(self, decision: Decision) -> Decision:
         """A decision with what became of it in other tasks: only one that calls the fitter is carried out there, and
         only by a handoff that names both the decision and the task to restore."""
-        if decision.action is not Action.ESCALATE or decision.mode != FITTER:
+        if not calls_fitter(decision.action, decision.mode):
             return decision
         since, states = [], set()
         for link in (self._links[one] for one in self._fitters.get(decision.task_id, ())):

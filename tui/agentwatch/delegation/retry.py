@@ -58,6 +58,11 @@ def _is_to_be_resumed(attempt: Attempt) -> bool:
     return attempt.state is State.PARTIAL and attempt.result is not None and attempt.result.retry_recommended is True
 
 
+def calls_fitter(action: Action, mode: str | None) -> bool:
+    """Whether a decision hands a task to the fitter, whose end is the end of the decision."""
+    return action is Action.ESCALATE and mode == FITTER
+
+
 def is_restored(task: Task) -> bool:
     """Whether a fitter was called for the latest attempt, and has restored the line."""
     return task.decision is not None and task.decision.restored

@@ -160,8 +160,9 @@ class DelegationTree:
         return task.below.open if task.below else 0
 
     def over(self, task_id: str) -> frozenset[str]:
-        """The ids of the decisions about a task after which it can be decided anew: their fitters have ended."""
-        return frozenset(one.decision_id for one in self._decisions_on(task_id) if one.over)
+        """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
+        that name them and have ended, for whoever does not see the decisions themselves."""
+        return self._carriers.over(task_id)
 
     def former_places(self, task_id: str, returned: Version) -> tuple[str, ...]:
         """Where a return lay before it was moved."""
