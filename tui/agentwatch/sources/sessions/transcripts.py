@@ -166,8 +166,10 @@ class TranscriptsReader(StoreReader, Generic[T, M]):
         total = sum(group.total for group in groups)
         self._progress = Progress(total - sum(group.left for group in groups), total)
         mine = [group for group in groups if group.belongs is not False]
-        files = sum(group.unreadable for group in mine) + len(self._projects.unreadable)
-        parts = [f"{several(files, 'file')} cannot be read"] if files else []
+        closed, files = sorted(self._projects.unreadable), sum(group.unreadable for group in mine)
+        parts = [f"{place} cannot be read" for place in closed[:1]]
+        if files := files + len(closed[1:]):
+            parts.append(f"{several(files, 'file')} cannot be read")
         self._trouble = " and ".join([*parts, *_left_out(mine, "not understood and left out")]) or None
 
 
