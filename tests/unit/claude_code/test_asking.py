@@ -14,7 +14,7 @@ from agentwatch.delegation.observation import Ran, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.sources.claude_code.reader import read_process
+from agentwatch.sources.claude_code.reader import wait_in
 from agentwatch.sources.sessions.processes import Processes
 from tests.unit.claude_code.building import BEGIN, SESSION, Log, Store, meta, notification, register
 
@@ -286,7 +286,7 @@ class TestTheProgram:
 
     def test_a_wait_of_this_moment_is_not_told_yet(self, store: Store) -> None:
         now = BEGIN.timestamp()
-        processes = Processes(store.home, read_process, clock=lambda: now)
+        processes = Processes(store.home, wait_in, clock=lambda: now)
         wait(store, since=0)
         processes.look()
         assert processes.of(SESSION).wait is None
@@ -298,7 +298,7 @@ class TestTheProgram:
     def test_while_its_file_is_written_what_it_said_holds(self, store: Store) -> None:
         wait(store)
         path = store.home / "sessions" / f"{os.getpid()}.json"
-        processes = Processes(store.home, read_process)
+        processes = Processes(store.home, wait_in)
         processes.look()
         for half in ("", path.read_text()[:20], "[1, 2]", "[" * 10_000):
             path.write_text(half)
@@ -322,7 +322,7 @@ class TestTheProgram:
         (sessions / "6.json").write_text(json.dumps(other | odd))
         (tmp_path / "elsewhere.json").write_text(json.dumps(other | {"sessionId": "t"}))
         (sessions / "7.json").symlink_to(tmp_path / "elsewhere.json")
-        processes = Processes(store.home, read_process)
+        processes = Processes(store.home, wait_in)
         processes.look()
         assert [processes.of(name).wait is not None for name in (SESSION, "s", "t")] == [True, True, False]
         assert waiting(store.runs()) == {SESSION: "a permission: Bash make"}

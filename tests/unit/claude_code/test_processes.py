@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.sources.claude_code.reader import read_process
+from agentwatch.sources.claude_code.reader import wait_in
 from agentwatch.sources.sessions.processes import Processes
 from tests.unit.claude_code.building import SESSION, Store, register
 
@@ -22,7 +22,7 @@ def gone_pid() -> int:
 
 
 def look(home: Path) -> bool | None:
-    processes = Processes(home, read_process)
+    processes = Processes(home, wait_in)
     processes.look()
     return processes.of(SESSION).gone
 
@@ -54,7 +54,7 @@ def test_a_process_of_another_machine_or_container_is_unknown(tmp_path: Path, go
 def test_without_a_file_nothing_is_known_unless_it_was_there(tmp_path: Path) -> None:
     assert look(tmp_path) is None
     path = register(tmp_path, os.getpid())
-    processes = Processes(tmp_path, read_process)
+    processes = Processes(tmp_path, wait_in)
     processes.look()
     path.unlink()
     processes.look()

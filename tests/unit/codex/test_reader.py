@@ -259,13 +259,6 @@ def test_a_home_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     assert reader.progress.done == reader.progress.total
 
 
-def test_the_home_is_that_of_the_environment(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = home.root()
-    home.write(root)
-    monkeypatch.setenv("CODEX_HOME", str(home.path))
-    assert [change.key for change in CodexReader(home.workspace).read(10)] == [root.id]
-
-
 def database(path: Path, *statements: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")

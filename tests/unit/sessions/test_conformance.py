@@ -19,6 +19,7 @@ from tests.unit.sessions.conformance import OTHER, THOUGHT, Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
 from tests.unit.sessions.stores.opencode import opencode
+from tests.unit.sessions.stores.qwen import qwen
 from tests.unit.sessions.stores.roo import roo
 from tests.unit.sessions.stores.roo_older import roo_older
 from tests.unit.sessions.stores.teamwork import teamwork
@@ -27,7 +28,7 @@ EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "15"))
 
 Build = Callable[[Path], Store]
 
-every_store = pytest.mark.parametrize("build", [claude_code, codex, opencode, roo, roo_older, teamwork])
+every_store = pytest.mark.parametrize("build", [claude_code, codex, opencode, qwen, roo, roo_older, teamwork])
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from tests.unit.claude_code import building
 from tests.unit.codex.home import Home, thread
 from tests.unit.opencode.program import Program
 from tests.unit.opencode.reading import reading
+from tests.unit.qwen.building import Store as QwenStore
 from tests.unit.roo.storage import Storage, call, say
 from tests.unit.sessions.conformance import packet, report
 
@@ -93,7 +94,21 @@ def roo(place: Path) -> Iterable[Run]:
     return storage.runs.values()
 
 
-@pytest.mark.parametrize("runs_of", [claude_code, opencode, codex, roo])
+def qwen(place: Path) -> Iterable[Run]:
+    store = QwenStore(place)
+    main = store.session()
+    main.asked("Build the shop.")
+    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
+        if number == 2:
+            store.set_back(timedelta(seconds=BACK))
+        child = store.handed(main, f"call_{9 - number}", packet(task))
+        child.said(report(state))
+        child.described(f"call_{9 - number}", "completed")
+        main.returned(f"call_{9 - number}", report(state))
+    return store.runs().values()
+
+
+@pytest.mark.parametrize("runs_of", [claude_code, opencode, codex, qwen, roo])
 def test_a_retry_is_the_later_attempt_whatever_its_clock_says(
     runs_of: Callable[[Path], Iterable[Run]], tmp_path: Path
 ) -> None:

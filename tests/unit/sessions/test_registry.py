@@ -14,10 +14,18 @@ from agentwatch.sources.sessions import registry
 from agentwatch.sources.sessions.registry import Registry
 from tests.unit.opencode.program import Program
 
+VARIABLES = {
+    "CLAUDE_CONFIG_DIR": "claude-code",
+    "CODEX_HOME": "codex",
+    "QWEN_RUNTIME_DIR": "qwen-code",
+    "QWEN_HOME": "qwen-code",
+}
+"""By the variable that says where a program keeps its sessions: the name of the reader."""
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
+    for variable in (*VARIABLES, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
@@ -35,9 +43,22 @@ def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path)
     readers = Registry(tmp_path)
     assert opened(readers) == ["claude-code"]
     (home / ".codex").mkdir()
+    (home / ".qwen").mkdir()
     (tmp_path / ".agents").mkdir()
-    assert opened(readers, "claude-code") == ["codex", "teamwork"]
-    assert opened(readers, "claude-code", "codex", "teamwork") == []
+    assert opened(readers, "claude-code") == ["codex", "qwen-code", "teamwork"]
+    assert opened(readers, "claude-code", "codex", "qwen-code", "teamwork") == []
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_program_may_keep_its_sessions_elsewhere(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    assert home.is_dir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
+    assert VARIABLES[variable] in opened(Registry(tmp_path))
+    (place,) = registry.looked_in(tmp_path)[VARIABLES[variable]]
+    assert place.parent == tmp_path / "elsewhere"
 
 
 @pytest.mark.parametrize(

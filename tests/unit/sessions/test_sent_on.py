@@ -17,6 +17,7 @@ from tests.unit.claude_code.building import Store, meta
 from tests.unit.codex.home import Home
 from tests.unit.delegation.observations import tree_of
 from tests.unit.opencode.program import Program, framed
+from tests.unit.qwen.building import Store as QwenStore
 from tests.unit.roo.storage import Storage, call, say
 
 TASK = "shop.search"
@@ -131,9 +132,24 @@ def roo(root: Path, *answers: str) -> SessionReader:
     return storage.reader
 
 
+def qwen(root: Path, *answers: str) -> SessionReader:
+    store = QwenStore(root)
+    main = store.session()
+    main.asked("Go.")
+    child = store.handed(main, "call_1", PACKET)
+    for number, words in enumerate(answers):
+        if number:
+            child.asked(AGAIN)
+            child.described("call_1", resumeCount=number)
+        child.said(words)
+        child.described("call_1", "completed", resumeCount=number)
+    store.save()
+    return store.reader()
+
+
 Way = Callable[..., SessionReader]
 Played = Callable[..., SessionReader]
-WAYS: list[Way] = [claude_by_hook, claude_by_its_parent, codex, opencode, roo]
+WAYS: list[Way] = [claude_by_hook, claude_by_its_parent, codex, opencode, qwen, roo]
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agentwatch.sources.claude_code.frames import asked
-from agentwatch.sources.claude_code.wording import first_line
-from agentwatch.sources.sessions.fields import Fields, text
+from agentwatch.sources.sessions.fields import Fields, first_line, text
 from agentwatch.sources.sessions.processes import Wait
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})

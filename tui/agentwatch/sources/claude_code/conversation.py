@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.claude_code.asking import Use
 from agentwatch.sources.claude_code.todos import Checklist
-from agentwatch.sources.claude_code.wording import first_line, is_understood, texts
-from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text, whole
+from agentwatch.sources.claude_code.wording import is_understood, texts
+from agentwatch.sources.sessions.fields import first_line, inner, listed, mapping, moment, text, whole
 from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.reader import KEPT_ROUNDS
+from agentwatch.sources.sessions.lineage import WORDLESS
+from agentwatch.sources.sessions.rounds import Rounds
 
 INTERRUPTED: Final = "[Request interrupted by user"
-WORDLESS: Final = "ended without a word"
 UNREAD: Final = "ended, but what it said cannot be read"
 
 NOTHING: Final = frozenset({"", "(no content)"})
@@ -41,16 +40,13 @@ class Conversation:
         self.reason = ""
         self.prompt: Message | None = None
         self.said: Message | None = None
-        self.earlier: list[Round] = []
-        """The rounds before the last one."""
         self.is_unread = False
         """Its last message has no text that is understood, and something that is not."""
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.rounds = 0
         self.round_at = 0.0
-        self._begun: Round | None = None
-        """How the last round began."""
+        self._told = Rounds()
         self.model: str | None = None
         self.checklist = Checklist()
         self.uses: dict[str, Use] = {}
@@ -99,12 +95,12 @@ class Conversation:
 
     def all_rounds(self) -> tuple[Round, ...]:
         """The rounds of a run; nothing where there was but one."""
-        return (*self.earlier, self._begun) if self.earlier and self._begun is not None else ()
+        return self._told.of_run()
 
     def prompted(self, text: str, at: float, offset: int, asker: Asker) -> None:
         """The agent was given something to do."""
         self.touch(at)
-        self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt, self._begun)
+        self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt, self._told.begun)
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self._keep(text, at, offset) if self.prompt is None or self._is_agent else None
         if self.prompt is None:
@@ -118,9 +114,9 @@ class Conversation:
         self.touch(at)
         if self._before_prompt is not None:
             had_ended = self._before_prompt[0] is not RunState.WORKING and self._before_prompt[-1] is not None
-            self.state, self.said, self.reason, self.ended_at, self.prompt, self._begun = self._before_prompt
+            self.state, self.said, self.reason, self.ended_at, self.prompt, self._told.begun = self._before_prompt
             if had_ended:
-                self.earlier.pop()
+                self._told.earlier.pop()
             self._before_prompt = None
 
     def asked_again(self, at: float) -> None:
@@ -220,11 +216,7 @@ class Conversation:
     def _begin(self, at: float, begun: Round) -> None:
         if self.state is not RunState.WORKING:
             self._count_round(at)
-            if self._begun is not None:
-                state, said, ended_at, reason = self.state, self.said, self.ended_at, self.reason
-                self.earlier.append(replace(self._begun, state=state, said=said, ended_at=ended_at, reason=reason))
-                del self.earlier[:-KEPT_ROUNDS]
-            self._begun = begun
+            self._told.begin(begun, self.state, self.said, self.ended_at, self.reason)
         self.state = RunState.WORKING
         self.said = None
         self.reason = ""

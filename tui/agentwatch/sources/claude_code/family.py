@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from agentwatch.sources.claude_code.calls import DELEGATING, Call
 from agentwatch.sources.claude_code.conversation import Conversation
-from agentwatch.sources.claude_code.meta import Meta
 from agentwatch.sources.claude_code.transcript import Transcript
+from agentwatch.sources.sessions.fields import Fields, text
 from agentwatch.sources.sessions.group import SESSION
 from agentwatch.sources.sessions.order import Rising
 
@@ -34,7 +34,7 @@ class Family:
     Agents written into the session's own file are known by the id of their first record.
     """
 
-    def __init__(self, transcripts: Mapping[str, Transcript], metas: Mapping[str, Meta]) -> None:
+    def __init__(self, transcripts: Mapping[str, Transcript], metas: Mapping[str, Fields]) -> None:
         self.conversations: dict[str, Conversation] = {}
         self._metas = metas
         self._calls: dict[str, Call] = {}
@@ -54,7 +54,7 @@ class Family:
         self.asked_at = self._in_order()
         """By call."""
         for agent_id in sorted(metas):
-            self._link(agent_id, metas[agent_id].tool_use_id, "meta.json")
+            self._link(agent_id, text(metas[agent_id], "toolUseId"), "meta.json")
         for told_by in sorted(transcripts):
             for agent_id, tool_use_id in transcripts[told_by].progress.items():
                 self._link(agent_id, tool_use_id, "progress records")
@@ -75,12 +75,10 @@ class Family:
             claims = self._claims.get(agent_id, [])
             known = [claim for claim in claims if claim in self._calls]
             calls = [self._calls[claim] for claim in sorted(known, key=self.asked_at.__getitem__)]
-            meta = self._metas.get(agent_id)
-            parent = SESSION
-            if meta is not None and meta.parent_agent is not None:
-                parent = meta.parent_agent
-            elif calls:
-                parent = self._owners[calls[0].tool_use_id]
+            # `meta.json` may be there before the transcript, after it, or never.
+            parent = text(self._metas.get(agent_id, {}), "parentAgentId")
+            if parent is None:
+                parent = self._owners[calls[0].tool_use_id] if calls else SESSION
             claim = claims[0] if claims and self._claimed[claims[0]] == agent_id else None
             asked_at = self.asked_at[calls[0].tool_use_id] if calls else None
             yield agent_id, Bond(parent, tuple(calls), link, claim, asked_at)

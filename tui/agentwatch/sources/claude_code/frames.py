@@ -4,52 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
-from agentwatch.sources.claude_code.wording import first_line, texts
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, text, whole
+from agentwatch.sources.claude_code.wording import texts
+from agentwatch.sources.sessions.fields import Fields, first_line, listed, mapping, text, whole
 
 _FRAME: Final = "[Subagent hand-back]"
 _INDENT: Final = "  "
 _TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
-_TAG: Final = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL)
 _COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
 _ERROR_TAG: Final = "tool_use_error"
 _LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
 _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
-NOTIFICATION: Final = "<task-notification>"
-
-
-class Notification(NamedTuple):
-    """The end of a background agent as its parent was told. `said` is the agent's text, None where there is none."""
-
-    task_id: str
-    tool_use_id: str | None
-    status: str
-    summary: str
-    said: str | None
-
-
-def read_notification(text: str) -> Notification | None:
-    """A `<task-notification>`, None for any other text.
-
-    The agent's own words stand last in it, so that tags inside them are never taken for the program's.
-    """
-    if not text.lstrip().startswith(NOTIFICATION):
-        return None
-    head, opened, rest = text.partition("<result>")
-    said = rest.rpartition("</result>")[0] if opened else None
-    tags = dict(_TAG.findall(head))
-    task_id = tags.get("task-id", "").strip()
-    if not task_id:
-        return None
-    return Notification(
-        task_id,
-        tags.get("tool-use-id", "").strip() or None,
-        tags.get("status", "").strip(),
-        first_line(tags.get("summary", "")),
-        said,
-    )
 
 
 def handed_back(blocks: list[str], result: Mapping[str, object]) -> str | None:

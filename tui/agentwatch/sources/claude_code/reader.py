@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.claude_code.frames import handed_back, read_notification
-from agentwatch.sources.claude_code.meta import Meta, read_meta
+from agentwatch.sources.claude_code.frames import handed_back
 from agentwatch.sources.claude_code.session import NAME, Session
 from agentwatch.sources.claude_code.transcript import Transcript
-from agentwatch.sources.claude_code.wording import first_line, texts
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, text, whole
+from agentwatch.sources.claude_code.wording import texts
+from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, number, text
 from agentwatch.sources.sessions.group import HowToRead
-from agentwatch.sources.sessions.processes import Registered, Wait
+from agentwatch.sources.sessions.notification import read_notification
+from agentwatch.sources.sessions.processes import Wait
 from agentwatch.sources.sessions.projects import Layout
+from agentwatch.sources.sessions.tail import record
 from agentwatch.sources.sessions.texts import in_lines
 from agentwatch.sources.sessions.transcripts import Kind, TranscriptsReader
 
 # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
 _LAYOUT: Final = Layout(
-    re.compile(
-        r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
-        r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
-        r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl",
-        re.DOTALL,
-    ),
-    re.compile(r"(?P<session>[^/]+)(?:/subagents(?:/[^/]+){0,4})?", re.DOTALL),
+    r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
+    r"agent-(?!acompact-|aprompt_suggestion-)(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))"
+    r"|(?!agent-)(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl",
+    r"(?P<session>[^/]+)(?:/subagents(?:/[^/]+){0,4})?",
 )
 
 _WAITS: Final = {
@@ -41,24 +38,16 @@ _OPENED: Final = "dialog open"
 """Somebody who sits there has opened a dialog; no work waits for it."""
 
 
-class ClaudeCodeReader(TranscriptsReader[Transcript, Meta]):
+class ClaudeCodeReader(TranscriptsReader[Transcript, Fields]):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        how = HowToRead(lambda keep, is_agent: Transcript(keep, is_agent=is_agent), read_meta, Session)
-        super().__init__(Kind(NAME, _LAYOUT, how, in_lines(_texts_in), read_process), workspace, home, since)
+        how = HowToRead(lambda keep, is_agent: Transcript(keep, is_agent=is_agent), record, Session)
+        super().__init__(Kind(NAME, _LAYOUT, how, in_lines(_texts_in), wait_in), workspace, home, since)
 
 
-def read_process(found: Fields) -> Registered | None:
-    """What `sessions/<pid>.json` says."""
-    session, pid = text(found, "sessionId"), whole(found, "pid")
-    if session is None or pid is None:
-        return None
-    began = (number(found, "startedAt") or 0.0) / 1000
-    return Registered(session, pid, text(found, "procStart"), text(found, "pidDomain"), began, _wait(found))
-
-
-def _wait(found: Fields) -> Wait | None:
+def wait_in(found: Fields) -> Wait | None:
+    """What `sessions/<pid>.json` says that its program waits for."""
     what = text(found, "waitingFor") or ""
     if found.get("status") != "waiting" or what == _OPENED:
         return None

@@ -11,10 +11,10 @@ from agentwatch.sources.claude_code.asking import asker
 from agentwatch.sources.claude_code.calls import Answer, Call
 from agentwatch.sources.claude_code.conversation import Conversation
 from agentwatch.sources.claude_code.family import Bond, Family
-from agentwatch.sources.claude_code.meta import Meta
 from agentwatch.sources.claude_code.transcript import Transcript
-from agentwatch.sources.claude_code.verdict import LEFT_BEHIND, standing
+from agentwatch.sources.claude_code.verdict import standing
 from agentwatch.sources.sessions import group
+from agentwatch.sources.sessions.fields import Fields, text
 from agentwatch.sources.sessions.group import SESSION
 from agentwatch.sources.sessions.lineage import end_with_parent, know_program, pass_up_life
 from agentwatch.sources.sessions.processes import UNKNOWN, Program, Wait
@@ -25,7 +25,7 @@ _WARMUP: Final = "Warmup"
 """All that the program itself asks two agents of every session for, in versions 2.0."""
 
 
-class Session(group.Session[Transcript, Meta]):
+class Session(group.Session[Transcript, Fields]):
     """What is known of one session."""
 
     __slots__ = ()
@@ -62,7 +62,7 @@ class Session(group.Session[Transcript, Meta]):
         if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
             found[self.session_id] = self._root(own)
             talks[self.session_id] = own.main
-        end_with_parent(found, LEFT_BEHIND)
+        end_with_parent(found)
         know_program(found, program)
         if program.wait is not None:
             self._ask(found, talks, program.wait)
@@ -107,7 +107,7 @@ class Session(group.Session[Transcript, Meta]):
 
         None as well where nobody asked for it but the program, to warm up.
         """
-        meta = self.metas.get(agent_id) or Meta()
+        meta = self.metas.get(agent_id, {})
         answers = [call.answer for call in bond.calls if call.answer is not None]
         heard = sorted(answers, key=_at) + sorted(ends, key=_at)
         stands = standing(conversation, heard)
@@ -125,7 +125,7 @@ class Session(group.Session[Transcript, Meta]):
         if started is None:
             return None
         updated = max(started, conversation.updated_at if conversation is not None else 0.0, stands.ended_at or 0.0)
-        mode = meta.agent_type or (call.agent_type if call is not None else None)
+        mode = text(meta, "agentType") or (call.agent_type if call is not None else None)
         return Run(
             source=NAME,
             session_id=bond.claim if inline and bond.claim is not None else agent_id,
@@ -137,8 +137,8 @@ class Session(group.Session[Transcript, Meta]):
             ended_at=max(started, stands.ended_at) if stands.ended_at is not None else None,
             link="inline in the session" if inline else bond.link,
             reason=stands.reason,
-            title=meta.title or (call.title if call is not None else None),
-            agent=meta.name or mode,
+            title=text(meta, "description") or (call.title if call is not None else None),
+            agent=text(meta, "name") or mode,
             mode=mode,
             model=conversation.model if conversation is not None else None,
             prompt=prompt,
@@ -147,7 +147,7 @@ class Session(group.Session[Transcript, Meta]):
             rounds=conversation.all_rounds() if conversation is not None else (),
             todos=conversation.checklist.todos if conversation is not None else None,
             tokens=conversation.tokens if conversation is not None else None,
-            background=meta.background or any(call.background for call in bond.calls),
+            background=meta.get("requestShape") == "background" or any(call.background for call in bond.calls),
             waiting=_waiting(conversation) if conversation is not None and stands.state is RunState.WORKING else "",
             asked_at=bond.asked_at,
         )

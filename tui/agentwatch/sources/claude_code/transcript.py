@@ -16,15 +16,15 @@ from agentwatch.sources.claude_code.frames import (
     cut_short,
     handed_back,
     named_agent,
-    read_notification,
     typed,
     unwrapped_error,
 )
 from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.todos import TOOLS
-from agentwatch.sources.claude_code.wording import first_line, is_understood, texts
-from agentwatch.sources.sessions.fields import inner, listed, mapping, moment, text
+from agentwatch.sources.claude_code.wording import is_understood, texts
+from agentwatch.sources.sessions.fields import first_line, inner, listed, mapping, moment, text
 from agentwatch.sources.sessions.group import Keep
+from agentwatch.sources.sessions.notification import read_notification
 from agentwatch.sources.sessions.tail import Line
 
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Message, RunState
 from agentwatch.sources.claude_code.calls import Answer
-from agentwatch.sources.claude_code.conversation import UNREAD, WORDLESS, Conversation
-
-LEFT_BEHIND: Final = "left behind when the session was killed"
+from agentwatch.sources.claude_code.conversation import UNREAD, Conversation
+from agentwatch.sources.sessions.lineage import LEFT_BEHIND, WORDLESS
 
 _BY_HUMAN: Final = (
     "[request interrupted",

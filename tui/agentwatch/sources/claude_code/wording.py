@@ -30,8 +30,3 @@ def is_understood(content: object) -> bool:
         for block in map(mapping, content)
         for kind in [text(block, "type")]
     )
-
-
-def first_line(words: str, limit: int = 300) -> str:
-    """The first line that is not empty, of at most `limit` characters."""
-    return next((line.strip() for line in words.splitlines() if line.strip()), "")[:limit]

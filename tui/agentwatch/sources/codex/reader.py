@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.place import is_there, user_home
+from agentwatch.place import is_there
 from agentwatch.sources.codex.catalogue import Catalogue, Place
 from agentwatch.sources.codex.database import Database
 from agentwatch.sources.codex.files import TO_DECOMPRESS, can_decompress, line_at, tail_of
@@ -38,10 +37,10 @@ class _Part:
 
 
 class CodexReader:
-    """Implements SessionReader. `home` is `$CODEX_HOME` or `~/.codex` where it is not given."""
+    """Implements SessionReader. `home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old."""
 
-    def __init__(self, workspace: Path, home: Path | None = None) -> None:
-        self._home = home if home is not None else Path(os.environ.get("CODEX_HOME") or user_home() / ".codex")
+    def __init__(self, workspace: Path, home: Path, _since: float | None = None) -> None:
+        self._home = home
         self._catalogue = Catalogue(self._home, workspace)
         self._database = Database(self._home)
         self._writers = Writers(self._home)

@@ -19,7 +19,7 @@ from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
 from agentwatch.sources.codex.plan import plan_in
 from agentwatch.sources.codex.texts import answer_in, last_answer_in, prompt_in, question_in
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, moment, text, whole
-from agentwatch.sources.sessions.reader import KEPT_ROUNDS
+from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
 from agentwatch.sources.sessions.tail import Line, record
 
 ENCRYPTED: Final = "encrypted by Codex"

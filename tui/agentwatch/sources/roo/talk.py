@@ -11,7 +11,8 @@ from agentwatch.contracts.shapes import Todo, TodoStatus
 from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, whole
 from agentwatch.sources.sessions.order import Rising
-from agentwatch.sources.sessions.reader import KEPT_ROUNDS, digest_of
+from agentwatch.sources.sessions.reader import digest_of
+from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
 
 CANCELED: Final = "user_cancelled"
 """Why a request to the model was broken off, in the extension's word."""

@@ -7,9 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from agentwatch.contracts.shapes import Todo, TodoStatus
+
 Fields = Mapping[str, object]
 
 _NOTHING: Final[Fields] = {}
+_MOST_TODOS: Final = 1000
+_LONGEST_TODO: Final = 500
+_TODO_STATUSES: Final = {"completed": TodoStatus.DONE, "in_progress": TodoStatus.IN_PROGRESS}
 
 
 def text(fields: Fields, key: str) -> str | None:
@@ -63,3 +68,17 @@ def moment(value: object) -> float | None:
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def first_line(words: str, limit: int = 300) -> str:
+    """The first line that is not empty, of at most `limit` characters."""
+    return next((line.strip() for line in words.splitlines() if line.strip()), "")[:limit]
+
+
+def todos_in(items: Sequence[object], words: str) -> tuple[Todo, ...]:
+    """The steps of a checklist, a list of objects with `status` and, under the key `words`, what is to be done."""
+    steps = [(text(item, words) or "", text(item, "status") or "") for item in map(mapping, items[:_MOST_TODOS])]
+    return tuple(
+        Todo(step[:_LONGEST_TODO], _TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
+        for line, (step, status) in enumerate(steps, 1)
+    )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions.group import OPEN
 from agentwatch.sources.sessions.processes import Program
 
+WORDLESS: Final = "ended without a word"
+LEFT_BEHIND: Final = "left behind when the session was killed"
 
-def end_with_parent(runs: dict[str, Run], killed: str) -> None:
-    """An agent in the foreground ends with the one that waits for it; a killed program takes all of them along.
 
-    `killed` is the reason of those that were left behind by one.
-    """
+def end_with_parent(runs: dict[str, Run]) -> None:
+    """An agent in the foreground ends with the one that waits for it; a killed program takes all of them along."""
     keys = {run.session_id: key for key, run in runs.items()}
     waiting = [key for key, run in runs.items() if run.state in OPEN and run.parent_session in keys]
     ended = True
@@ -22,7 +23,7 @@ def end_with_parent(runs: dict[str, Run], killed: str) -> None:
         for key in waiting:
             run = runs[key]
             above = runs[keys[run.parent_session or ""]]
-            was_killed = above.reason == killed
+            was_killed = above.reason == LEFT_BEHIND
             cut_off = above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
             if run.state in OPEN and (was_killed or cut_off):
                 at = max(run.started_at, above.ended_at or above.updated_at)

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, mapping
+from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
 from agentwatch.sources.sessions.tail import open_regular
 
 _MAX_BYTES: Final = 64 * 1024
@@ -46,7 +46,7 @@ UNKNOWN: Final = Program()
 _ENDED: Final = Program(gone=True)
 
 
-class Registered(NamedTuple):
+class _Registered(NamedTuple):
     """What a program keeps of a process: whose session it runs, its pid, and when it began, by `/proc` and our clock.
 
     `domain` names where its pid counts: the system, or with its number the namespace; None where nothing is said.
@@ -60,7 +60,8 @@ class Registered(NamedTuple):
     wait: Wait | None
 
 
-ReadProcess = Callable[[Fields], Registered | None]
+WaitIn = Callable[[Fields], Wait | None]
+"""What a program's file says that it waits for."""
 
 
 class Processes:
@@ -69,17 +70,17 @@ class Processes:
     A file that names no process of this system, of another machine's or container's, says nothing.
     """
 
-    def __init__(self, directory: Path, read: ReadProcess, clock: Callable[[], float] = time.time) -> None:
-        self._registered_in = read
+    def __init__(self, directory: Path, wait_in: WaitIn, clock: Callable[[], float] = time.time) -> None:
+        self._wait_in = wait_in
         self._clock = clock
         self.directory = directory / "sessions"
-        self._read: dict[str, tuple[tuple[int, int], Registered | None]] = {}
-        self._registered: dict[str, list[Registered]] = {}
+        self._read: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
+        self._registered: dict[str, list[_Registered]] = {}
         self._known: set[str] = set()
 
     def look(self) -> None:
         """Read what has changed since the last look."""
-        found: dict[str, tuple[tuple[int, int], Registered | None]] = {}
+        found: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
         try:
             for path, mark in self._listed():
                 known = self._read.get(path)
@@ -110,15 +111,24 @@ class Processes:
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
-    def _look_into(self, path: str, size: int) -> Registered | None:
+    def _look_into(self, path: str, size: int) -> _Registered | None:
         if size > _MAX_BYTES:
             return None
         try:
             with os.fdopen(open_regular(Path(path)), "rb") as file:
-                found = self._registered_in(mapping(json.loads(file.read(_MAX_BYTES))))
+                found = mapping(json.loads(file.read(_MAX_BYTES)))
         except (OSError, ValueError, RecursionError):
             return None
-        return found if found is not None and found.pid > 1 else None
+        session, pid = text(found, "sessionId"), whole(found, "pid") or 0
+        if session is None or pid < 2:
+            return None
+        # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
+        start = (text(found, "procStart") or "").rpartition(":")[2] or None
+        namespace = whole(found, "pidNs")
+        domain = text(found, "pidDomain") or (str(namespace) if namespace is not None else None)
+        return _Registered(
+            session, pid, start, domain, (number(found, "startedAt") or 0.0) / 1000, self._wait_in(found)
+        )
 
     def _listed(self) -> Iterator[tuple[str, tuple[int, int]]]:
         with os.scandir(self.directory) as entries:
@@ -131,7 +141,7 @@ class Processes:
                 yield entry.path, (status.st_mtime_ns, status.st_size)
 
 
-def _gone(registered: Registered) -> bool | None:
+def _gone(registered: _Registered) -> bool | None:
     if registered.domain is not None and not _is_ours(registered.domain):
         return None
     try:

@@ -31,8 +31,8 @@ class Layout(NamedTuple):
     those to enter, with the group `session` where all in it is one session's.
     """
 
-    files: re.Pattern[str]
-    directories: re.Pattern[str]
+    files: str
+    directories: str
 
 
 class StoredFile(NamedTuple):
@@ -85,7 +85,8 @@ class Projects:
         self.workspace = os.path.realpath(workspace)
         self.root = root
         self.listings = Listings()
-        self._layout = layout
+        self._is_file = re.compile(layout.files, re.DOTALL).fullmatch
+        self._is_directory = re.compile(layout.directories, re.DOTALL).fullmatch
         self._refused: set[str] = set()
         self._known: dict[str, _Known] = {}
         self._owners: dict[tuple[str, int], str] = {}
@@ -136,14 +137,14 @@ class Projects:
         if known is None or known.listing[2:] != listing[2:]:
             known = self._known[directory] = _Known(listing, [], [])
             for name in listing.files:
-                found = self._layout.files.fullmatch(within + name)
+                found = self._is_file(within + name)
                 if found is not None:
                     session = found["own"] or found["session"]
                     agent = None if found["own"] else found["agent"]
                     path = os.path.join(directory, name)  # noqa: PTH118  paths are strings for speed
                     known.files.append(StoredFile(path, project, session, agent, bool(found["meta"])))
             for name in listing.directories:
-                found = self._layout.directories.fullmatch(within + name)
+                found = self._is_directory(within + name)
                 if found is not None:
                     known.below.append((os.path.join(directory, name), f"{within}{name}/", found["session"]))  # noqa: PTH118
         return known

@@ -10,8 +10,6 @@ from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.run import Message, Run
 
 _OPENING: Final = 200
-KEPT_ROUNDS: Final = 100
-"""Rounds before the last one that are kept of a session: people talk to one for days."""
 
 
 class Change(NamedTuple):

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.place import is_there, user_home
 from agentwatch.sources.sessions.reader import SessionReader
@@ -36,8 +37,9 @@ class Registry:
 
     def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
         """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-        if CLAUDE_CODE not in known:
-            yield _claude_code(self._workspace, self._since)
+        for name, home in _HOMES.items():
+            if name not in known and (name == CLAUDE_CODE or is_there(home.place())):
+                yield home.open(self._workspace, self._since)
         for name, find in _PROGRAMS.items():
             reader = find(self._workspace) if name not in known else None
             if reader is not None:
@@ -48,33 +50,48 @@ class Registry:
             yield from _shipped_by_others(self._workspace, broken)
 
 
+class _Home(NamedTuple):
+    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says.
+
+    `reader` is called with the workspace, that directory, and since when (None: ever).
+    """
+
+    reader: str
+    variables: tuple[str, ...]
+    directory: str
+    sessions: str
+
+    def place(self) -> Path:
+        named = (os.environ.get(variable) for variable in self.variables)
+        return Path(next(filter(None, named), user_home() / self.directory))
+
+    def open(self, workspace: Path, since: float | None) -> SessionReader:
+        module, name = self.reader.split(":")
+        reader: SessionReader = getattr(import_module(f"agentwatch.sources.{module}"), name)(
+            workspace, self.place(), since
+        )
+        return reader
+
+
+_HOMES: Final = {
+    CLAUDE_CODE: _Home("claude_code.reader:ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects"),
+    "codex": _Home("codex.reader:CodexReader", ("CODEX_HOME",), ".codex", "sessions"),
+    "qwen-code": _Home("qwen.reader:QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects"),
+}
+"""By the name of the reader."""
+
+
 def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
     """Where the sessions of each program that is supported lie, there or not, by the name of its reader."""
     from agentwatch.sources.opencode.places import usual_places
     from agentwatch.sources.roo.storages import searched
 
     return {
-        CLAUDE_CODE: [_home("CLAUDE_CONFIG_DIR", ".claude") / "projects"],
+        **{name: [home.place() / home.sessions] for name, home in _HOMES.items()},
         **{name: [path] for name, path in usual_places(os.environ, user_home()).items()},
-        "codex": [_home("CODEX_HOME", ".codex") / "sessions"],
         "roo": searched(user_home()),
         "teamwork": [workspace / ".agents"],
     }
-
-
-def _claude_code(workspace: Path, since: float | None) -> SessionReader:
-    from agentwatch.sources.claude_code.reader import ClaudeCodeReader
-
-    return ClaudeCodeReader(workspace, _home("CLAUDE_CONFIG_DIR", ".claude"), since)
-
-
-def _codex(workspace: Path) -> SessionReader | None:
-    home = _home("CODEX_HOME", ".codex")
-    if not is_there(home):
-        return None
-    from agentwatch.sources.codex.reader import CodexReader
-
-    return CodexReader(workspace, home)
 
 
 def _roo(workspace: Path) -> SessionReader | None:
@@ -96,7 +113,6 @@ def _teamwork(workspace: Path) -> SessionReader | None:
 
 
 _PROGRAMS: Final[dict[str, Callable[[Path], SessionReader | None]]] = {
-    "codex": _codex,
     "roo": _roo,
     "teamwork": _teamwork,
 }
@@ -114,11 +130,6 @@ def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReade
     for store in find_stores(os.environ, user_home()):
         if store.name not in known:
             yield OpenCodeReader(workspace, store.database, store.name)
-
-
-def _home(variable: str, name: str) -> Path:
-    """The directory of a program: where its variable says, else in the user's home."""
-    return Path(os.environ.get(variable) or user_home() / name)
 
 
 def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:

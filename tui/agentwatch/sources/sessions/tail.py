@@ -50,7 +50,7 @@ class Lines:
     @cached_property
     def lines(self) -> Sequence[Line]:
         """The lines, one by one, those that are blank left out."""
-        return [line for stretch in self.stretches for line in _lines_of(stretch)]
+        return [line for stretch in self.stretches for line in lines_of(stretch)]
 
 
 class Tail:
@@ -166,7 +166,8 @@ class Tail:
         self._partial_bytes = 0
 
 
-def _lines_of(stretch: Line) -> Iterator[Line]:
+def lines_of(stretch: Line) -> Iterator[Line]:
+    """The lines of a stretch, without those that are blank."""
     offset, buffer, start, stop = stretch
     while start < stop:
         end = buffer.find(b"\n", start, stop)

@@ -16,7 +16,7 @@ from typing import Final, Generic
 
 from agentwatch.delegation.run import Message
 from agentwatch.sources.sessions.group import Group, HowToRead, M, T
-from agentwatch.sources.sessions.processes import UNKNOWN, Processes, ReadProcess
+from agentwatch.sources.sessions.processes import UNKNOWN, Processes, WaitIn
 from agentwatch.sources.sessions.projects import Interest, Layout, Projects
 from agentwatch.sources.sessions.reader import Change, Found, Progress
 from agentwatch.sources.sessions.store import StoreReader, several
@@ -38,13 +38,13 @@ _SLACK: Final = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T, M]):
-    """A program. `texts` finds all texts of a line again; `process` reads what the program keeps of one that runs."""
+    """A program. `texts` finds all texts of a line again; `wait_in` tells what a running one waits for."""
 
     name: str
     layout: Layout
     how: HowToRead[T, M]
     texts: Find
-    process: ReadProcess
+    wait_in: WaitIn = lambda _: None
 
 
 class TranscriptsReader(StoreReader, Generic[T, M]):
@@ -60,7 +60,7 @@ class TranscriptsReader(StoreReader, Generic[T, M]):
         self._home = home
         self._since = -math.inf if since is None else since - _SLACK
         self._projects = Projects(workspace, home / "projects", kind.layout)
-        self._processes = Processes(home, kind.process)
+        self._processes = Processes(home, kind.wait_in)
         self._groups: dict[tuple[str, str], Group[T, M]] = {}
         self._sweep = 0
         self._next_own = 0.0

@@ -1,0 +1,206 @@
+"""One file of Qwen Code, folded line by line: how its agent stands, the rounds it was sent on for, whom it asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from agentwatch.contracts.shapes import Todo
+from agentwatch.delegation.run import Asker, Message, Round, RunState
+from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, todos_in, whole
+from agentwatch.sources.sessions.group import Keep
+from agentwatch.sources.sessions.notification import read_notification
+from agentwatch.sources.sessions.order import Rising
+from agentwatch.sources.sessions.rounds import Rounds
+from agentwatch.sources.sessions.tail import Line, lines_of, record
+
+_TELEMETRY: Final = b'"subtype":"ui_telemetry"'
+"""Most lines of a chat, also about calls of its agents. What a signal breaks off stands nowhere else."""
+_CUT_OFF: Final = "cut off before it answered"
+
+
+class Answer(NamedTuple):
+    """What a parent was told of an agent. `status` is a word of the program: completed, failed, cancelled, error."""
+
+    at: float
+    status: str
+    reason: str
+    said: Message | None = None
+
+
+@dataclass(slots=True)
+class Call:
+    """A use of the tool that hands work out. `asked_at` is that of a run."""
+
+    id: str = ""
+    at: float | None = None
+    asked_at: float | None = None
+    prompt: Message | None = None
+    agent_type: str | None = None
+    title: str | None = None
+    background: bool = False
+    answer: Answer | None = None
+    is_left: bool = False
+    """A human went on with the session before there was an answer: the program was killed meanwhile."""
+
+
+class Chat:
+    """The state of one file after the lines that were folded in. Times are seconds since the epoch."""
+
+    def __init__(self, keep: Keep, is_agent: bool) -> None:
+        self.cwd: str | None = None
+        self.not_understood = 0
+        self.state = RunState.SUBMITTED
+        self.prompt: Message | None = None
+        self.calls: dict[str, Call] = {}
+        self.started_at: float | None = None
+        self.round_at = 0.0
+        self.updated_at = 0.0
+        self.ended_at: float | None = None
+        self.model: str | None = None
+        self.todos: tuple[Todo, ...] | None = None
+        self.tokens = 0
+        self._keep = keep
+        self._is_agent = is_agent
+        self._rising = Rising()
+        self._open: set[str] = set()
+        """Calls of any tool that have no result."""
+        self.rounds = Rounds()
+        self._answer: tuple[str, float, int] | None = None
+        self._said: Message | None = None
+
+    @property
+    def said(self) -> Message | None:
+        """The last answer, None where it asks for a tool or a new round has begun."""
+        if self._said is None and self._answer is not None:
+            self._said = self._keep(*self._answer)
+        return self._said
+
+    def fold(self, stretch: Line) -> None:
+        for line in lines_of(stretch):
+            if _TELEMETRY in line.data and b'"cancelled"' not in line.data:
+                continue
+            fields = record(line.data) or {}
+            at = moment(fields.get("timestamp"))
+            if at is None or text(fields, "uuid") is None:
+                self.not_understood += 1
+                continue
+            self.cwd = self.cwd or text(fields, "cwd")
+            match fields.get("type"):
+                case "user":
+                    self._prompted(fields, at, line.offset)
+                case "assistant":
+                    self._answered(fields, at, line.offset)
+                case "tool_result":
+                    self._returned(fields, at, line.offset)
+                case "system":
+                    event = inner(fields, "systemPayload", "uiEvent")
+                    if event.get("status") == "cancelled":
+                        self._broken_off(text(event, "call_id") or "", at, "")
+
+    def _prompted(self, fields: Fields, at: float, offset: int) -> None:
+        words = _words(fields)
+        by_program = "subtype" in fields
+        told = read_notification(words) if by_program else None
+        if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
+            said = self._keep(told.said, at, offset) if told.said and told.said.strip() else None
+            call.answer = Answer(at, told.status, told.summary, said)
+        for call in self.calls.values():
+            call.is_left = call.is_left or (not by_program and call.answer is None)
+        if self._is_agent:
+            state, why = (RunState.FAILED, _CUT_OFF) if self.state is RunState.WORKING else (self.state, "")
+            begun = Round(at, self._keep(words, at, offset), Asker.PROGRAM if by_program else Asker.PARENT)
+            self.rounds.begin(begun, state, self.said, self.ended_at or self.updated_at, why)
+        if self.prompt is None:
+            self.prompt = self._keep(words, at, offset)
+        self.round_at = at
+        self._open.clear()
+        self._go_on(at)
+
+    def _answered(self, fields: Fields, at: float, offset: int) -> None:
+        self._go_on(at)
+        used = inner(fields, "usageMetadata")
+        self.tokens += (whole(used, "totalTokenCount") or 0) - (whole(used, "cachedContentTokenCount") or 0)
+        self.model = text(fields, "model") or self.model
+        parts = map(mapping, listed(inner(fields, "message"), "parts"))
+        calls = [call for part in parts if (call := inner(part, "functionCall"))]
+        for call in calls:
+            self._called(text(call, "id") or "", *_unwrapped(call), at, offset)
+        words = _words(fields)
+        # A record of an agent's calls may follow; its description says when it is over.
+        if not calls and (words.strip() or not self._is_agent):
+            self.state, self.ended_at = RunState.ENDED, at
+            self._answer = (words, at, offset) if words.strip() else None
+
+    def _called(self, name: str, tool: str | None, given: Fields, at: float, offset: int) -> None:
+        self._open.add(name)
+        if tool == "todo_write":
+            self.todos = todos_in(listed(given, "todos"), "content")
+        elif tool == "agent":
+            words = text(given, "prompt")
+            prompt = self._keep(words, at, offset) if words is not None else None
+            kind, title = text(given, "subagent_type"), text(given, "description")
+            background = given.get("run_in_background") is True
+            self.calls[name] = Call(name, at, self._rising(at), prompt, kind, title, background)
+
+    def _returned(self, fields: Fields, at: float, offset: int) -> None:
+        self.updated_at = max(self.updated_at, at)
+        result = inner(fields, "toolCallResult")
+        shown = text(inner(result, "resultDisplay"), "status")
+        status = shown or text(result, "status") or ""
+        for part in map(mapping, listed(inner(fields, "message"), "parts")):
+            name = text(inner(part, "functionResponse"), "id") or ""
+            response = inner(part, "functionResponse", "response")
+            output = text(response, "output") or text(response, "error") or ""
+            if result.get("status") == "cancelled":
+                self._broken_off(name, at, output)
+            self._open.discard(name)
+            call = self.calls.get(name)
+            if call is not None and status == "background":
+                call.background = True
+            elif call is not None and call.answer is None:
+                said = self._keep(output, at, offset) if status == "completed" and output.strip() else None
+                call.answer = Answer(at, status, first_line(output), said)
+
+    def _broken_off(self, name: str, at: float, words: str) -> None:
+        """A human, or a signal, has ended the turn inside a call."""
+        if name in self._open:
+            self._open.discard(name)
+            self.state, self.ended_at, self.updated_at = RunState.CANCELED, at, max(self.updated_at, at)
+            if name in self.calls:
+                self.calls[name].answer = Answer(at, "cancelled", first_line(words))
+
+    def _go_on(self, at: float) -> None:
+        self.started_at = at if self.started_at is None else self.started_at
+        self.updated_at = max(self.updated_at, at)
+        self.state, self.ended_at, self._answer, self._said = RunState.WORKING, None, None, None
+
+
+def texts_in(fields: Fields) -> Iterator[str]:
+    """All texts of a record that a message may have been made of."""
+    yield (words := _words(fields))
+    told = read_notification(words)
+    for part in map(mapping, listed(inner(fields, "message"), "parts")):
+        yield text(_unwrapped(inner(part, "functionCall"))[1], "prompt") or ""
+        yield text(inner(part, "functionResponse", "response"), "output") or ""
+    yield (told.said if told is not None else None) or ""
+
+
+def _words(fields: Fields) -> str:
+    """What a message says, without what is only thought."""
+    parts = map(mapping, listed(inner(fields, "message"), "parts"))
+    return "\n".join(words for part in parts if part.get("thought") is not True and (words := text(part, "text")))
+
+
+def _unwrapped(call: Fields) -> tuple[str | None, Fields]:
+    """The tool of a call and what it was given; some are called through another one."""
+    given = inner(call, "args")
+    if text(call, "name") != "tool_call":
+        return text(call, "name"), given
+    arguments = given.get("arguments")
+    try:
+        return text(given, "name"), mapping(json.loads(arguments) if isinstance(arguments, str) else arguments)
+    except (ValueError, RecursionError):
+        return None, {}
