@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -194,12 +195,13 @@ def test_an_agent_that_is_sent_on_has_rounds(store: Store) -> None:
     assert (run.state, run.said.opening if run.said else None) == (RunState.ENDED, "Third.")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="namespaces and start times are read from /proc")
 def test_a_program_that_left_its_file_behind_is_gone(store: Store) -> None:
     store.session().asked("Go.")
     store.save()
     path = store.home / "sessions" / "7.json"
     path.parent.mkdir()
-    namespace = int("".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid"))))
+    namespace = int("".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink()))))
     known = {"pid": os.getpid(), "procStart": "boot:1", "pidNs": namespace, "sessionId": SESSION}
     path.write_text(json.dumps(known), encoding="utf-8")
     os.utime(store.session().path, (1.0, 1.0))
