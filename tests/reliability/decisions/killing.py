@@ -22,8 +22,8 @@ ROUNDS_EACH = 100
 
 READY = b"."
 
-LONGEST = 4
-"""Decisions for which a writer has time at most."""
+MOST = 4
+"""Decisions that a writer may record before it is killed in the next one."""
 
 
 def task(number: int) -> str:
@@ -50,8 +50,11 @@ def seconds_of_a_decision(root: Path) -> float:
     return statistics.median(taken)
 
 
-def killed(operator: Operator, first: int, seconds: float) -> int:
-    """Let a writer begin with a decision, kill it, and give the number that comes behind the last one it said."""
+def killed(operator: Operator, first: int, decisions: int, seconds: float) -> int:
+    """Let a writer begin with a decision, and kill it some time after it has said so many of them.
+
+    Returns the number that comes behind the last one it said.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -61,28 +64,33 @@ def killed(operator: Operator, first: int, seconds: float) -> int:
         finally:
             os._exit(1)
     os.close(writing)
-    # Or most would be killed before they did anything: a fork takes as long as a decision.
+    # However busy the machine is: it gets that far before it is killed.
     assert os.read(reading, 1) == READY
+    said = b""
+    while said.count(b"\n") < decisions:
+        said += os.read(reading, 1)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), "the writer ended by itself"
     assert os.WTERMSIG(status) == signal.SIGKILL
     with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read().splitlines()
-    return int(said[-1]) + 1 if said else first
+        said += pipe.read()
+    return int(said.splitlines()[-1]) + 1 if said else first
 
 
 def main(root: Path, rounds: int) -> None:
     dice = random.Random()
-    recorded, unsaid, left = 0, 0, 0
+    recorded, asked, unsaid, left = 0, 0, 0, 0
     for number in range(rounds):
         if number % ROUNDS_EACH == 0:
             # The real disk, syncs and all: they are where a writer spends its time.
             operator, said = Operator(root / str(number), DISK), 0
-            longest = LONGEST * seconds_of_a_decision(root / f"measured-{number}")
+            longest = seconds_of_a_decision(root / f"measured-{number}")
         # Beginning with the one that the last writer may have recorded and not said: it must not be there twice.
-        said = killed(operator, said, dice.uniform(0, longest))
+        decisions = dice.randrange(MOST)
+        asked += decisions
+        said = killed(operator, said, decisions, dice.uniform(0, longest))
         chain = operator.ledger.read(operator.trust)
         assert chain.problems == (), chain.problems
         there = [entry.record.task_id for entry in chain.entries]
@@ -91,7 +99,7 @@ def main(root: Path, rounds: int) -> None:
         left += any(path.name.startswith(".writing-") for path in operator.ledger.directory.glob(".*"))
         if number % ROUNDS_EACH == ROUNDS_EACH - 1 or number == rounds - 1:
             recorded += len(operator.chain().entries)
-    sys.stdout.write(f"{rounds} {recorded} {unsaid} {left}\n")
+    sys.stdout.write(f"{rounds} {recorded} {asked} {unsaid} {left}\n")
 
 
 if __name__ == "__main__":

@@ -26,14 +26,13 @@ def run(program: str, place: Path, count: int) -> list[int]:
 
 
 def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
-    killed, recorded, _, _ = run("killing", tmp_path, _KILLS)
+    killed, recorded, asked, _, _ = run("killing", tmp_path, _KILLS)
     assert killed == _KILLS
-    # They were killed while they worked, and not all of them before they began; a busy machine lets few get far.
-    assert recorded > _KILLS // 100
+    # Each was killed only when it had recorded what it was asked for; the next one may have said what it left unsaid.
+    assert recorded >= asked > 0
 
 
 def test_of_operators_that_decide_at_once_one_wins(tmp_path: Path) -> None:
-    races, different_winners = run("racing", tmp_path, _RACES)
-    assert races == _RACES
-    # It was a race: not always the same one won.
-    assert different_winners > 1
+    races, tried = run("racing", tmp_path, _RACES)
+    # They go from a barrier into each race, all of them.
+    assert (races, tried) == (_RACES, 4 * _RACES)
