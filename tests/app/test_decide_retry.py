@@ -225,7 +225,7 @@ async def test_while_an_edited_text_is_taken_back_nothing_is_recorded(
         await s.press("ctrl+e")
         s.wait_for_arming()
         await s.press("ctrl+s")
-        await s.until(lambda: "not yet: the edited handoff is being taken back" in s.words)
+        await s.until(lambda: "not yet: the edited handoff is being read" in s.words)
         disk.set()
         await s.until(lambda: "edited" in document(s).text)
         assert s.entries() == ()

@@ -322,7 +322,7 @@ async def test_a_state_that_the_contract_does_not_know_is_shown_as_it_was_report
     other = word.replace(word.strip('"'), "GREEN")
     summary = replace(SUMMARIES[contract], reported_state="GREEN")
     one = case(contract, text=RETURNS[contract].replace(word, other, 1), summary=summary)
-    assert "GREEN no such word in the contract" in await tab(one, "return")
+    assert "GREEN the contract does not have this word" in await tab(one, "return")
 
 
 # Attestation

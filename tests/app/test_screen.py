@@ -150,7 +150,7 @@ async def test_what_cannot_be_read_is_said_in_the_header_in_an_empty_tree_and_am
     ]
     async with stage([], health=health_of("live", "Changes are seen as they happen", problems)) as s:
         await s.until(lambda: "▲ degraded: opencode: opencode.db cannot be read" in s.text().splitlines()[0])
-        assert "No delegation that can be seen." in s.text()
+        assert "No delegation can be seen." in s.text()
         assert "specs: cannot be listed: Permission denied" in s.text()
         await s.pilot.press("exclamation_mark")
         await s.until(lambda: "! opencode: opencode.db cannot be read: file is not a database." in s.text())

@@ -265,7 +265,7 @@ def test_verify_writes_nothing_and_tells_an_edited_page(stage: Stage) -> None:
     page.write_text("# Accept the return\n", "utf-8")
     found = stage.run("verify", stage.workspace)
     assert found.code == 1
-    assert "it is not as the ledger has it" in found.out
+    assert "it differs from the ledger" in found.out
     assert page.read_text("utf-8") == "# Accept the return\n"
 
 
@@ -289,7 +289,7 @@ def test_verify_tells_a_return_that_was_rewritten_after_the_decision(stage: Stag
     stage.give_back(returned("Something else."))
     found = stage.run("verify", stage.mirror / f"{decision}.json", stage.workspace)
     assert found.code == 1
-    assert "✗ return: it was changed since it was decided about" in found.out
+    assert "✗ return: it has changed since the decision" in found.out
     assert stage.wait().code == 3
 
 

@@ -78,4 +78,4 @@ def test_an_id_of_several_words_is_no_part_of_the_sentence(task_id: str) -> None
 
 def test_without_an_amended_handoff_the_one_of_before_is_to_carry_the_decision() -> None:
     made = record(action=Action.RETRY)
-    assert do_now(made).endswith(f"with the handoff of before, its decision_id set to {made.decision_id}")
+    assert do_now(made).endswith(f"with the last handoff, its decision_id set to {made.decision_id}")

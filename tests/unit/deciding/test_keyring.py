@@ -66,7 +66,7 @@ def test_a_passphrase_is_set_and_the_keyring_gives_it(
     assert keys.load(lambda: kept(keys)).public == keys.show()
     assert keys.in_keyring
     told = capsys.readouterr()
-    assert "kept in the keyring “rings Ring”: it is asked first, and you where it does not answer" in told.out
+    assert "kept in the keyring “rings Ring”: decisions ask it first, and you if it does not answer" in told.out
     assert "somebody may have read the key before" in told.err
     assert "sesame" not in told.out + told.err
     keyring.show(keys)
@@ -92,7 +92,7 @@ def test_a_passphrase_that_is_there_can_be_given_to_the_keyring_or_replaced(
     # The keyring knows the one of now, so only the new one is asked.
     asked = types("tulip", "tulip")
     keyring.passphrase(keys, in_keyring=True)
-    assert asked == ["New passphrase (empty: the same): ", "The same again: "]
+    assert asked == ["New passphrase (empty: the same): ", "Repeat it: "]
     assert kept(keys) == "tulip"
     keys.load(lambda: "tulip")
 
@@ -107,7 +107,7 @@ def test_where_the_entry_vanished_or_is_wrong_the_operator_is_asked(
         store(keys.directory / PRIVATE, held)
     asked = types("sesame", "", "")
     keyring.passphrase(keys, in_keyring=True)
-    assert asked[0] == "Passphrase of now: "
+    assert asked[0] == "Present passphrase: "
     assert "the keyring does not hold the passphrase" in capsys.readouterr().err or held is not None
     assert kept(keys) == "sesame"
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_taken_out_of_the_keyring_is_said(
     ring.trouble = KeyringLocked()
     types("sesame", "", "")
     keyring.passphrase(keys, in_keyring=False)
-    assert "the passphrase of before may still be in there" in capsys.readouterr().err
+    assert "the old passphrase may still be in there" in capsys.readouterr().err
     assert not keys.is_encrypted()
 
 
@@ -174,6 +174,6 @@ def test_decisions_that_are_later_than_the_clock_count_when_their_key_was_replac
 
 def test_a_passphrase_is_asked_on_a_terminal_only(keys: Keys, ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    with pytest.raises(UsageError, match="on a terminal only"):
+    with pytest.raises(UsageError, match="only on a terminal"):
         keyring.passphrase(keys, in_keyring=True)
     assert ring.held == {}

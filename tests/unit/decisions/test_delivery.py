@@ -136,7 +136,7 @@ def test_what_was_edited_is_told_and_put_right(operator: Operator, how: str, suf
     found = mirror(operator)
     assert found.delivered == tuple(ids(operator))
     assert [(Path(one.path).name, one.why) for one in found.foreign] == [
-        (victim.name, "it was not as the ledger has it; put right")
+        (victim.name, "it differed from the ledger; corrected")
     ]
     assert victim.read_bytes() == good
     assert not victim.is_symlink()
@@ -178,7 +178,7 @@ def test_a_decision_that_the_ledger_lost_is_told(operator: Operator) -> None:
     mirror(operator)
     operator.files()[1].unlink()
     (told,) = [one for one in mirror(operator).foreign if one.path.endswith(".json")]
-    assert "you signed it, and the ledger does not have it" in told.why
+    assert "you signed it, and it is not in the ledger" in told.why
 
 
 def test_of_very_many_files_of_others_some_are_told(operator: Operator) -> None:

@@ -247,7 +247,7 @@ def test_a_file_that_is_put_back_mends_the_chain(operator: Operator) -> None:
     second.unlink()
     (missing, behind) = operator.chain().problems
     assert "decision 2 is missing, 3 is there" in missing.message
-    assert "behind a break" in behind.message
+    assert "follows a break" in behind.message
     second.write_bytes(kept)
     assert operator.chain().problems == ()
 

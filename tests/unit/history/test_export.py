@@ -237,7 +237,7 @@ def test_a_line_that_is_too_long_is_skipped_whole(tmp_path: Path, monkeypatch: p
         ("# Notes\n", ":1: no recording of agentwatch"),
         ('{"schema_version": 1}\n', ":1: no recording of agentwatch"),
         ('{"agentwatch_recording": 2}\n', ":1: a recording of another version (2); update agentwatch"),
-        ('{"agentwatch_recording": 1}\n', "there is nothing in it to replay"),
+        ('{"agentwatch_recording": 1}\n', "it holds nothing to replay"),
         ('{"agentwatch_recording": 1}\nx\n', ":2: no JSON"),
     ],
 )

@@ -134,7 +134,7 @@ def test_who_was_refused_never_worked() -> None:
     refused = child("a", 110.0, 110.5, state=RunState.FAILED, said=None, model=None, reason="no such agent")
     lines = list(changes(story(ran(ROOT, refused), 1_000.0)))
     assert [(one.after, one.reason) for one in lines if one.task_id == "a"] == [
-        ("submitted", "asked for; no sign of life of its own yet"),
+        ("submitted", "asked for; no sign of life yet"),
         ("failed", "no such agent"),
     ]
     asked = child("b", 120.0, None, state=RunState.SUBMITTED, model=None)

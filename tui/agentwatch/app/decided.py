@@ -28,7 +28,7 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     """Why a task cannot be decided in this way, whatever comes along; one sentence in small letters, None if it can."""
     if (decision := task.binding) is not None:
         ago = times.ago(decision.at, now)
-        return f"already decided: you said {decision.action} {ago}; the next attempt can be decided anew"
+        return f"already decided: you said {decision.action} {ago}; you can decide about the next attempt"
     # Not for the first frame, in which nothing can be decided yet.
     from agentwatch.decisions import policy, record
 
@@ -76,6 +76,6 @@ def warning(decision: Decision, now: float) -> str | None:
         age = times.duration(now - decision.receipt.at)
         return (
             f"not read for {age}: is an agent waiting for it, with `agentwatch wait`?"
-            " It can also be told to read .agentwatch/decisions/"
+            " An agent can also read .agentwatch/decisions/"
         )
     return None

@@ -110,7 +110,7 @@ def _keys(desk: Desk) -> Iterator[Result]:
         yield bad(about, str(error))
     else:
         private = f"{public.keyid[:16]}…, readable by you alone"
-        cure = "an agent that can read your files could decide; `agentwatch keys passphrase` closes that"
+        cure = "an agent that can read your files could decide in your name; `agentwatch keys passphrase` prevents that"
         if why_not is not None:
             yield note(about, f"{private}; {why_not}: each decision asks for it")
         elif locked:
@@ -138,7 +138,7 @@ def _workspace(workspace: Path, settings: Settings) -> Iterator[Result]:
     yield good(about, f"{workspace} can be written, so decisions are delivered there")
     if abs(skew) > _SKEW_SECONDS:
         yield note(
-            "clock", f"the workspace's disk is {skew:+.0f} s off, and so are elapsed and stale times: set the clocks"
+            "clock", f"the workspace's disk is {skew:+.0f} s off, so elapsed and stale times are wrong: set the clocks"
         )
     else:
         yield good("clock", "a file written now is from now")
@@ -162,11 +162,11 @@ def _watches(workspace: Path, settings: Settings) -> Result:
 def _terminal() -> Iterator[Result]:
     about = "terminal"
     if sys.stdout is None or not sys.stdout.isatty():
-        yield note(about, "the output is none, so it was not looked at; the screen needs one")
+        yield note(about, "the output is no terminal, so it was not checked; the screen needs one")
         return
     columns, lines = shutil.get_terminal_size()
     if columns < _SMALLEST[0] or lines < _SMALLEST[1]:
-        yield note(about, f"{columns} × {lines}; from {_SMALLEST[0]} × {_SMALLEST[1]} on everything has its place")
+        yield note(about, f"{columns} × {lines}; from {_SMALLEST[0]} × {_SMALLEST[1]} on everything fits")
     else:
         yield good(about, f"{columns} × {lines}")
     if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":

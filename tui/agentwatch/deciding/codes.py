@@ -16,15 +16,15 @@ CHANGED: Final = 7
 
 OF_WAIT: Final = (
     "exit codes: 0 decided, 3 pending: call again, 4 the decision has expired: the operator must decide again,"
-    " 5 pending, and files that pretend to be decisions were refused: call again, 2 wrong usage"
+    " 5 pending, and fake decisions were refused: call again, 2 wrong usage"
 )
 OF_CLAIM: Final = (
     "exit codes: 0 it is yours to carry out, 6 somebody else has it, 3 there is no such decision (yet), 4 it has"
-    " expired, 5 what pretends to be it was refused, 2 wrong usage, or nothing can be written"
+    " expired, 5 a fake was refused, 2 wrong usage, or nothing can be written"
 )
 OF_DECIDE: Final = (
-    "exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, otherwise, 7 the"
-    " return is not the one you looked at, 2 wrong usage, or the key or the disk refused"
+    "exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, and differently, 7"
+    " the return is not the one you looked at, 2 wrong usage, or the key or the disk refused"
 )
 OF_CHECKS: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
 OF_PENDING: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"

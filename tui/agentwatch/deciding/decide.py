@@ -142,7 +142,7 @@ def _tell(decided: Decided) -> None:
     if decided.fresh:
         say(f"recorded: decision {record.decision_id}")
     else:
-        say(f"already decided, the very same: {_by(record)}; decision {record.decision_id}")
+        say(f"already decided, in the same way: {_by(record)}; decision {record.decision_id}")
     if decided.doubt is not None:
         complain(clean(decided.doubt))
     if decided.waits is not None:

@@ -20,7 +20,7 @@ from agentwatch.errors import UsageError
 from agentwatch.place import state_directories
 from agentwatch.text import clean, complain, quoted, say
 
-_NO_TERMINAL: Final = "a passphrase is asked on a terminal only"
+_NO_TERMINAL: Final = "a passphrase can be typed only on a terminal"
 
 
 def show(keys: Keys) -> int:
@@ -30,7 +30,7 @@ def show(keys: Keys) -> int:
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
     try:
-        kept = "a passphrase protects it" if keys.is_encrypted() else "no passphrase: whoever can read it can decide"
+        kept = "a passphrase protects it" if keys.is_encrypted() else "no passphrase: anyone who can read it can decide"
         kept += ", and the system's keyring holds it" if keys.is_encrypted() and keys.in_keyring else ""
     except KeyMissingError as error:
         kept = str(error)
@@ -67,9 +67,9 @@ def rotate(keys: Keys) -> int:
     new = _new_passphrase() if locked else None
     last = _last_signed(keys)
     keys.rotate(new, signed_until=last)
-    say("replaced: what the key before has signed stays valid, and nothing that it signs from now on")
+    say("replaced: what the old key has signed stays valid; what it signs from now on does not count")
     if last > written(datetime.now(UTC)):
-        complain(f"the clock was set back: the last decision is of {last}, so the key before counts until then")
+        complain(f"the clock was set back: the last decision is of {last}, so the old key counts until then")
     if new is not None and keys.in_keyring:
         try:
             store(keys.directory / PRIVATE, new)
@@ -105,18 +105,18 @@ def passphrase(keys: Keys, *, in_keyring: bool) -> int:
         keys.protect(new or None, (lambda: old) if locked else None)
     keys.choose_keyring(chosen=in_keyring)
     if keyring is not None:
-        say(f"set, and kept in the keyring {quoted(keyring)}: it is asked first, and you where it does not answer")
+        say(f"set, and kept in the keyring {quoted(keyring)}: decisions ask it first, and you if it does not answer")
     elif new:
-        say("set: each decision asks for it once; without it nobody can decide, and nobody can get it back")
+        say("set: each decision asks for it once; nobody can decide without it, and nobody can recover it")
     else:
-        say("removed: whoever can read the key file can decide")
+        say("removed: anyone who can read the key file can decide")
     if new and not locked:
         complain("somebody may have read the key before: then replace it, with `agentwatch keys rotate`")
     if was_in_keyring and not in_keyring:
         try:
             forget(key)
         except KeyProblemError as error:
-            complain(f"{clean(str(error))}; the passphrase of before may still be in there")
+            complain(f"{clean(str(error))}; the old passphrase may still be in there")
     return codes.DONE
 
 
@@ -129,7 +129,7 @@ def _passphrase_of_now(keys: Keys) -> str:
             return found
         except KeyProblemError as error:
             complain(clean(str(error)))
-    old = getpass("Passphrase of now: ")
+    old = getpass("Present passphrase: ")
     # Before a new one is asked for.
     keys.load(lambda: old)
     return old
@@ -150,6 +150,6 @@ def _new_passphrase(empty: str | None = None) -> str:
     new = getpass("New passphrase: " if empty is None else f"New passphrase (empty: {empty}): ")
     if not new and empty is None:
         raise KeyProblemError("an empty passphrase protects nothing; nothing was changed")
-    if getpass("The same again: ") != new:
-        raise KeyProblemError("the two are not the same; nothing was changed")
+    if getpass("Repeat it: ") != new:
+        raise KeyProblemError("the two differ; nothing was changed")
     return new

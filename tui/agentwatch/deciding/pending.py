@@ -100,7 +100,7 @@ def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
     say(f"  {clean(task.ask or '', 400)}")
     lines = commands(task, desk, workspace)
     if not lines:
-        say("  its id cannot be written in a decision: it has to be given another one")
+        say("  its id cannot stand in a decision: give it another one")
         return
     ways = [" ".join(_asked(task, action)) for action in lines]
     say(f"    {next(iter(lines.values()))}")

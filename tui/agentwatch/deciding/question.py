@@ -104,9 +104,9 @@ def _budget(task: Task, wish: Wish) -> str:
 
 def _next(task: Task, wish: Wish, params: Params) -> str:
     if wish.action is Action.ACCEPT:
-        return "nothing more is asked of it"
+        return "it has nothing more to do"
     if wish.action is Action.ABORT:
-        return "no other attempt; the final error report below goes up"
+        return "no other attempt; its parent gets the final error report below"
     if wish.action is Action.RESPOND:
         return f"attempt {task.attempt + 1}, with your answer"
     if params.handoff is None:

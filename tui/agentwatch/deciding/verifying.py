@@ -65,7 +65,7 @@ def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
         with Directory.open(file.parent) as directory:
             data = directory.read(file.name, LARGEST)
     except OSError as error:
-        raise UsageError(f"{path}: {reason(error)}; give a decision file, or nothing to verify the ledger") from error
+        raise UsageError(f"{path}: {reason(error)}; give a decision file, or none to verify the ledger") from error
     try:
         record, keyid = verified(data, _trust(desk), None)
     except RefusedError as error:
@@ -90,7 +90,7 @@ def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
     if entry is None:
         return bad("ledger", "it is not in it: an old copy, or one of a decision that was set aside")
     if chain.latest[record.decision_id] is not entry:
-        return bad("ledger", f"number {record.seq}, and the attempt was decided anew since")
+        return bad("ledger", f"number {record.seq}, and the attempt has been decided again since")
     return good("ledger", f"number {record.seq}, byte for byte")
 
 
@@ -107,13 +107,13 @@ def _of_return(record: Record, tree: DelegationTree, desk: Desk) -> Result:
         return note("return", "the attempt is not seen here any more")
     digest = attempt.returned.digest if attempt.returned else None
     if digest == record.return_sha256:
-        return good("return", "what was decided about is what is there")
+        return good("return", "it is still the one that was decided about")
     if attempt is not task.latest:
-        return note("return", "another one is there; there has been another attempt since")
+        return note("return", "it is another one now: there has been another attempt")
     is_read = desk.receipts([record])[record.decision_id].furthest.stage.rank >= Stage.READ.rank
     if is_read and attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256:
-        return note("return", "another one is there, given after an agent had read the decision")
-    return bad("return", "it was changed since it was decided about, so the decision does not bind it")
+        return note("return", "it is another one now, given after an agent had read the decision")
+    return bad("return", "it has changed since the decision, so the decision does not hold for it")
 
 
 def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Result]:
@@ -169,9 +169,9 @@ def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str
             verified(data, trust, None)
         except RefusedError as error:
             return f"it is no decision of yours: {error}"
-        return "you signed it, and the ledger does not have it: it was copied here, or the ledger has lost it"
+        return "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
     wanted = entry.sha256 if ending == "json" else hashlib.sha256(page(entry.record)).hexdigest()
-    return None if hashlib.sha256(data).hexdigest() == wanted else "it is not as the ledger has it: it was edited"
+    return None if hashlib.sha256(data).hexdigest() == wanted else "it differs from the ledger: it was edited"
 
 
 def _what(record: Record) -> str:

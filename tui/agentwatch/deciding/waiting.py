@@ -75,7 +75,7 @@ def wait(
         complain_of(files.problems)
         if task_id not in files.tree.tasks:
             place = clean(str(workspace))
-            complain(f"no task {task} is seen in the files of {place}: if no session has it either, is its id right?")
+            complain(f"no task {task} is seen in the files of {place}: if no session has it either, check its id")
     return _code(found)
 
 

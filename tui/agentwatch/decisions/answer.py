@@ -53,7 +53,7 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
         all_of_it = f"stop {task} and what is below it, start no other attempt of it"
         return f"{all_of_it}, and hand params.report up as its return: it is the final error report"
     if record.action is Action.RESPOND:
-        again = f"a handoff anew, with `attempt` {after} and `decision_id` {record.decision_id}"
+        again = f"a new handoff, with `attempt` {after} and `decision_id` {record.decision_id}"
         return f"give params.answers to the child of {task}: in its session, or with {again}"
     next_one = f"the handoff that goes on from it carries `decision_id` {record.decision_id}"
     return f"go on as if {task} had succeeded: the operator accepts its return as it is; {next_one}"
@@ -74,4 +74,4 @@ def _given(record: Record, handoff_path: str | None) -> str:
         return "with the handoff in the file handoff_path"
     if record.params.handoff is not None:
         return "with the handoff in params.handoff"
-    return f"with the handoff of before, its decision_id set to {record.decision_id}"
+    return f"with the last handoff, its decision_id set to {record.decision_id}"

@@ -168,7 +168,7 @@ def chained(found: Iterable[Entry | Problem], trust: Trust, start: Chain | None 
             problems.append(Problem(f"{here:06d}-{'0' * 32}.json", ProblemKind.MISSING, message))
         told = {problem.name for problem in problems}
         problems.extend(
-            Problem(entry.name, ProblemKind.BEHIND, f"{quoted(entry.name)}: stands behind a break of the chain")
+            Problem(entry.name, ProblemKind.BEHIND, f"{quoted(entry.name)}: follows a break of the chain")
             for number in sorted(numbered)
             for entry in numbered[number]
             if entry.name not in told
@@ -185,13 +185,13 @@ def _fault(candidates: list[Entry], entries: list[Entry], latest: Mapping[str, E
         return Problem(entry.name, ProblemKind.DUPLICATE, message)
     before = entries[-1] if entries else None
     if record.prev_sha256 != (before.sha256 if before else None):
-        message = f"{quoted(entry.name)}: does not follow what stands before it; an earlier file was exchanged"
+        message = f"{quoted(entry.name)}: does not follow the file before it; an earlier file was replaced"
         return Problem(entry.name, ProblemKind.REWRITTEN, message)
     if before and trust.order[entry.keyid] < trust.order[before.keyid]:
         message = f"{quoted(entry.name)}: is signed with a key that had been replaced before"
         return Problem(entry.name, ProblemKind.UNTRUSTED, message)
     existing = latest.get(record.decision_id)
     if existing is not None and not existing.record.is_expired(time_of(record.created_at)):
-        message = f"{quoted(entry.name)}: decides a second time what {existing.name} decided"
+        message = f"{quoted(entry.name)}: decides again what {existing.name} decided"
         return Problem(entry.name, ProblemKind.DUPLICATE, message)
     return None

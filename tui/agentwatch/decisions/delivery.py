@@ -84,7 +84,7 @@ def mirror_missing(
                 except (OSError, LedgerError) as error:
                     trouble = _in_words(error)
                 else:
-                    foreign += [Forgery(_path(name), "it was not as the ledger has it; put right") for name in edited]
+                    foreign += [Forgery(_path(name), "it differed from the ledger; corrected") for name in edited]
                     delivered.append(decision_id)
     except OSError as error:
         if not entries and isinstance(error, FileNotFoundError):
@@ -169,7 +169,7 @@ def _why_foreign(directory: Directory, name: str, trust: Trust) -> str:
         return f"it is no decision of yours: {error}"
     except OSError as error:
         return f"it cannot be read: {reason(error)}"
-    return "you signed it, and the ledger does not have it: it was copied here, or the ledger has lost it"
+    return "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
 
 
 def _path(name: str) -> str:

@@ -214,7 +214,7 @@ class Desk:
             if self.ledger.read(Trust()).problems:
                 raise KeyMissingError(
                     f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
-                    f" put them back from a backup, or move {self.ledger.directory} away and decide anew"
+                    f" put them back from a backup, or move {self.ledger.directory} away and decide again"
                 ) from None
             self._signing = self.keys.create()
         return self._signing

@@ -46,7 +46,7 @@ class AlreadyDecidedError(DecisionError):
     def __init__(self, existing: Record) -> None:
         super().__init__(
             f"already decided: {existing.operator} said {existing.action} at {existing.created_at}; that holds,"
-            " and a new attempt can be decided anew"
+            " and you can decide about a new attempt"
         )
         self.existing = existing
 

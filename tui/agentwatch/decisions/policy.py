@@ -121,7 +121,7 @@ def _why_never(task: Task, decided: Record | None) -> str | None:
     if decided is not None:
         return (
             f"already decided: {clean(decided.operator, 60)} said {decided.action} at {decided.created_at};"
-            " the next attempt can be decided anew"
+            " you can decide about the next attempt"
         )
     if task.own_state is State.CANCELED:
         return "it was aborted"
@@ -130,7 +130,7 @@ def _why_never(task: Task, decided: Record | None) -> str | None:
     if task.ended_with is not None:
         return "a task above it was aborted"
     if task.inferred:
-        return "no file speaks of it: decide the tasks below it"
+        return "no file is about it: decide about the tasks below it"
     return None
 
 

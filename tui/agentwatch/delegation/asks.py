@@ -21,9 +21,9 @@ LOW_CONFIDENCE: Final = 0.5
 
 
 _OF_RUNS: Final = {
-    RunState.SUBMITTED: "asked for; no sign of life of its own yet",
+    RunState.SUBMITTED: "asked for; no sign of life yet",
     RunState.WORKING: "its process runs",
-    RunState.FAILED: "it failed, and the store does not say why",
+    RunState.FAILED: "it failed, and the session store does not say why",
     RunState.CANCELED: "it was aborted",
 }
 

@@ -131,9 +131,9 @@ def read(path: Path) -> Recording:
                 for digest, text in texts.items():
                     packed.setdefault(digest, pack(text))
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); give a file that can") from error
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); give a file that can be read") from error
     if not observations:
-        raise UsageError(problems[0] if problems else f"{path}: there is nothing in it to replay; export a longer one")
+        raise UsageError(problems[0] if problems else f"{path}: it holds nothing to replay; export a longer one")
     return Recording(workspace, tuple(observations), packed, tuple(problems))
 
 

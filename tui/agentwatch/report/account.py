@@ -187,7 +187,7 @@ def _attention(tree: DelegationTree) -> Iterator[Attention]:
     silent = sorted((task for task in tree.tasks.values() if task.stale), key=lambda task: task.alive_at or 0.0)
     for task in silent:
         if not task.needs_operator:
-            ask = "it works and gives no sign of life: look whether it still runs"
+            ask = "it works and gives no sign of life: check whether it still runs"
             yield Attention(task.task_id, ask, task.alive_at, tree.holds(task))
 
 

@@ -133,7 +133,7 @@ def _why_undecided(found: Found, settings: Settings, *, waits: bool) -> str:
     if isinstance(found, Expired):
         return "the decision about it has expired, so the operator must decide again"
     if isinstance(found, Forged):
-        return f"nobody has decided, and {len(found.refused)} files that pretend to be decisions were refused"
+        return f"nobody has decided, and {len(found.refused)} fake decisions were refused"
     if waits:
         return f"nobody has decided within {settings.hook_wait:g} s"
     return "nobody has decided, and no screen of agentwatch shows the workspace"

@@ -11,8 +11,8 @@ from agentwatch.contracts.shapes import Reading, Return
 INVALID: Final = "invalid"
 
 _NO_RETURN: Final = (
-    "no contract is recognised in it: write it anew, beginning with `## Status` (return-format), or as one JSON object;"
-    " get_contract('return-format') has an example"
+    "no contract is recognised in it: write it again, beginning with `## Status` (return-format), or as one JSON"
+    " object; get_contract('return-format') has an example"
 )
 _HANDOFF: Final = "this is a handoff, and what you give back is a return: get_contract('return-format') has an example"
 _MEND: Final = "mend every error, and validate it again before you send it"

@@ -42,8 +42,8 @@ A human operator watches this workspace with agentwatch and decides what happens
 
 _CLAUDE_ASKS: Final = (
     "it starts the server of .mcp.json once you have approved it: a dialog asks when a session begins; say yes."
-    " /mcp shows how it stands, and `claude mcp reset-project-choices` has it asked anew. Where nobody can be asked, as"
-    " with `claude -p`, enabledMcpjsonServers approves it"
+    " /mcp shows how it stands, and `claude mcp reset-project-choices` makes it ask again. Where nobody can be asked,"
+    " as with `claude -p`, enabledMcpjsonServers approves it"
 )
 
 

@@ -20,7 +20,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _MAIN,
         Group.FIND,
         words="filter",
-        tooltip="Show only tasks whose id, title, agent or objective holds a text.",
+        tooltip="Show only tasks whose id, title, agent or objective contains a text.",
         title="Filter by text",
         footer=(Place.TREE,),
     ),
@@ -127,7 +127,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _MAIN,
         Group.MOVE,
         words="switch",
-        tooltip="The same, the other way round.",
+        tooltip="Go from the details to the tree and back.",
     ),
     Command(
         "fold.none",

@@ -93,7 +93,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _INSPECT,
         Group.DETAILS,
         words="difference",
-        tooltip="Of that file: its git diff since the handoff, and back to the file itself.",
+        tooltip="Switch between that file and its git diff since the handoff.",
         footer=(Place.INSPECT,),
     ),
     Command(
@@ -103,7 +103,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _PANE,
         Group.DETAILS,
         words="earlier",
-        tooltip="Compare the attempts before those that are compared now.",
+        tooltip="Compare earlier attempts.",
         footer=(Place.DETAILS, Place.PAGE),
     ),
     Command(
@@ -113,7 +113,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _PANE,
         Group.DETAILS,
         words="later attempts",
-        tooltip="Compare the attempts after them.",
+        tooltip="Compare later attempts.",
         footer=(Place.DETAILS, Place.PAGE),
     ),
     Command(

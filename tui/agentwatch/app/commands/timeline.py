@@ -27,7 +27,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         _CHART,
         Group.TIMELINE,
         words="zoom in",
-        tooltip="Zoom in: less time, more of it, around the selected bar.",
+        tooltip="Zoom in on the selected bar.",
         footer=(Place.TIMELINE,),
     ),
     Command(

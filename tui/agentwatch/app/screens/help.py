@@ -78,7 +78,7 @@ def _entries(lines: list[Content], width: int, entries: list[tuple[str, str]], s
 _BARS: Final = [
     (bars.WORK, "an attempt; bright while it runs or needs you"),
     (bars.BAD, "an attempt that failed, is invalid, blocked or contradicted"),
-    (bars.RAIL, "the same of a task that has handed work on"),
+    (bars.RAIL, "an attempt of a task that has handed work on"),
     (bars.BELOW, "something happened below the task"),
     (bars.WAIT, "waits for the next attempt, or for you"),
     (bars.QUEUE, "handed off, no sign of life yet"),

@@ -236,4 +236,4 @@ def _difference(workspace: Path, name: str, handed_off_at: float | None) -> Diff
     if found.problem:
         return found.problem
     told = read_git(found.text, language_of_file(name, len(found.text)))
-    return told if told.rows else "git sees a change, but none in the text: its mode, perhaps."
+    return told if told.rows else "git sees a change, but the text is the same: perhaps its mode has changed."

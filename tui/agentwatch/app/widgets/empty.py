@@ -54,7 +54,7 @@ class Empty(Static):
             self.update(Content.assemble(("Looking through ", "bold"), (workspace, "bold"), " …"))
             return
         lines = [
-            Content.styled("No delegation here yet." if not problems else "No delegation that can be seen.", "bold"),
+            Content.styled("No delegation here yet." if not problems else "No delegation can be seen.", "bold"),
             *(Content.styled(shown(str(one), 300), "$text-warning") for one in problems[:_MOST_PROBLEMS]),
             Content(""),
             Content.assemble(("Watched  ", "$text-muted"), workspace, (" and everything below", "$text-muted")),

@@ -77,7 +77,7 @@ class Case:
         """What is not as the operator saw it, a sentence; None where all is."""
         task = self.task
         if task is None:
-            return "The task has gone meanwhile."
+            return "The task is gone."
         now = self.desk.subject(task)
         if now.attempt != self.subject.attempt:
             return f"Attempt {now.attempt} has begun meanwhile."

@@ -160,9 +160,9 @@ class Document(Vertical):
     def _changes(self) -> Iterator[Block]:
         difference = self.difference
         if difference is None:
-            yield text(faint("There is none before it that it could be held against."))
+            yield text(faint("There is no earlier one to compare it with."))
         elif not difference.rows:
-            yield text(faint("Nothing is changed in the last one."))
+            yield text(faint("It is the same as the last one."))
         else:
             yield difference
             if difference.note:

@@ -102,7 +102,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
     hands_on: ClassVar[bool] = False
     """Whether there is a document that can be edited."""
     note_label: ClassVar[str] = "note"
-    note_placeholder: ClassVar[str] = "in your words, for whoever carries it out"
+    note_placeholder: ClassVar[str] = "in your words, for the agent that carries it out"
 
     def __init__(
         self, case: Case, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None = None

@@ -110,7 +110,7 @@ class HandingOnScreen(DecisionScreen):
         if document.difference is not None:
             parts.append(document.difference.counted)
         if document.is_edited:
-            parts.append(Content.styled("edited by you: a note goes beside it", "$text-muted"))
+            parts.append(Content.styled("edited by you: a note is handed on beside it", "$text-muted"))
         return Content("   ").join(parts)
 
     def cautions(self) -> Iterator[str]:
@@ -121,7 +121,7 @@ class HandingOnScreen(DecisionScreen):
 
     def missing(self) -> str | None:
         if self._is_editing:
-            return f"the edited {self.document_label} is being taken back"
+            return f"the edited {self.document_label} is being read"
         if self.document.problems:
             return f"correct the {self.document_label} first: {clean(self.document.problems[0], 300)}"
         return None
@@ -145,7 +145,7 @@ class HandingOnScreen(DecisionScreen):
         try:
             text = await self._edited(self.document.text)
         except (OSError, ValueError) as error:
-            self._complain(f"The edited text cannot be taken back: {clean(str(error), 200)}.")
+            self._complain(f"The edited text cannot be read: {clean(str(error), 200)}.")
             text = None
         finally:
             self._is_editing = False

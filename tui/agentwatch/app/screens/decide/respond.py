@@ -50,7 +50,7 @@ class RespondScreen(DecisionScreen):
     """The child goes on with the answers."""
 
     AUTO_FOCUS = "#answers Input"
-    note_placeholder: ClassVar[str] = "anything beside the answers"
+    note_placeholder: ClassVar[str] = "anything else that you want to say"
 
     DEFAULT_CSS = """
     RespondScreen #answers { height: 2fr; min-height: 4; border: round $line; border-title-color: $text-muted; }

@@ -46,7 +46,7 @@ def said(task: Task, returned: str | None) -> Iterator[Block]:
     """What the child says of this attempt. `returned` is the text of its return, None where it is not there (yet)."""
     result = task.result
     if result is None:
-        yield text(faint("The child has returned nothing that could be read."))
+        yield text(faint("The child has returned nothing that can be read."))
     else:
         yield from _part("hint", result.retry_hint)
         yield from _parts("blockers", result.blockers)

@@ -119,7 +119,7 @@ def _state(label: str, state: str | None, reported: str | None) -> Block:
     if state:
         return field(label, plain(state))
     if reported:
-        return field(label, Content.assemble(plain(reported, 60), ("   no such word in the contract", FAINT)))
+        return field(label, Content.assemble(plain(reported, 60), ("   the contract does not have this word", FAINT)))
     return field(label, faint("none"))
 
 

@@ -18,7 +18,7 @@ ACCENT: Final = "bold $text-accent"
 MODEL_WORDS: Final = {
     Agreement.MATCHES: "✓ as recorded",
     Agreement.DIFFERS: "! differs: recorded as ",
-    Agreement.UNKNOWN: "? unverifiable: no source tells",
+    Agreement.UNKNOWN: "? unverifiable: no source says",
 }
 """How a reported model compares; behind the last word of DIFFERS comes the other one."""
 MODE_WORDS: Final = {
