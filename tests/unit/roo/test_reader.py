@@ -144,7 +144,7 @@ def test_only_tasks_of_the_workspace_are_shown_and_those_that_tell_none_counted(
     assert storage.runs.keys() == {"here"}
     (found,) = storage.reader.found()
     assert (found.place, found.sessions, found.children) == (str(storage.path), 1, 0)
-    assert found.skipped == "1 tasks do not tell their workspace: not read."
+    assert found.skipped == "1 task of an unknown workspace: not read."
 
 
 def test_half_a_file_changes_nothing_and_a_deleted_task_is_gone(storage: Storage) -> None:

@@ -11,13 +11,13 @@ from typing import Final
 
 from agentwatch.sources.codex.files import COMPRESSED, PLAIN, can_decompress, line_at
 from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
+from agentwatch.sources.sessions.listing import Listings
+from agentwatch.sources.sessions.store import Workspace
 from agentwatch.sources.sessions.tail import open_regular, record
 
 _ROOTS: Final = ("sessions", "archived_sessions")
 _DEPTH: Final = 3
 """Year, month, day; the archive is flat."""
-_SETTLED: Final = 2.0
-"""Seconds after which the time of a directory tells of a file that was added since it was listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,10 @@ class Place:
     path: Path
 
 
-@dataclass(slots=True)
-class _Listing:
-    changed_ns: int
-    directories: list[str]
-    files: list[str]
-
-
 class Catalogue:
     """Looks through the directories of rollouts again and again; those that have not changed cost one call each."""
 
     def __init__(self, home: Path, workspace: Path) -> None:
-        self.trouble: str | None = None
         self.closed: set[str] = set()
         """Threads that are there only compressed, and cannot be read so."""
         self.refused: dict[str, str] = {}
@@ -49,32 +41,28 @@ class Catalogue:
         self.waiting = 0
         """Rollouts whose header has not been looked for yet."""
         self._home = home
-        self._workspace = os.path.realpath(workspace)
-        self._listings: dict[str, _Listing] = {}
+        self._workspace = Workspace(workspace)
+        self._listings = Listings()
         self._headers: dict[str, Header] = {}
-        self._same: dict[str, bool] = {}
         self._headerless: dict[str, int] = {}
         """Rollouts without a whole header yet, and how long they were then."""
         self._locked: set[str] = set()
         """Threads whose rollouts are compressed, where nothing can be decompressed."""
         self._present: dict[str, Path] = {}
         self._ours: list[tuple[Place, Header]] | None = None
-        self._moved = False
 
     def look(self) -> None:
         """See which rollouts are there now."""
-        self.trouble = None
-        self._moved = False
-        found = [listing for root in _ROOTS for listing in self._walk(os.path.join(self._home, root), _DEPTH)]  # noqa: PTH118  a Path each time is slow
-        if not self._moved:
+        before = self._listings.changes
+        found = [file for root in _ROOTS for file in self._walk(f"{self._home}/{root}", _DEPTH)]
+        if self._listings.changes == before:
             return
         plain: dict[str, Path] = {}
         compressed: dict[str, Path] = {}
-        for directory, listing in found:
-            for file in listing.files:
-                name = file.removesuffix(COMPRESSED)
-                if name.startswith("rollout-") and name.endswith(PLAIN):
-                    (plain if name == file else compressed).setdefault(name, Path(directory, file))
+        for directory, file in found:
+            name = file.removesuffix(COMPRESSED)
+            if name.startswith("rollout-") and name.endswith(PLAIN):
+                (plain if name == file else compressed).setdefault(name, Path(directory, file))
         self._locked.clear()
         if compressed and not can_decompress():
             self._locked.update(_threads_in(compressed.keys() - plain.keys()))
@@ -100,6 +88,12 @@ class Catalogue:
         self.waiting = len(waiting)
         damaged = (name for name in self._headerless if self._present[name].suffix == COMPRESSED)
         self.closed = self._locked.union(_threads_in(damaged))
+
+    @property
+    def trouble(self) -> str | None:
+        """The first directory that cannot be listed."""
+        refused = self._listings.refused
+        return next((f"{directory} cannot be read: {why}." for directory, why in refused.items()), None)
 
     @property
     def is_drifting(self) -> bool:
@@ -141,7 +135,7 @@ class Catalogue:
         self._ours = None
 
     def _threads(self) -> set[str]:
-        threads = {header.thread for header in self._headers.values() if self._is_here(header)}
+        threads = {header.thread for header in self._headers.values() if self._workspace.is_at(header.directory)}
         strangers = [header for header in self._headers.values() if header.parent and header.thread not in threads]
         grown = True
         while grown:
@@ -155,63 +149,12 @@ class Catalogue:
         self._headers.pop(name, None)
         self._ours = None
 
-    def directories(self) -> list[Path]:
-        """The directories in which a rollout may be begun next: the youngest day, and those above it."""
-        found: list[Path] = []
-        directory = os.path.join(self._home, _ROOTS[0])  # noqa: PTH118  the listings are by name
-        while directory in self._listings:
-            found.append(Path(directory))
-            names = self._listings[directory].directories
-            if not names:
-                break
-            directory = f"{directory}/{max(names)}"
-        return found
-
-    def _is_here(self, header: Header) -> bool:
-        known = self._same.get(header.directory)
-        if known is None:
-            try:
-                known = os.path.realpath(header.directory) == self._workspace
-            except (OSError, ValueError):
-                known = False
-            known = known and os.path.isabs(header.directory)  # noqa: PTH117  it may be no path at all
-            self._same[header.directory] = known
-        return known
-
-    def _walk(self, directory: str, depth: int) -> Iterator[tuple[str, _Listing]]:
-        listing = self._listed(directory)
-        if listing is None:
-            return
-        yield directory, listing
-        for name in listing.directories if depth else ():
+    def _walk(self, directory: str, depth: int) -> Iterator[tuple[str, str]]:
+        """(directory, name) of the files there are."""
+        listing = self._listings.of(directory)
+        yield from ((directory, name) for name in (listing.files if listing is not None else ()))
+        for name in listing.directories if listing is not None and depth else ():
             yield from self._walk(f"{directory}/{name}", depth - 1)
-
-    def _listed(self, directory: str) -> _Listing | None:
-        try:
-            changed_ns = os.stat(directory).st_mtime_ns  # noqa: PTH116  it is asked for every day, five times a second
-            known = self._listings.get(directory)
-            if known is not None and known.changed_ns == changed_ns:
-                return known
-            listing = _Listing(changed_ns, [], [])
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        listing.directories.append(entry.name)
-                    elif entry.is_file(follow_symlinks=False):
-                        listing.files.append(entry.name)
-        except FileNotFoundError:
-            self._moved |= self._listings.pop(directory, None) is not None
-            return None
-        except OSError as error:
-            self.trouble = f"{directory} cannot be read: {os.strerror(error.errno or 0)}."
-            # What was there may be there still.
-            return self._listings.get(directory)
-        listing.directories.sort()
-        if abs(time.time() - changed_ns / 1e9) < _SETTLED:
-            listing.changed_ns = 0
-        self._listings[directory] = listing
-        self._moved = True
-        return listing
 
 
 def _why_not(path: Path, size: int, line: bytes | None) -> str | None:

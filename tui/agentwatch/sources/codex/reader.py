@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,8 +19,12 @@ from agentwatch.sources.codex.rollout import Rollout
 from agentwatch.sources.codex.runs import NAME, Beside, left_behind, only_asked_for, run_of
 from agentwatch.sources.codex.texts import every_text_in
 from agentwatch.sources.codex.writers import Writers
-from agentwatch.sources.sessions.reader import Change, Found, Progress, digest_of, message
-from agentwatch.sources.sessions.tail import Tail, record
+from agentwatch.sources.sessions.group import OPEN
+from agentwatch.sources.sessions.growing import Growing
+from agentwatch.sources.sessions.reader import Change, Found, Progress
+from agentwatch.sources.sessions.store import StoreReader, changes_between, several
+from agentwatch.sources.sessions.tail import record
+from agentwatch.sources.sessions.texts import Texts
 
 _CHUNK: Final = 1024 * 1024
 _HEADER_BYTES: Final = 24 * 1024
@@ -28,43 +32,28 @@ _HEADER_BYTES: Final = 24 * 1024
 _WATCHED: Final = 32
 
 
-@dataclass(slots=True)
-class _Part:
-    """A file of a session: usually the only one. After its context was shortened a session may go on in another."""
-
-    tail: Tail
-    rollout: Rollout
-
-
-class CodexReader:
+class CodexReader(StoreReader):
     """Implements SessionReader. `home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old."""
 
     def __init__(self, workspace: Path, home: Path, _since: float | None = None) -> None:
+        super().__init__(NAME, Texts(_texts_in))
         self._home = home
         self._catalogue = Catalogue(self._home, workspace)
         self._database = Database(self._home)
         self._writers = Writers(self._home)
-        self._parts: dict[str, _Part] = {}
+        self._parts: dict[str, Growing[Rollout]] = {}
         """By the names of their files."""
         self._threads: dict[str, list[str]] = {}
         """The names of the files of a session, in their order."""
-        self._given: dict[str, dict[str, Run]] = {}
+        self._shown: dict[str, dict[str, Run]] = {}
         """By session: the runs it showed when they were last given, by key."""
-        # Only the thread that reads writes it; the others look up one key.
-        self._texts: dict[str, tuple[Path, int]] = {}
-        self._refusals: dict[str, str] = {}
-
-    @property
-    def name(self) -> str:
-        """`codex`."""
-        return NAME
 
     @property
     def trouble(self) -> str | None:
         """What keeps rollouts from being read."""
         if self._catalogue.trouble is not None:
             return self._catalogue.trouble
-        refused = self._catalogue.refused | self._refusals
+        refused = self._catalogue.refused | {name: why for name, part in self._parts.items() if (why := part.refusal)}
         if refused:
             return f"{len(refused)} sessions cannot be read: {next(iter(refused.values()))}."
         if self._catalogue.closed:
@@ -75,9 +64,9 @@ class CodexReader:
     @property
     def progress(self) -> Progress:
         """In bytes; a rollout that was not looked at yet counts as much as a header."""
-        tails = [part.tail for part in self._parts.values()]
+        read = [part.progress for part in self._parts.values()]
         unknown = self._catalogue.waiting * _HEADER_BYTES
-        return Progress(sum(tail.position for tail in tails), sum(tail.size for tail in tails) + unknown)
+        return Progress(sum(one.done for one in read), sum(one.total for one in read) + unknown)
 
     def read(self, seconds: float) -> Sequence[Change]:
         """The runs that have changed. At least one piece is read, however short the time."""
@@ -88,18 +77,11 @@ class CodexReader:
         changed = self._keep_only(ours)
         for place, _ in ours:
             if self._read_part(place.name, begun + seconds):
-                changed.add(self._parts[place.name].rollout.header.thread)
+                changed.add(self._parts[place.name].fold.header.thread)
             if time.monotonic() > begun + seconds:
                 break
         changed |= self._database.refresh(list(self._threads))
         return self._changes(changed)
-
-    def text(self, digest: str) -> str | None:
-        """Read again from its rollout, if it is still the same."""
-        place = self._texts.get(digest)
-        line = line_at(*place) if place is not None else None
-        texts = every_text_in(record(line) or {}) if line is not None else ()
-        return next((text for text in texts if digest_of(text) == digest), None)
 
     def found(self) -> Sequence[Found]:
         """The home, and the databases in it that are left alone."""
@@ -113,9 +95,6 @@ class CodexReader:
         rows += [Found(NAME, str(path), 0, reason) for path, reason in self._database.skipped.items()]
         return rows
 
-    def close(self) -> None:
-        """Nothing is kept open between two calls."""
-
     def _keep_only(self, ours: Sequence[tuple[Place, Header]]) -> set[str]:
         """Have a part for each rollout there is, and none for those that are gone; the sessions that changed."""
         changed: set[str] = set()
@@ -123,7 +102,7 @@ class CodexReader:
             changed |= self._drop(name)
         for place, header in ours:
             part = self._parts.get(place.name)
-            if part is not None and part.tail.path != place.path:
+            if part is not None and part.path != place.path:
                 self._drop(place.name)
                 part = None
             if part is None:
@@ -132,16 +111,21 @@ class CodexReader:
         return changed
 
     def _add(self, place: Place, header: Header) -> None:
-        rollout = Rollout(place.path, header, partial(self._told, header.thread, place.path))
-        self._parts[place.name] = _Part(tail_of(place.path), rollout)
+        known = iter([header])
+
+        def begin() -> Rollout:
+            """At first with the header that is known, then with that of the file that took its place."""
+            now = next(known, None) or header_of(record(line_at(place.path, 0) or b"") or {}) or header
+            return Rollout(place.path, now, partial(self._told, header.thread, place.path))
+
+        self._parts[place.name] = Growing(tail_of(place.path), begin)
         names = self._threads.setdefault(header.thread, [])
         names.append(place.name)
-        names.sort(key=lambda name: (self._parts[name].rollout.header.ordinal, name))
+        names.sort(key=lambda name: (self._parts[name].fold.header.ordinal, name))
 
     def _drop(self, name: str) -> set[str]:
         """Forget a rollout; its session, and the parent, which may show that it asked for it."""
-        header = self._parts.pop(name).rollout.header
-        self._refusals.pop(name, None)
+        header = self._parts.pop(name).fold.header
         self._threads[header.thread].remove(name)
         if not self._threads[header.thread]:
             del self._threads[header.thread]
@@ -150,30 +134,15 @@ class CodexReader:
     def _read_part(self, name: str, deadline: float) -> bool:
         """Read on in a rollout; whether there was anything new."""
         part = self._parts[name]
-        news = False
-        while True:
-            try:
-                looked = part.tail.read(_CHUNK)
-            except OSError as error:
-                part.tail.size = part.tail.position
-                if not isinstance(error, FileNotFoundError):
-                    self._refusals[name] = error.strerror or "unreadable"
-                return news
-            self._refusals.pop(name, None)
-            if looked.restarted:
-                header = header_of(record(line_at(part.tail.path, 0) or b"") or {}) or part.rollout.header
-                part.rollout = Rollout(part.tail.path, header, part.rollout.told)
-                self._catalogue.forget(name)
-            for line in looked.lines:
-                part.rollout.feed(line)
-            news = news or looked.restarted or bool(looked.lines)
-            if not part.tail.behind or time.monotonic() > deadline:
-                return news
+        before, news = part.fold, part.read(_CHUNK)
+        while part.tail.behind and not part.is_stuck and time.monotonic() <= deadline:
+            news |= part.read(_CHUNK)
+        if part.fold is not before:
+            self._catalogue.forget(name)
+        return news
 
     def _told(self, thread: str, path: Path, text: str, at: float, offset: int) -> Message:
-        told = message(text, at, key=thread)
-        self._texts[told.digest] = path, offset
-        return told
+        return self._texts.message(text, at, path, offset, key=thread)
 
     def _changes(self, changed: set[str]) -> Sequence[Change]:
         affected = set(changed)
@@ -182,7 +151,7 @@ class CodexReader:
                 affected |= part.spawns.spawned.keys() | part.spawns.closed
                 if part.spawns.lost:
                     # Those below them are lost as well.
-                    affected |= {name for name, runs in self._given.items() if _is_open(runs.get(name))}
+                    affected |= {name for name, runs in self._shown.items() if _is_open(runs.get(name))}
         if self._writers.is_due:
             affected |= set(self._perhaps_alive())
         if not affected:
@@ -190,17 +159,17 @@ class CodexReader:
         before: dict[str, Run] = {}
         after: dict[str, Run] = {}
         for thread in affected:
-            before |= self._given.pop(thread, {})
+            before |= self._shown.pop(thread, {})
         for thread in affected & self._threads.keys():
-            self._given[thread] = dict(self._runs(thread))
-            after |= self._given[thread]
-        changes = [Change(key, run) for key, run in after.items() if before.get(key) != run]
-        changes.sort(key=lambda change: change.run.started_at if change.run is not None else 0.0)
-        return [Change(key, None) for key in before.keys() - after.keys()] + changes
+            self._shown[thread] = dict(self._runs(thread))
+            after |= self._shown[thread]
+        changes = changes_between(before, after)
+        changes.sort(key=lambda change: change.run.started_at if change.run is not None else -1.0)
+        return changes
 
     def _perhaps_alive(self) -> Iterator[str]:
         """Sessions that work, by a writer that may have gone since: nothing is written when that happens."""
-        for thread, runs in self._given.items():
+        for thread, runs in self._shown.items():
             run = runs.get(thread)
             if run is not None and run.state is RunState.WORKING and not run.process_gone:
                 yield thread
@@ -241,24 +210,25 @@ class CodexReader:
         return thread in self._threads or thread in self._catalogue.closed
 
     def _rollouts(self, thread: str) -> Sequence[Rollout]:
-        return [self._parts[name].rollout for name in self._threads.get(thread, ())]
+        return [self._parts[name].fold for name in self._threads.get(thread, ())]
 
 
 def _is_open(run: Run | None) -> bool:
-    return run is not None and run.state in (RunState.SUBMITTED, RunState.WORKING)
+    return run is not None and run.state in OPEN
+
+
+def _texts_in(path: Path, offset: int) -> Iterator[str]:
+    return every_text_in(record(line_at(path, offset) or b"") or {})
 
 
 def _strange(count: int) -> str:
     if not count:
         return ""
-    rollouts = "1 rollout does" if count == 1 else f"{count} rollouts do"
+    rollouts = several(count, "rollout") + (" does" if count == 1 else " do")
     return f"{rollouts} not say whose session it is, and in which directory: not read."
 
 
 def _compressed(count: int) -> str:
     """Which workspace a compressed session is of stands inside of it."""
-    if not count:
-        return ""
-    sessions = "1 session" if count == 1 else f"{count} sessions"
     why = "damaged" if can_decompress() else TO_DECOMPRESS
-    return f"{sessions} of any workspace, compressed (.jsonl.zst): not read ({why})."
+    return f"{several(count, 'session')} of any workspace, compressed (.jsonl.zst): not read ({why})." if count else ""

@@ -7,7 +7,6 @@ turns have `user_message` and `agent_message` only; there an answer ends what a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -16,11 +15,11 @@ from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.codex.calls import Spawns
 from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
-from agentwatch.sources.codex.plan import plan_in
-from agentwatch.sources.codex.texts import answer_in, last_answer_in, prompt_in, question_in
-from agentwatch.sources.sessions.fields import Fields, inner, mapping, moment, text, whole
+from agentwatch.sources.codex.texts import answer_in, arguments_of, last_answer_in, prompt_in, question_in
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, text, todos_in, whole
+from agentwatch.sources.sessions.group import Keep
 from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
-from agentwatch.sources.sessions.tail import Line, record
+from agentwatch.sources.sessions.tail import Line, lines_of, record
 
 ENCRYPTED: Final = "encrypted by Codex"
 
@@ -48,14 +47,11 @@ _WANTED: Final = frozenset(
     }
 )
 
-Told = Callable[[str, float, int], Message]
-"""Makes a message of a text, the time it was said, and the offset of the line that has it."""
-
 
 class Rollout:
     """The state of one rollout, after the lines that were fed so far. Its header is the first of them."""
 
-    def __init__(self, path: Path, header: Header, told: Told) -> None:
+    def __init__(self, path: Path, header: Header, told: Keep) -> None:
         self.path = path
         self.header = header
         self.spawns = Spawns(told)
@@ -93,8 +89,12 @@ class Rollout:
         """What it asked a human and has no answer to yet, "" where there is nothing."""
         return next(reversed(self._questions.values()), "")
 
-    def feed(self, line: Line) -> None:
-        """Take the next line of the file; what is no record of a known kind is passed over."""
+    def fold(self, stretch: Line) -> None:
+        """Take the next lines of the file; what is no record of a known kind is passed over."""
+        for line in lines_of(stretch):
+            self._feed(line)
+
+    def _feed(self, line: Line) -> None:
         data = line.data
         opening = _OPENING.match(data)
         if opening is not None and self._is_no_news(opening, data):
@@ -194,7 +194,8 @@ class Rollout:
             case "agent_message":
                 self._asked(payload, at, offset)
             case "function_call":
-                self.todos = plan_in(payload) or self.todos
+                if text(payload, "name") == "update_plan":
+                    self.todos = todos_in(listed(arguments_of(payload), "plan"), "step") or self.todos
                 self.spawns.call(payload, at, offset)
                 question, call = question_in(payload), text(payload, "call_id")
                 if question is not None and call is not None:

@@ -6,23 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.sources.opencode.records import Call, Entry
 from agentwatch.sources.opencode.session import Session
 from agentwatch.sources.opencode.tables import Tables
 from agentwatch.sources.opencode.texts import Texts
 from agentwatch.sources.opencode.verdict import UNREAD, WORDLESS, Verdict, standing_of
+from agentwatch.sources.sessions.fields import todos_of
 from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
 
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
 """What the program puts behind the title of a child."""
-_STATUSES: Final = {
-    "pending": TodoStatus.PENDING,
-    "in_progress": TodoStatus.IN_PROGRESS,
-    "completed": TodoStatus.DONE,
-}
-_LONGEST_TODO: Final = 500
 _SHORTEST_CALL_ID: Final = 16
 """Some models number the calls of each answer anew: such an id names no single call."""
 
@@ -182,10 +177,4 @@ def _link(parent: str | None, call: Call | None) -> str:
 def _todos(session: Session) -> tuple[Todo, ...] | None:
     """What was cancelled does not have to be done, and was not: it is not counted at all."""
     todos = session.todos()
-    if todos is None:
-        return None
-    return tuple(
-        Todo(text[:_LONGEST_TODO], _STATUSES.get(status, TodoStatus.PENDING), None, number)
-        for number, (text, status) in enumerate(todos, 1)
-        if status != "cancelled"
-    )
+    return todos_of(one for one in todos if one[1] != "cancelled") if todos is not None else None

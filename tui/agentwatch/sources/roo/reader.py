@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Message, Run
 from agentwatch.place import user_home
 from agentwatch.sources.roo.handing import handings
 from agentwatch.sources.roo.item import Item, item_of
@@ -21,8 +19,12 @@ from agentwatch.sources.roo.older import CONVERSATION, older_item
 from agentwatch.sources.roo.run import NAME, run_of
 from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.roo.talk import Talk, talk_of, texts_in
-from agentwatch.sources.sessions.reader import Change, Found, Progress, digest_of, message
-from agentwatch.sources.sessions.tail import open_regular
+from agentwatch.sources.sessions.growing import Stamp, stamp_of
+from agentwatch.sources.sessions.listing import Listings
+from agentwatch.sources.sessions.reader import Change, Found, Progress
+from agentwatch.sources.sessions.store import StoreReader, Workspace, several
+from agentwatch.sources.sessions.tail import document
+from agentwatch.sources.sessions.texts import Texts
 
 _ITEM: Final = "history_item.json"
 _MESSAGES: Final = "ui_messages.json"
@@ -30,40 +32,35 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 _LONG: Final = 1024 * 1024
 _SHARE: Final = 10.0
 """A task that works is written anew with each message; reading a long one may take a tenth of the time."""
-_WATCHED: Final = 32
 _DAMAGED: Final = "it is damaged, or not whole yet"
 _SEARCH_SECONDS: Final = 2.0
-
-_Stamp = tuple[int, int, int]
 
 
 @dataclass(slots=True)
 class _Task:
     directory: Path
     item: Item | None = None
-    item_stamp: _Stamp | None = None
+    item_stamp: Stamp | None = None
     """Of the history item, or of the conversation that stands in for it."""
     is_older: bool = False
     talk: Talk = field(default_factory=Talk)
-    talk_stamp: _Stamp | None = None
+    talk_stamp: Stamp | None = None
     size: int = 0
     """Bytes of its messages that are there and not read."""
     next_at: float = 0.0
 
 
-class RooReader:
+class RooReader(StoreReader):
     """Implements SessionReader. `storage` is a directory with `tasks/` in it; without one all editors are looked at."""
 
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
-        self._workspace = os.path.realpath(workspace)
+        super().__init__(NAME, Texts(lambda path, _: texts_in(document(path, _MOST_BYTES))))
+        self._workspace = Workspace(workspace)
         self._storage = storage
         self._storages: list[Path] = []
+        self._listings = Listings()
         self._search_at = 0.0
         self._tasks: dict[Path, _Task] = {}
-        self._given: dict[str, Run] = {}
-        # Only the thread that reads writes it; the others look up one key.
-        self._texts: dict[str, Path] = {}
-        self._same: dict[str, bool] = {}
         self._done = 0
         self._closed: dict[Path, str] = {}
         """Directories that nobody may enter, and why."""
@@ -71,14 +68,9 @@ class RooReader:
         """The same of files."""
 
     @property
-    def name(self) -> str:
-        """`roo`."""
-        return NAME
-
-    @property
     def trouble(self) -> str | None:
         """The first storage or file that cannot be read."""
-        found = self._closed | self._unread
+        found = {Path(path): why for path, why in self._listings.refused.items()} | self._closed | self._unread
         more = f" Neither can {len(found) - 1} more." if len(found) > 1 else ""
         return next((f"{path} cannot be read: {reason}.{more}" for path, reason in found.items()), None)
 
@@ -95,20 +87,7 @@ class RooReader:
         for task in waiting:
             if self._read_talk(task) and time.monotonic() > deadline:
                 break
-        runs = {run.session_id: run for run in self._runs()}
-        changes = [Change(key, None) for key in self._given.keys() - runs.keys()]
-        changes += [Change(key, run) for key, run in runs.items() if self._given.get(key) != run]
-        self._given = runs
-        return changes
-
-    def text(self, digest: str) -> str | None:
-        """Found again among the messages of its task."""
-        path = self._texts.get(digest)
-        try:
-            texts = texts_in(_document(path)) if path is not None else ()
-        except (OSError, ValueError):
-            return None
-        return next((text for text in texts if digest_of(text) == digest), None)
+        return self._give({run.session_id: run for run in self._runs()})
 
     def found(self) -> Sequence[Found]:
         """Each storage that is there, and how many of its tasks tell no workspace."""
@@ -116,15 +95,11 @@ class RooReader:
         for storage in self._storages:
             tasks = [task for task in self._tasks.values() if task.directory.parent == storage / "tasks"]
             unknown = sum(task.item is None and os.path.exists(task.directory / _MESSAGES) for task in tasks)
-            skipped = f"{unknown} tasks do not tell their workspace: not read." if unknown else ""
+            skipped = f"{several(unknown, 'task')} of an unknown workspace: not read." if unknown else ""
             if unknown or self.trouble or any(task.item is not None for task in tasks):
                 runs = [run for task in tasks if (run := self._given.get(task.directory.name)) is not None]
-                children = sum(run.parent_session is not None for run in runs)
-                rows.append(Found(NAME, str(storage), len(runs) - children, self.trouble or skipped, children))
+                rows.append(self._found(storage, self.trouble or skipped, runs))
         return rows
-
-    def close(self) -> None:
-        """Nothing is kept open."""
 
     def _look(self) -> None:
         self._closed.clear()
@@ -133,16 +108,8 @@ class RooReader:
             self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
         present: dict[Path, _Task] = {}
         for storage in self._storages:
-            try:
-                with os.scandir(storage / "tasks") as entries:
-                    names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                self._closed[storage / "tasks"] = os.strerror(error.errno or 0)
-                # What was there may be there still.
-                names = [known.name for known in self._tasks if known.parent == storage / "tasks"]
-            for name in sorted(names):
+            listing = self._listings.of(os.fspath(storage / "tasks"))
+            for name in listing.directories if listing is not None else ():
                 directory = storage / "tasks" / name
                 present[directory] = self._tasks.get(directory) or _Task(directory)
         self._tasks = present
@@ -169,17 +136,16 @@ class RooReader:
         except OSError as error:
             self._closed[task.directory] = os.strerror(error.errno or 0)
             return
-        task.size = stamp[2] if stamp is not None and stamp != task.talk_stamp else 0
-        if time.monotonic() < task.next_at:
-            task.size = 0
+        is_new = stamp is not None and stamp != task.talk_stamp and time.monotonic() >= task.next_at
+        task.size = stamp[2] if is_new and stamp is not None else 0
 
     def _look_at_older(self, task: _Task) -> None:
         """The same of a task without a history item: what stands in for it says the same for ever."""
-        stamp = _stamp(task.directory / CONVERSATION)
+        path = task.directory / CONVERSATION
+        stamp = _stamp(path)
         if task.is_older and task.item is not None and stamp is not None:
             return
         if stamp != task.item_stamp:
-            path = task.directory / CONVERSATION
             self._unread.pop(path, None)
             try:
                 task.item = older_item(task.directory) if stamp is not None else None
@@ -199,9 +165,9 @@ class RooReader:
         begun = time.monotonic()
         with suppress(OSError):
             task.talk_stamp = _stamp(path)
-        document = self._read(path)
-        if document is not None:
-            task.talk = talk_of(document, partial(self._told, path))
+        messages = self._read(path)
+        if messages is not None:
+            task.talk = talk_of(messages, partial(self._told, path))
         took = time.monotonic() - begun
         task.next_at = begun + took * _SHARE if task.size > _LONG else 0.0
         self._done += task.size
@@ -212,7 +178,7 @@ class RooReader:
         """The JSON document in a file; None where it cannot be read, which is told."""
         self._unread.pop(path, None)
         try:
-            return _document(path)
+            return document(path, _MOST_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -222,9 +188,7 @@ class RooReader:
         return None
 
     def _told(self, path: Path, text: str, at: float) -> Message:
-        told = message(text, at, key=path.parent.name)
-        self._texts[told.digest] = path
-        return told
+        return self._texts.message(text, at, path, key=path.parent.name)
 
     def _runs(self) -> Iterator[Run]:
         tasks = {task.directory: (task.item, task.talk) for task in self._ours() if task.item is not None}
@@ -238,40 +202,11 @@ class RooReader:
         return [task for task in self._tasks.values() if self._is_ours(task)]
 
     def _is_ours(self, task: _Task) -> bool:
-        if task.item is None:
-            return False
-        directory = task.item.workspace
-        known = self._same.get(directory)
-        if known is None:
-            try:
-                known = bool(directory) and os.path.realpath(directory) == self._workspace
-            except (OSError, ValueError):
-                known = False
-            self._same[directory] = known
-        return known
-
-    def _is_working(self, task: _Task) -> bool:
-        run = self._given.get(task.item.id) if task.item is not None else None
-        return run is not None and run.state is RunState.WORKING
+        return task.item is not None and self._workspace.is_at(task.item.workspace)
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def _stamp(path: Path) -> Stamp | None:
     try:
-        status = path.stat(follow_symlinks=False)
+        return stamp_of(path.stat(follow_symlinks=False))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    # The time of the status: it changes with the content, and when reading is allowed again.
-    return status.st_ino, status.st_ctime_ns, status.st_size
-
-
-def _document(path: Path) -> object:
-    """The JSON document in a file. Raises OSError, and ValueError where it is none, or not whole."""
-    with os.fdopen(open_regular(path), "rb") as file:
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    try:
-        value: object = json.loads(data.decode("utf-8", "replace"))
-    except RecursionError as error:
-        raise ValueError from error
-    return value

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, whole
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, todos_in, whole
 from agentwatch.sources.sessions.order import Rising
 from agentwatch.sources.sessions.reader import digest_of
 from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
@@ -29,9 +29,7 @@ _WAITING: Final = {
 }
 _RESUMED: Final = ("resume_task", "resume_completed_task")
 """Asked when a task is only looked at again."""
-_TODO_STATUSES: Final = {"completed": TodoStatus.DONE, "in_progress": TodoStatus.IN_PROGRESS}
 _LONGEST: Final = 500
-_MOST_TODOS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,8 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
             tokens += (whole(request, "tokensIn") or 0) + (whole(request, "tokensOut") or 0)
         elif message.get("ask") == "tool" or message.get("say") == "user_edit_todos":
             tool = _inside(message)
-            todos = _todos(tool) or todos
+            if text(tool, "tool") == "updateTodoList":
+                todos = todos_in(listed(tool, "todos"), "content") or todos
             if text(tool, "tool") == "newTask" and message.get("partial") is not True:
                 calls.append(Call(_digest(text(tool, "content") or ""), at, rising(at)))
     last = next((message for message in reversed(messages) if message.get("ask") not in _RESUMED), messages[-1])
@@ -153,21 +152,6 @@ def _is_finished(messages: Sequence[Fields]) -> bool:
 def _digest(words: str) -> str:
     """Of words that were handed over; the caller's are escaped once more where they name a file with @."""
     return digest_of(words.replace("\\\\@", "\\@").strip())
-
-
-def _todos(tool: Fields) -> tuple[Todo, ...] | None:
-    if text(tool, "tool") != "updateTodoList":
-        return None
-    entries: Sequence[Fields] = [mapping(entry) for entry in listed(tool, "todos")[:_MOST_TODOS]]
-    return tuple(
-        Todo(
-            (text(entry, "content") or "")[:_LONGEST],
-            _TODO_STATUSES.get(text(entry, "status") or "", TodoStatus.PENDING),
-            None,
-            line,
-        )
-        for line, entry in enumerate(entries, 1)
-    )
 
 
 def _waiting(message: Fields) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
@@ -75,10 +76,14 @@ def first_line(words: str, limit: int = 300) -> str:
     return next((line.strip() for line in words.splitlines() if line.strip()), "")[:limit]
 
 
-def todos_in(items: Sequence[object], words: str) -> tuple[Todo, ...]:
-    """The steps of a checklist, a list of objects with `status` and, under the key `words`, what is to be done."""
-    steps = [(text(item, words) or "", text(item, "status") or "") for item in map(mapping, items[:_MOST_TODOS])]
+def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
+    """The steps of a checklist: what is to be done, and `pending`, `in_progress` or `completed`."""
     return tuple(
-        Todo(step[:_LONGEST_TODO], _TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
-        for line, (step, status) in enumerate(steps, 1)
+        Todo(words[:_LONGEST_TODO], _TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
+        for line, (words, status) in enumerate(islice(steps, _MOST_TODOS), 1)
     )
+
+
+def todos_in(items: Sequence[object], words: str) -> tuple[Todo, ...]:
+    """Those in a list of objects with `status` and, under the key `words`, what is to be done."""
+    return todos_of((text(item, words) or "", text(item, "status") or "") for item in map(mapping, items))

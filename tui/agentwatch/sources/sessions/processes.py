@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
-from agentwatch.sources.sessions.tail import open_regular
+from agentwatch.sources.sessions.tail import document
 
 _MAX_BYTES: Final = 64 * 1024
 _MOST: Final = 1000
@@ -86,7 +85,7 @@ class Processes:
                 known = self._read.get(path)
                 if known is None or known[0] != mark:
                     # The program writes over what is there: a half-written one says nothing, and what it said holds.
-                    known = mark, self._look_into(path, mark[1]) or (known[1] if known is not None else None)
+                    known = mark, self._look_into(path) or (known[1] if known is not None else None)
                 found[path] = known
         except OSError:
             found = {}
@@ -111,13 +110,10 @@ class Processes:
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
-    def _look_into(self, path: str, size: int) -> _Registered | None:
-        if size > _MAX_BYTES:
-            return None
+    def _look_into(self, path: str) -> _Registered | None:
         try:
-            with os.fdopen(open_regular(Path(path)), "rb") as file:
-                found = mapping(json.loads(file.read(_MAX_BYTES)))
-        except (OSError, ValueError, RecursionError):
+            found = mapping(document(Path(path), _MAX_BYTES))
+        except (OSError, ValueError):
             return None
         session, pid = text(found, "sessionId"), whole(found, "pid") or 0
         if session is None or pid < 2:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from agentwatch.delegation.run import Run
 from agentwatch.sources.sessions.reader import Change, Found
@@ -37,6 +39,25 @@ class StoreReader:
         """A place where these runs were found."""
         asked_for = [run.parent_session is not None for run in runs]
         return Found(self.name, str(place), asked_for.count(False), skipped, asked_for.count(True))
+
+
+class Workspace:
+    """The directory in which the agents work, whatever others call it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.path.realpath(path)
+        self._same: dict[str, bool] = {}
+
+    def is_at(self, directory: str) -> bool:
+        """Whether this, as a foreign file names it, is the workspace."""
+        known = self._same.get(directory)
+        if known is None:
+            try:
+                known = os.path.isabs(directory) and os.path.realpath(directory) == self.path  # noqa: PTH117
+            except (OSError, ValueError):
+                known = False
+            self._same[directory] = known
+        return known
 
 
 def changes_between(before: Mapping[str, Run], after: Mapping[str, Run]) -> list[Change]:

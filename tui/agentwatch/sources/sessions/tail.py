@@ -221,6 +221,19 @@ def record(data: bytes) -> Mapping[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
+def document(path: Path, most: int) -> object:
+    """The JSON document in a file. Raises OSError, also for more than `most` bytes, and ValueError where it is none."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    try:
+        value: object = json.loads(data.decode("utf-8", "replace"))
+    except RecursionError as error:
+        raise ValueError from error
+    return value
+
+
 def _size_of(path: Path) -> int:
     try:
         return path.stat(follow_symlinks=False).st_size

@@ -10,7 +10,9 @@ from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.sessions.reader import Change, Found, Progress, digest_of, message
+from agentwatch.sources.sessions.reader import Change, Found, Progress
+from agentwatch.sources.sessions.store import StoreReader
+from agentwatch.sources.sessions.texts import Texts
 from agentwatch.sources.teamwork.links import Link, links_of
 from agentwatch.sources.teamwork.places import TOP, places_of_roles
 from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, Role, read_role
@@ -19,21 +21,14 @@ NAME: Final = "teamwork"
 _FAILED: Final = ("failed", "crashed", "error", "dead", "stuck", "killed", "hung", "timed out", "timeout")
 
 
-class TeamworkReader:
+class TeamworkReader(StoreReader):
     """Implements SessionReader. A role's directory is its session; it is looked at anew on every call."""
 
     def __init__(self, workspace: Path) -> None:
+        super().__init__(NAME, Texts(self._text_in))
         self._workspace = workspace.resolve()
         self._roles: dict[str, Role] = {}
-        self._given: dict[str, Run] = {}
-        # Only the thread that reads writes it; the others look up one key.
-        self._texts: dict[str, str] = {}
         self._troubles: list[str] = []
-
-    @property
-    def name(self) -> str:
-        """`teamwork`."""
-        return NAME
 
     @property
     def trouble(self) -> str | None:
@@ -53,30 +48,12 @@ class TeamworkReader:
             return ()
         self._roles = roles
         links = links_of(roles)
-        runs = {name: self._run(role, links.get(name)) for name, role in roles.items()}
-        changes = [Change(name, None) for name in self._given.keys() - runs.keys()]
-        changes += [Change(name, run) for name, run in runs.items() if self._given.get(name) != run]
-        self._given = runs
-        return changes
-
-    def text(self, digest: str) -> str | None:
-        """Read again from its file, if it is still the same."""
-        path = self._texts.get(digest)
-        try:
-            text = read_file(self._workspace, path).text if path is not None else None
-        except (FileRefusedError, FileNotFoundError):
-            return None
-        return text if text is not None and digest_of(text) == digest else None
+        return self._give({name: self._run(role, links.get(name)) for name, role in roles.items()})
 
     def found(self) -> Sequence[Found]:
         """The directory of the roles, if there are any."""
-        place = str(self._workspace / TOP)
-        children = sum(run.parent_session is not None for run in self._given.values())
         said = self.trouble or ""
-        return [Found(NAME, place, len(self._given) - children, said, children)] if self._roles or said else []
-
-    def close(self) -> None:
-        """Nothing is kept open."""
+        return [self._found(self._workspace / TOP, said, self._given.values())] if self._roles or said else []
 
     def _places(self) -> dict[str, str]:
         self._troubles.clear()
@@ -91,9 +68,13 @@ class TeamworkReader:
         return read_role(self._workspace, name, place, self._roles.get(name), told=self._told, troubles=self._troubles)
 
     def _told(self, text: str, at: float, path: str) -> Message:
-        told = message(text, at, key=path)
-        self._texts[told.digest] = path
-        return told
+        return self._texts.message(text, at, self._workspace / path, key=path)
+
+    def _text_in(self, path: Path, _: int) -> Sequence[str]:
+        try:
+            return [read_file(self._workspace, str(path.relative_to(self._workspace))).text]
+        except FileRefusedError:
+            return []
 
     def _run(self, role: Role, link: Link | None) -> Run:
         status = link.member.status if link is not None and link.member is not None else ""
