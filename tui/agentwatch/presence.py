@@ -1,4 +1,4 @@
-"""Whether a screen shows a workspace: a lock in its state directory, which the system gives back however it ends."""
+"""Whether a screen shows a workspace: a lock in its state directory, which the system frees when the program ends."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
 KEEP_TITLE: Final = "\x1b[22;0t"
-"""The terminal puts its title on a stack, where it has one."""
+"""The terminal puts its title on a stack, if it has one."""
 
 GIVE_TITLE_BACK: Final = "\x1b]0;\x1b\\\x1b[23;0t"
 """No title, and then the one on the stack: without a stack, many terminals show their own instead of none."""
@@ -34,7 +34,7 @@ def title_sequence(title: str) -> str:
 
 
 def notification_sequence(head: str, text: str, environment: Mapping[str, str]) -> str:
-    """Ask the terminal for a notification; empty where it cannot hear it. Neither text holds control characters or `;`.
+    """Ask the terminal for a notification; empty if it cannot hear it. Neither text holds control characters or `;`.
 
     Never both of the sequences there are: several terminals know both and would notify twice.
     """
@@ -49,7 +49,7 @@ def notification_sequence(head: str, text: str, environment: Mapping[str, str]) 
 def desktop_command(
     settings: Settings, environment: Mapping[str, str], which: Callable[[str], str | None] = shutil.which
 ) -> Callable[[str, str], list[str]] | None:
-    """The command that notifies, of heading and text; None where there is none or none is wanted.
+    """The command that notifies, of heading and text; None if there is none or none is wanted.
 
     By default there is one where a display is that the operator sees. Over SSH, only the terminal is sure to be one.
     """
@@ -64,7 +64,7 @@ def desktop_command(
 
 
 def run(command: Sequence[str]) -> str | None:
-    """Run a command and wait for it, at most `_PATIENCE` seconds. Returns what went wrong, None where nothing did."""
+    """Run a command and wait for it, at most `_PATIENCE` seconds. Returns what went wrong, None if nothing did."""
     quiet = subprocess.DEVNULL
     name = clean(command[0], 80)
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def file_at_hand(screen: Screen[object], monitor: Monitor) -> Path | str:
     """The file that is inspected; else the return of the selected task's latest attempt, else its handoff.
 
-    Where there is none, a sentence that says why. The disk is asked in a thread.
+    If there is none, a sentence that says why. The disk is asked in a thread.
     """
     inspected, task_id = getattr(screen, "inspected", None), getattr(screen, "task_id", None)
     task = monitor.tree.tasks.get(task_id) if isinstance(task_id, str) else None

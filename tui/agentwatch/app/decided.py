@@ -69,7 +69,7 @@ def receipt_line(decision: Decision, now: float) -> Content:
 
 
 def warning(decision: Decision, now: float) -> str | None:
-    """What the operator should do about a decision that gets no further, a sentence; None where all is well."""
+    """What the operator should do about a decision that gets no further, a sentence; None if all is well."""
     if decision.waits:
         return f"{shown(decision.waits, 300)}"
     if is_unread(decision, now):

@@ -15,16 +15,16 @@ from agentwatch.text import clean
 
 
 def editor_command(configured: str | None, environment: Mapping[str, str] | None = None) -> list[str]:
-    """The words of the editor's command: `$VISUAL`, `$EDITOR`, else the configured one; empty where there is none.
+    """The words of the editor's command: `$VISUAL`, `$EDITOR`, else the configured one; empty if there is none.
 
-    Raises ValueError where the command's quotation marks do not match.
+    Raises ValueError if the command's quotation marks do not match.
     """
     environment = os.environ if environment is None else environment
     return shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or configured or "")
 
 
 def edit(command: list[str], path: Path) -> int:
-    """Run the editor on a file and wait for it; its exit code. Raises OSError where it cannot be started."""
+    """Run the editor on a file and wait for it; its exit code. Raises OSError if it cannot be started."""
     # No shell: neither the file's name nor anything in it is ever a command. An absolute path is never an option.
     return subprocess.run([*command, str(path.absolute())], check=False).returncode  # noqa: S603
 
@@ -32,7 +32,7 @@ def edit(command: list[str], path: Path) -> int:
 def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:
     """Give the terminal to the operator's editor on a file, until it ends.
 
-    Returns what went wrong, a sentence; None where nothing did.
+    Returns what went wrong, a sentence; None if nothing did.
     """
     try:
         command = editor_command(configured)

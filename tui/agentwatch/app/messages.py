@@ -1,4 +1,4 @@
-"""What the app tells its screens, and the details tell whoever holds them."""
+"""Messages from the app to its screens, and from the details to the screen that holds them."""
 
 from __future__ import annotations
 

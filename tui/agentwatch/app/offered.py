@@ -17,7 +17,7 @@ ACTIONS: Final = {f"decide.{action}": action for action in Action}
 
 
 class Offered:
-    """The decisions that one screen offers. `task_id` is that of its task, None where it has none.
+    """The decisions that one screen offers. `task_id` is that of its task, None if it has none.
 
     `marked` counts the tasks that are marked for a review, `clock` gives seconds since the epoch.
     """
@@ -50,7 +50,7 @@ class Offered:
         return self.is_useless(command_id) or self.why_not(command_id) is not None
 
     def why_not(self, command_id: str) -> str | None:
-        """Why a command that decides is refused now; None where it is not, and for every other command."""
+        """Why a command that decides is refused now; None if it is not, and for every other command."""
         action, task = ACTIONS.get(command_id), self._task
         return why_not(task, action, self._clock()) if action is not None and task is not None else None
 

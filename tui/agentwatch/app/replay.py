@@ -68,7 +68,7 @@ class ReplayApp(AgentwatchApp):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Refuse what acts on a workspace, whoever's action it is."""
+        """Refuse every action that acts on a workspace."""
         _, name, _ = actions.parse(action) if isinstance(action, str) else action
         if name in _ACTING:
             self.notify("This is a recording: there is nothing behind it to act on.", markup=False, timeout=4)

@@ -1,6 +1,6 @@
 """Keys one at a time: each goes to what the key before it has opened, or focused.
 
-A terminal hands over several keys in one read where they were typed fast, pasted, or sent over a slow line. Textual
+A terminal hands over several keys in one read if they were typed fast, pasted, or sent over a slow line. Textual
 gives every key to what has the focus when it is read, which is before the key in front of it has done anything: of
 `/abc`, the letters would be commands of the tree.
 """

@@ -1,7 +1,7 @@
 """What a shell completes: its script asks for the last word of a line, and gets what that could be.
 
-No library does this: shtab writes what cannot ask for task ids and knows no fish, argcomplete wants one parser that holds
-all the others and runs the whole command line for each word.
+No library does this: shtab writes what cannot ask for task ids and knows no fish, argcomplete wants one parser that
+holds all the others and runs the whole command line for each word.
 
 The ids of tasks come from agents. To the shell they are data: what it could not print stands for nothing, none looks
 like an option, and bash, which inserts what it gets as it is, gets them quoted.

@@ -46,7 +46,7 @@ def decide(
     """Decide about the latest attempt of a task. Returns one of `codes`.
 
     `seen` are the number of the attempt that the operator looked at and the sha256 of its return ("none" where there
-    was none), None where they are not known. Raises DecisionError.
+    was none), None if they are not known. Raises DecisionError.
     """
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")

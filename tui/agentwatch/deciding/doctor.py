@@ -22,12 +22,12 @@ from agentwatch.text import say
 
 
 def examine(workspace: Path, settings: Settings, more: Iterable[Result]) -> int:
-    """Print how agentwatch stands on this machine, and `more`. Returns 1 where something must be put right."""
+    """Print how agentwatch stands on this machine, and `more`. Returns 1 if something must be put right."""
     return tell((*all_checks(workspace, settings, Desk(workspace, read_only=settings.read_only)), *more))
 
 
 def examine_sandbox(workspace: Path, command: Sequence[str]) -> int:
-    """Print what an agent that is started by `command` could do to decisions. Returns 0 where it cannot forge them."""
+    """Print what an agent that is started by `command` could do to decisions. Returns 0 if it cannot forge them."""
     desk = Desk(workspace)
     try:
         # The key file is what the agent is tried on, and the ledger is where it must not write.

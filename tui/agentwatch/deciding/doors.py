@@ -1,6 +1,6 @@
 """The sockets by which a program in a sandbox has a program outside do what itself may not: type, start, mount.
 
-A file system that is read-only does not close them: whoever sees such a socket, and may write to it, may connect.
+A file system that is read-only does not close them: a program that sees such a socket and may write to it may connect.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _MOUNT: Final = "start containers with your files in them"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A socket, and what whoever reaches it can do, as in “and so …”."""
+    """A socket, and what a program that reaches it can do, as in “and so …”."""
 
     path: str
     use: str
 
 
 def doors(environment: Mapping[str, str], fixed: str = "/") -> list[Door]:
-    """Those behind which somebody listens to the user of this process, each once.
+    """Those that listen to the user of this process, each once.
 
     `environment` tells where most of them are, `fixed` is the root of the places that nothing names.
     """
@@ -46,7 +46,7 @@ def doors(environment: Mapping[str, str], fixed: str = "/") -> list[Door]:
 
 
 def _knock(path: Path) -> None:
-    """Raises OSError where nobody listens, as programs that were killed leave it, or where it is not for us."""
+    """Raises OSError if nobody listens, as programs that were killed leave it, or if it is not for us."""
     with socket.socket(socket.AF_UNIX) as caller:
         caller.settimeout(_KNOCK_SECONDS)
         caller.connect(os.fsencode(path))

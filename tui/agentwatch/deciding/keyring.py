@@ -80,7 +80,7 @@ def rotate(keys: Keys) -> int:
 
 
 def _last_signed(keys: Keys) -> str:
-    """The time of the last decision of all workspaces, in the form of records; "" where there is none."""
+    """The time of the last decision of all workspaces, in the form of records; "" if there is none."""
     trust, last, states = keys.trust(), "", state_directories()
     for state in sorted(states.iterdir()) if os.path.isdir(states) else ():
         try:

@@ -32,7 +32,7 @@ _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
     """Print what is pending in a monitor that has loaded, with this desk. Writes nothing.
 
-    Returns 1 where not all could be seen, else 0.
+    Returns 1 if something could not be read, else 0.
     """
     asking = monitor.tree.asking()
     moving = list(on_their_way(monitor.tree))

@@ -34,7 +34,7 @@ for door; do number=$(node "$door"); doors="$doors ${number:-0}"; done
 printf '\n%s{"key": "%s", "public": "%s", "doors": "%s"}\n' "$mark" "$key" "$public" "$doors"
 """
 """Arguments: a mark for the line that is printed, the private key, the public key; files to make, which are not there
-yet; `--`; sockets, of which it tells the inodes, 0 where it has no use for one."""
+yet; `--`; sockets, of which it tells the inodes, 0 if it has no use for one."""
 
 
 @dataclass(frozen=True, slots=True)

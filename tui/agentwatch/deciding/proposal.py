@@ -35,7 +35,7 @@ class Wish:
 
 
 def agrees(wish: Wish, record: Record) -> bool:
-    """Whether a wish says nothing else than what is recorded: what it does not mention, it does not ask otherwise."""
+    """Whether a wish agrees with what is recorded. What it does not mention agrees."""
     recorded = record.params
     pairs = (
         (wish.note, record.note),
@@ -65,7 +65,7 @@ def params_of(
     """All parameters, with the amended handoff of the next attempt, or the final error report; `beware`, if it is
     given, gets what the operator should know of that handoff, in sentences.
 
-    `text_of` gives the text of a version, `failed` are the tasks below that have failed. Raises AmendError where no
+    `text_of` gives the text of a version, `failed` are the tasks below that have failed. Raises AmendError if no
     sound handoff can be made, UsageError where one was given that is not sound.
     """
     plain = plain_params(wish, task)
@@ -82,7 +82,7 @@ def params_of(
 def _handoff(
     wish: Wish, task: Task, subject: Subject, text_of: Callable[[Version], str | None]
 ) -> tuple[str | None, list[str]]:
-    """The text, None where no handoff of the task was ever seen and none was given, and what is to be known of it."""
+    """The text, None if no handoff of the task was ever seen and none was given, and what is to be known of it."""
     mode = wish.mode if wish.action is Action.ESCALATE else None
     proposal, trouble = None, None
     try:

@@ -20,7 +20,7 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One thing that was looked at, and what is true of it, with what to do where it is not as it should be.
+    """One thing that was checked, what was found, and what to do if it is wrong.
 
     `said` may quote foreign text.
     """

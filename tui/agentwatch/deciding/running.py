@@ -31,9 +31,9 @@ class Ran:
 
 
 def run(command: Sequence[str], directory: Path, seconds: float) -> Ran | None:
-    """Run a command; None where it did not end in time. Raises OSError where it cannot be started.
+    """Run a command; None if it did not end in time. Raises OSError if it cannot be started.
 
-    What it leaves running may have the last word, and is not waited for: it may hold the streams open for ever.
+    Nobody waits for what it leaves running: that may hold the streams open for ever.
     """
     process = subprocess.Popen(  # noqa: S603  the operator's own command line
         command,

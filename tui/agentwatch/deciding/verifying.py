@@ -155,7 +155,7 @@ def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Result]:
 
 
 def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str | None:
-    """Why a file of the mirror is not what the ledger has; None where it is."""
+    """How a file of the mirror differs from the ledger; None if it does not."""
     stem, _, ending = name.rpartition(".")
     entry = chain.latest.get(stem) if ending in ("json", "md") else None
     if entry is None and _RECORD.match(name) is None:

@@ -144,9 +144,9 @@ def note_read(workspace: Path, settings: Settings, found: Verified, by: str, rea
 
 
 def hand_out(workspace: Path, settings: Settings, record: Record) -> str | None:
-    """Write the amended handoff of a decision into the workspace, for whoever is handed it. Returns its path.
+    """Write the amended handoff of a decision into the workspace, for the agent that gets it. Returns its path.
 
-    None where there is none, or nothing can or may be written: it is in the decision all the same.
+    None if there is none, or if nothing can or may be written: the decision has it, too.
     """
     handoff = record.params.handoff
     if handoff is None or settings.read_only:

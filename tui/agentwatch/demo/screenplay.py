@@ -12,7 +12,7 @@ direction are its content. Lines that begin with `@@` are remarks.
 | `rename` | `PATH -> NEW` |
 | `delete`, `mkdir` | as they say |
 
-A line `@ cast TASK HANDOFF PATTERN…` says which files are the task's, its handoff first, or `-` where it has none. A
+A line `@ cast TASK HANDOFF PATTERN…` says which files are the task's, its handoff first, or `-` if it has none. A
 line `@ on ACTION… TASK` begins a scene: what happens once the operator has decided so about the task, `*` for any. Of
 several the first is played. In a scene's paths and content stand `$name`s of `WORDS`, which the decision fills in.
 """
@@ -61,14 +61,14 @@ class Screenplay:
     scenes: tuple[Scene, ...]
 
     def scene(self, decision: Decision, task_id: str) -> Script | None:
-        """What is played once it is decided so; None where nothing more happens."""
+        """What is played after this decision; None if nothing more happens."""
         for scene in self.scenes:
             if decision in scene.decisions and scene.task_id in (task_id, "*"):
                 return scene.script
         return None
 
     def handoff_of(self, task_id: str) -> str | None:
-        """Where the handoff of a task lies; None where it has none, or no part in the session."""
+        """The path of the handoff of a task; None if it has none, or has no part in the session."""
         path, *_ = self.cast.get(task_id, ("-",))
         return None if path == "-" else path
 
@@ -88,7 +88,7 @@ def demo_screenplay() -> Screenplay:
 
 
 def demo_script() -> Script:
-    """The session that `agentwatch demo` plays where nobody decides anything."""
+    """The session that `agentwatch demo` plays if nobody decides anything."""
     return demo_screenplay().script
 
 

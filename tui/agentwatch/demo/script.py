@@ -54,7 +54,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Removes the file, or the directory with all that is in it; nothing happens where there is none."""
+    """Removes the file, or the directory with all that is in it; does nothing if it is not there."""
 
     path: str
 
@@ -131,7 +131,7 @@ class Stop(Protocol):
 
 
 class Player:
-    """Plays one script into one workspace, which is made where it does not exist.
+    """Plays one script into one workspace, which is made if it does not exist.
 
     It remembers how far it has played: a second call goes on from there. `speed` 2.0 plays twice as fast.
     Playing and rewinding raise OSError where a file cannot be written or removed, and WorkspaceError where a

@@ -99,7 +99,7 @@ class DemoSession:
         return Desk(self._workspace, state=self._state, configuration=self._configuration)
 
     def hold(self, held: bool) -> None:
-        """Let the play wait, or go on: nothing is to change under the hands of somebody who decides.
+        """Let the play wait, or go on: nothing should change while the operator decides.
 
         The app calls it first when it is there: a signal that came before is sent again, for the app to end.
         """

@@ -65,7 +65,7 @@ def print_log(
 
 
 def export_log(workspace: Path, settings: Settings, selection: Selection | None, file: str) -> int:
-    """Write what is known of a workspace's past into a new file. Raises WorkspaceError where there is nothing."""
+    """Write what is known of a workspace's past into a new file. Raises WorkspaceError if there is nothing."""
     with past_of(workspace, settings, selection) as past:
         count = write(Path(file), lines(workspace.name, past.observations, past.text))
         problems = past.problems
@@ -99,7 +99,7 @@ class _Log:
             self._print(self._changes.after([task_id], times[task_id]))
 
     def _last_sign(self, task_id: str, now: float) -> float:
-        """When the files of a task were written last; now where it is gone."""
+        """When the files of a task were written last; now if it is gone."""
         task = self._tree.tasks.get(task_id)
         return now if task is None or task.alive_at is None else task.alive_at
 
@@ -109,7 +109,7 @@ class _Log:
 
 
 def _decisions(workspace: Path) -> Iterator[Sequence[Observation]]:
-    """All decisions at first, then what is new of them each time that somebody asks."""
+    """All decisions at first, then on each call the new ones."""
     while (desk := known_desk(workspace)) is None:
         yield ()
     # Signatures take a while to load.
@@ -162,7 +162,7 @@ def _batches(source: Source, told: Collection[Problem]) -> Iterator[Batch]:
 
 
 def _is_read() -> bool:
-    """Whether somebody still reads standard output: a closed pipe is noticed before there is something to write."""
+    """Whether standard output is still read. This notices a closed pipe before there is something to write."""
     if sys.stdout is None:
         return False
     poll = select.poll()

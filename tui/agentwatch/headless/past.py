@@ -26,7 +26,7 @@ KEPT: Final = "it is kept while `agentwatch` watches the workspace"
 @dataclass(frozen=True, slots=True)
 class Past:
     """Observations of files in the order observed, and of each run its last. `text` gives the text of a digest, None
-    where it is not kept (any more); any thread may call it."""
+    if it is not kept (any more); any thread may call it."""
 
     observations: Sequence[Observation]
     problems: Sequence[Problem]
@@ -35,9 +35,9 @@ class Past:
 
 @contextmanager
 def past_of(workspace: Path, settings: Settings, selection: Selection | None = None) -> Iterator[Past]:
-    """The past of a workspace, as long as its texts are wanted. Blocks, and writes nothing.
+    """The past of a workspace. Its texts can be read within the `with` block. Blocks, and writes nothing.
 
-    Raises WorkspaceError where nothing is known.
+    Raises WorkspaceError if nothing is known.
     """
     history = History.open_read_only(workspace)
     sessions = sessions_of(workspace, selection) if settings.sessions else None

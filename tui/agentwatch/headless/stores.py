@@ -16,7 +16,7 @@ _NOT_FOUND: Final = "not found"
 
 
 def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]], *, as_json: bool) -> int:
-    """Look into the session stores once and say what is there. Returns 1 where not all could be read.
+    """Look into the session stores once and say what is there. Returns 1 if something could not be read.
 
     `looked_in` are the places of every program that is supported, by the name of its reader.
     """

@@ -1,6 +1,6 @@
 """The account of a session: what every report is made from, one pure function of the tree and its history.
 
-Times are seconds since the epoch, None where they are not known. Every text is foreign and unsanitised, but for
+Times are seconds since the epoch, None if they are not known. Every text is foreign and unsanitised, but for
 `verdict`, `why` and the reasons of findings and claims, which quote foreign text.
 """
 
@@ -114,7 +114,7 @@ class Account:
     tasks: tuple[TaskLine, ...]
     decisions: tuple[DecisionLine, ...]
     changes: Sequence[Change]
-    """Every state change that the history holds; empty where nobody watched."""
+    """Every state change that the history holds; empty if nobody watched."""
     notices: tuple[PlacedFinding, ...]
     """What is wrong with files that belong to no task."""
     problems: tuple[tuple[str, str, str], ...]

@@ -69,7 +69,7 @@ class Axis:
 
 
 def axis_of(account: Account) -> Axis | None:
-    """The axis of a session; None where its times are not known, or all the same."""
+    """The axis of a session; None if its times are not known, or all the same."""
     spans = sorted(_spans(account))
     if not spans or max(end for _, end in spans) - spans[0][0] < SHORTEST:
         return None

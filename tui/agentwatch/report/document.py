@@ -24,7 +24,7 @@ _RETURNED: Final = (
 def document(account: Account) -> str:
     """The account, indented and in ASCII: foreign characters reach the reader as escapes, a terminal never.
 
-    Times are ISO 8601 in UTC, null where they are not known. Texts are as the documents have them.
+    Times are ISO 8601 in UTC, null if they are not known. Texts are as the documents have them.
     """
     told = tree_document(account.tree, account.workspace, account.problems)
     whole = {

@@ -1,4 +1,4 @@
-"""`agentwatch report`: makes the account of a workspace and writes it where it was asked for, and nothing else."""
+"""`agentwatch report`: makes the account of a workspace and writes it if it was asked for, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": d
 def write_report(monitor: Monitor, format_: str | None, output: str | None, *, now: float) -> int:
     """Write the report of a monitor that has loaded, to `output` or, with None, to standard output.
 
-    Returns 1 where not all could be seen, else 0. `format_` is one of `FORMATS`; None goes by the ending of the file,
-    and is Markdown where that says nothing. Raises UsageError where the file is there already, or cannot be written.
+    Returns 1 if not all could be seen, else 0. `format_` is one of `FORMATS`; None goes by the ending of the file,
+    and is Markdown where that says nothing. Raises UsageError if the file is there already, or cannot be written.
     """
     if format_ is None:
         ending = Path(output).suffix.removeprefix(".").lower() if output else ""

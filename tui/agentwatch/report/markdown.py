@@ -88,7 +88,7 @@ def _since(account: Account, at: float | None) -> str:
 
 
 def _tree(account: Account) -> Iterator[str]:
-    """The whole tree; where it is too long for that, finished branches as one line each, then cut."""
+    """The whole tree; if it is too long for that, finished branches as one line each, then cut."""
     if not account.tasks:
         return
     yield "### Delegation"

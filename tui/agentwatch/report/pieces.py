@@ -50,7 +50,7 @@ def when(at: float | None) -> Html:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:
-    """A table that scrolls by itself where it is too wide; on a narrow page each cell names its column."""
+    """A table that scrolls by itself if it is too wide; on a narrow page each cell names its column."""
     heads = element("tr", *(element("th", title, scope="col") for title in head))
     body = [
         element("tr", *(element("td", cell, data_label=title) for title, cell in zip(head, row, strict=True)))

@@ -15,7 +15,7 @@ NAME: Final = 30
 
 
 def strips(account: Account) -> list[str]:
-    """The clock, then a line for each task; empty where there is nothing to draw.
+    """The clock, then a line for each task; empty if there is nothing to draw.
 
     `█` an attempt, `░` nobody works and somebody waits, `┆` where a long pause is left out.
     """

@@ -62,7 +62,7 @@ class Command:
     """One command. `keys` are Textual's key names with spaces between them; `footer` the places whose footer names it.
 
     `words` stand in the footer, `words_in` where a place has others; `each` names what numbered keys do one by one,
-    where there is room. `title` stands in the palette (empty: not there), `tooltip` is the sentence in help, palette
+    if there is room. `title` stands in the palette (empty: not there), `tooltip` is the sentence in help, palette
     and tooltip. The action is one of the home's own. One that `acts` needs the workspace or the agents in it: there is
     none in a replay. What goes `by_key` is never done by a click.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
 PERIOD: Final = 5.0
-"""Seconds after which the details say anew how long ago something was."""
+"""Seconds after which the details update how long ago something was."""
 
 
 class DetailedScreen(Screen[ScreenResultType]):

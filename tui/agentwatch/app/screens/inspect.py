@@ -89,7 +89,7 @@ class InspectScreen(Screen[None]):
 
     @property
     def inspected(self) -> Path | None:
-        """The file that is shown, None where there is none that may be."""
+        """The file that is shown, None if there is none that may be."""
         found = self._look is not None and not self._look.file.problem and not self._look.lost
         return self._monitor.workspace / to_name(self._file) if self._file and found else None
 
@@ -148,7 +148,7 @@ class InspectScreen(Screen[None]):
         return next((claim for claim in claims if Entry.of(claim) == self._entry), None)
 
     def _look_again(self) -> None:
-        """Read the file anew where it is not what it was."""
+        """Read the file again if it has changed."""
         if self._file is not None and not self._looking:
             self._looking = True
             self.run_worker(self._read(to_name(self._file), wants_difference=self._bar.active == "difference"))

@@ -73,7 +73,7 @@ class MainScreen(DetailedScreen[None]):
         return self.filter_bar.sought
 
     def show_task(self, task_id: str) -> None:
-        """Go to a task; a filter that hides it goes, for whoever names it wants to see it."""
+        """Go to a task. A filter that hides it is cleared."""
         self.task_tree.select(task_id)
         if self.task_id != task_id and self.sought:
             self.filter_bar.seek(Filter())
@@ -229,7 +229,7 @@ class MainScreen(DetailedScreen[None]):
             self.details.focus()
 
     def _has_tasks(self) -> bool:
-        """Whether there is something to show; where there is not, that is said."""
+        """Whether there is something to show; if there is not, that is said."""
         if not self._monitor.tree.tasks:
             self.notify("There is no task yet.", markup=False, timeout=3)
         return bool(self._monitor.tree.tasks)
@@ -267,7 +267,7 @@ class MainScreen(DetailedScreen[None]):
             self.set_focus(self.task_tree)
 
     def action_tab(self, number: int) -> None:
-        """Bring a tab to the front, opening the details where they are not in sight."""
+        """Bring a tab to the front, opening the details if they are not in sight."""
         if not self.has_class("-wide"):
             self._open_page(number)
         elif self.details is not None:

@@ -28,7 +28,7 @@ _TALL: Final = 30
 
 
 class TimelineScreen(Screen[str]):
-    """Shows the tasks of a tree over time; ends with the id of a task to go to, None where there is none.
+    """Shows the tasks of a tree over time; ends with the id of a task to go to, None if there is none.
 
     `clock` gives seconds since the epoch.
     """

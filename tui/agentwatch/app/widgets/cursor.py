@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Cursor:
-    """The cursor of one view of a tree. `task_id` is None where there is no task to be on; `row` is its place."""
+    """The cursor of one view of a tree. `task_id` is None if there is no task to be on; `row` is its place."""
 
     def __init__(self, tree: DelegationTree) -> None:
         self._tree = tree
@@ -34,7 +34,7 @@ class Cursor:
     def successor(self, rows: Rows, row: int) -> int:
         """Its row has gone, and what is at `row` now took its place. The row to go to.
 
-        That is the sibling in its place, else the nearest task above that is left. Where there was no row at all, it
+        That is the sibling in its place, else the nearest task above that is left. If there was no row at all, it
         is that of the task it was on before.
         """
         if self._before is not None and self._before in rows:

@@ -45,7 +45,7 @@ class DemoBar(LineWidget):
         return [parts]
 
     def _sentences(self, palette: Palette) -> list[Parts]:
-        """What to do, and what to know of it where there is room."""
+        """What to do, and what to know of it if there is room."""
         selected = self._tree.tasks.get(getattr(self.screen, "task_id", None) or "")
         decisions = [one.decision for task in self._tree.tasks.values() for one in task.attempts if one.decision]
         if any(is_on_its_way(decision) for decision in decisions):

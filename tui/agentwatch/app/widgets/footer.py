@@ -86,7 +86,7 @@ class Footer(LineWidget):
         return [part for hint in hints[: _count_fitting(hints, room)] for part in hint]
 
     def _hint(self, command: Command, palette: Palette, *, spelled: bool = False) -> Parts:
-        """Key and words of a command; of numbered keys each with its own where they are `spelled`."""
+        """Key and words of a command; of numbered keys each with its own if they are `spelled`."""
         if spelled and command.each:
             pairs = zip(command.keys.split(" "), command.each, strict=True)
             return [

@@ -33,7 +33,7 @@ _LEAST_OF_TASK: Final = 24
 _LEAST_OF_NAME: Final = 6
 """Cells of a name that still say something."""
 _ROOMY: Final = 60
-"""Cells from which there are words where a sign would do, and what waits for a task is told."""
+"""From this width on there are words in place of signs, and the line says what waits for a task."""
 _HERE: Final = "▌"
 """Beside the task on which the cursor stands, as in the tree: colour alone would not say it everywhere."""
 

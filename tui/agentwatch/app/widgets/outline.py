@@ -109,7 +109,7 @@ class Outline:
         return self._put_below(task_id)
 
     def reveal(self, task_id: str) -> list[Splice]:
-        """Unfold whatever hides a task; nothing where the filter hides it."""
+        """Unfold whatever hides a task; nothing if the filter hides it."""
         splices: list[Splice] = []
         for ancestor in reversed(self._tree.ancestors(task_id)):
             splices += self.unfold(ancestor)

@@ -43,11 +43,11 @@ class Rows:
         return self._chunks[chunk][offset]
 
     def get(self, task_id: str) -> Row | None:
-        """The row of a task, None where it has none."""
+        """The row of a task, None if it has none."""
         return self._by_id.get(task_id)
 
     def slice(self, start: int, stop: int) -> list[Row]:
-        """The rows from `start` to before `stop`; fewer where there are no more."""
+        """The rows from `start` to before `stop`; fewer if there are no more."""
         stop = min(stop, len(self))
         if start >= stop:
             return []
@@ -59,7 +59,7 @@ class Rows:
         return found
 
     def index(self, task_id: str) -> int:
-        """The position of a task's row. Raises KeyError where it has none."""
+        """The position of a task's row. Raises KeyError if it has none."""
         row = self._by_id[task_id]
         before = 0
         for chunk in self._chunks:
@@ -100,7 +100,7 @@ class Rows:
                 del self._chunks[number]
 
     def replace(self, rows: Sequence[Row]) -> None:
-        """Start anew with these rows."""
+        """Start again with these rows."""
         self._by_id = {row.task_id: row for row in rows}
         self._chunks = self._cut(list(rows))
 

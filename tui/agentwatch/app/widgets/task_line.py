@@ -28,7 +28,7 @@ _BAR: Final = 6
 
 
 class Columns(NamedTuple):
-    """Cells of each column; 0 where the width has no room for it. The title takes what is left."""
+    """Cells of each column; 0 if the width has no room for it. The title takes what is left."""
 
     width: int
     note: int

@@ -36,7 +36,7 @@ class TaskTree(TreeView):
         """A row was clicked twice."""
 
     class Filtered(Message):
-        """A search has ended; `found` tasks match by themselves. None where no filter is on."""
+        """A search has ended; `found` tasks match by themselves. None if no filter is on."""
 
         def __init__(self, found: int | None) -> None:
             super().__init__()
@@ -80,7 +80,7 @@ class TaskTree(TreeView):
         self._draw()
 
     def select(self, task_id: str) -> None:
-        """Put the cursor on a task and unfold what hides it; nothing where the filter hides it, or it is gone."""
+        """Put the cursor on a task and unfold what hides it; nothing if the filter hides it, or it is gone."""
         if task_id not in self._tree.tasks:
             return
         self._is_placed = True
@@ -244,7 +244,7 @@ class TaskTree(TreeView):
         self._is_searching = False
 
     def _go_to_match(self) -> None:
-        """Put the cursor on the first match, where it is not on one."""
+        """Put the cursor on the first match, if it is not on one."""
         task = self.cursor_task
         if task is not None and self._filter.matches(task):
             self._scroll_to_cursor()

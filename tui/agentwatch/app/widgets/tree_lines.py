@@ -1,4 +1,4 @@
-"""The lines of the rows in sight; one that would read as before is not made anew."""
+"""The lines of the rows in sight; one that would read as before is not made again."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class TreeView(ScrollView, can_focus=True):
     """
 
     class Selected(Message):
-        """The cursor is on another task now; None where there is no task left."""
+        """The cursor is on another task now; None if there is no task left."""
 
         def __init__(self, task_id: str | None) -> None:
             super().__init__()

@@ -103,10 +103,7 @@ class Session(group.Session[Transcript, Fields]):
         )
 
     def _agent(self, agent_id: str, bond: Bond, conversation: Conversation | None, ends: list[Answer]) -> Run | None:
-        """None where nothing is known but that the agent will be: its description comes first, by milliseconds.
-
-        None as well where nobody asked for it but the program, to warm up.
-        """
+        """The run of an agent. None if it has only a description yet, or if the program wanted it only to warm up."""
         meta = self.metas.get(agent_id, {})
         answers = [call.answer for call in bond.calls if call.answer is not None]
         heard = sorted(answers, key=_at) + sorted(ends, key=_at)

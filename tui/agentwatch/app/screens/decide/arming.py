@@ -31,7 +31,7 @@ class Arming:
         return self._steady() >= self._armed_at
 
     def begin(self) -> None:
-        """The moment begins anew."""
+        """The moment begins again."""
         self._armed_at = self._steady() + ARMING_SECONDS
         if self._timer is not None:
             self._timer.stop()

@@ -51,7 +51,7 @@ WORDS: Final = {
 class Case:
     """One attempt of one task, as it stood when the dialog opened, and what is to be decided about it.
 
-    `returned_at` is when its return was seen (epoch seconds), None where there is none.
+    `returned_at` is when its return was seen (epoch seconds), None if there is none.
     """
 
     monitor: Monitor
@@ -70,11 +70,11 @@ class Case:
 
     @property
     def task(self) -> Task | None:
-        """The task as it is now, None where it has gone."""
+        """The task as it is now, None if it has gone."""
         return self.monitor.tree.tasks.get(self.subject.task_id)
 
     def change(self) -> str | None:
-        """What is not as the operator saw it, a sentence; None where all is."""
+        """What is not as the operator saw it, a sentence; None if all is."""
         task = self.task
         if task is None:
             return "The task is gone."
@@ -124,7 +124,7 @@ def recorded(action: Action, decided: Decided) -> str:
 
 
 def _named(task_id: str, width: int) -> str:
-    """The id in its quotation marks, both ends of it where it is too long."""
+    """The id in its quotation marks, both ends of it if it is too long."""
     name = quoted(shown(exact(task_id), 1_000), 1_000)
     if cell_len(name) <= width:
         return name

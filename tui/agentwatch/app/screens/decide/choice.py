@@ -25,7 +25,7 @@ class _Place(NamedTuple):
 
 
 class Choice(Widget, can_focus=True):
-    """Options in safe words; `chosen` is the place of the one that is taken, from 0 on, None where none is yet."""
+    """Options in safe words; `chosen` is the place of the one that is taken, from 0 on, None if none is yet."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,down,l,j,space", "step(1)", "Next", show=False),

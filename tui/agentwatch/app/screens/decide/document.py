@@ -58,7 +58,7 @@ class Document(Vertical):
         self.problems: list[str] | None = None
         """What is wrong with the text, None as long as it is being checked."""
         self.difference: Difference | None = None
-        """What was changed in the last one, None where there is none."""
+        """What was changed in the last one, None if there is none."""
         self.is_plain = False
         """Nothing in it is the operator's."""
 

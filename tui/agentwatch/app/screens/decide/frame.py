@@ -140,11 +140,11 @@ class DecisionScreen(ModalScreen["End | Action"]):
         return Params()
 
     def missing(self) -> str | None:
-        """What the operator has to do first, a sentence in small letters; None where all is there."""
+        """What the operator has to do first, a sentence in small letters; None if all is there."""
         return None
 
     async def params(self) -> Params | None:
-        """What is recorded; None where it is not sound, which `missing` tells then."""
+        """What is recorded; None if it is not sound, which `missing` tells then."""
         return self.plain_params()
 
     @property
@@ -272,7 +272,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
         return Content.assemble(("◆ ctrl+s", "bold $text-accent"), " records this decision; nothing is recorded before")
 
     def why_not(self) -> str | None:
-        """Why it cannot be recorded as it is now, in small letters; None where it can."""
+        """Why it cannot be recorded as it is now, in small letters; None if it can."""
         if self.has_class("-small"):
             return f"this window is too small, {_LEAST[0]} × {_LEAST[1]} is needed"
         task = self.case.task
@@ -317,7 +317,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
             self.look()
 
     async def _decide(self) -> Decided | None:
-        """Record it; None where something is missing. Raises DecisionError."""
+        """Record it; None if something is missing. Raises DecisionError."""
         case = self.case
         if not await self._unlock():
             return None
@@ -328,7 +328,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
         return await case.monitor.decide(case.subject, case.action, params, self.note.strip())
 
     async def _unlock(self) -> bool:
-        """Whether the key can sign: it is asked for its passphrase where it has one. Raises KeyProblemError."""
+        """Whether the key can sign: it is asked for its passphrase if it has one. Raises KeyProblemError."""
         desk = self.case.desk
         if not self._passphrase.value:
             why = await asyncio.to_thread(desk.why_locked)

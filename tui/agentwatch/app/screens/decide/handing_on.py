@@ -25,7 +25,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.text import clean
 
 _PAUSE: Final = 0.2
-"""Seconds after the last key in a field until the document is made anew."""
+"""Seconds after the last key in a field until the document is made again."""
 _LARGEST: Final = 1024 * 1024
 """Bytes of an edited file that are taken back."""
 
@@ -127,7 +127,7 @@ class HandingOnScreen(DecisionScreen):
         return None
 
     async def sound_text(self) -> str | None:
-        """The document as it is handed on; None where it is not sound."""
+        """The document as it is handed on; None if it is not sound."""
         if self._is_stale and not self.document.is_edited:
             await self._propose()
         return None if await self.document.check() else self.document.text
@@ -154,7 +154,7 @@ class HandingOnScreen(DecisionScreen):
         self.look()
 
     async def _edited(self, text: str) -> str | None:
-        """The text as the editor leaves it, None where it failed. Raises OSError and ValueError."""
+        """The text as the editor leaves it, None if it failed. Raises OSError and ValueError."""
         # Not in the workspace: an agent could change the text between the editor and the signature.
         directory = await asyncio.to_thread(_private_directory, self.case.desk.ledger.directory.parent)
         try:
@@ -186,7 +186,7 @@ def _put_down(path: Path, text: str) -> None:
 
 
 def _take_back(path: Path) -> str:
-    """The text that is there now. Raises OSError, and ValueError where it is too large or none."""
+    """The text that is there now. Raises OSError, and ValueError if it is too large or none."""
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"it has more than {_LARGEST:,} bytes")
     return path.read_bytes().decode()

@@ -55,7 +55,7 @@ async def decide(app: AgentwatchApp, desk: Desk, task_ids: Sequence[str], action
 async def _decide(
     app: AgentwatchApp, desk: Desk, task_id: str, action: Action | None, queue: tuple[int, int] | None
 ) -> End | None:
-    """One task, until it is decided, skipped or left; None where nothing can be decided about it."""
+    """One task, until it is decided, skipped or left; None if nothing can be decided about it."""
     asked = action
     while (task := app.monitor.tree.tasks.get(task_id)) is not None:
         wanted = asked or _likely(task, app.clock())

@@ -43,7 +43,7 @@ class Quotation:
 
 
 def said(task: Task, returned: str | None) -> Iterator[Block]:
-    """What the child says of this attempt. `returned` is the text of its return, None where it is not there (yet)."""
+    """What the child says of this attempt. `returned` is the text of its return, None if it is not there (yet)."""
     result = task.result
     if result is None:
         yield text(faint("The child has returned nothing that can be read."))

@@ -84,7 +84,7 @@ def _times(task: Task, attempt: Attempt, now: float) -> Content:
 
 
 def _handed(attempt: Attempt) -> Version | Message | None:
-    """What the attempt was given; where it was no packet, the words that a session store has."""
+    """What the attempt was given; if it was no packet, the words that a session store has."""
     return attempt.handoff or (attempt.run.prompt if attempt.run else None)
 
 
@@ -140,7 +140,7 @@ def _changes(
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """What changed from one text to another; None where one of them is gone."""
+    """What changed from one text to another; None if one of them is gone."""
 
     difference: Difference | None
     is_first_gone: bool = False

@@ -166,7 +166,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A label and its value: side by side, but where there is little room a longer value stands below its label."""
+    """A label and its value: side by side, but if there is little room a longer value stands below its label."""
 
     label: str
     body: Sequence[Block]
@@ -229,7 +229,7 @@ class Table:
             yield Line(faint(f"… and {len(self.rows) - MAX_ROWS:,} more"))
 
     def _widths(self, rows: Sequence[Sequence[Content]], width: int) -> list[int] | None:
-        """Cells of each column; None where the flexible ones do not fit."""
+        """Cells of each column; None if the flexible ones do not fit."""
         natural = [
             max([len(column.title), *(row[index].cell_length for row in rows)])
             for index, column in enumerate(self.columns)
@@ -275,7 +275,7 @@ def _joined(cells: Sequence[Content], widths: Sequence[int], columns: Sequence[C
 
 
 def listed(items: Sequence[str], none: str) -> Iterator[Block]:
-    """A list of foreign one-line strings, `none` in their place where it is empty."""
+    """A list of foreign one-line strings, `none` in their place if it is empty."""
     if not items:
         yield text(faint(none))
     for item in islice(items, MAX_ROWS):

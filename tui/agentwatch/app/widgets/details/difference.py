@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The changes from one text to another, safe to show. `note` says what was cut, None where nothing was."""
+    """The changes from one text to another, safe to show. `note` says what was cut, None if nothing was."""
 
     rows: Sequence[Row]
     note: str | None = None

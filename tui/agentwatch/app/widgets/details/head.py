@@ -51,7 +51,7 @@ class Head(Widget):
         self._drawn = Content("")
 
     def show(self, task: Task | None, now: float, *, roomy: bool) -> None:
-        """Show the head of a task; nothing is drawn where it has not changed."""
+        """Show the head of a task; nothing is drawn if it has not changed."""
         self._shown_task, self._now, self._roomy = task, now, roomy
         content = self._content(self.content_size.width)
         if not content.is_same(self._drawn):
@@ -92,7 +92,7 @@ def head_lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[C
 
 
 def _decided(decision: Decision, now: float, width: int, *, roomy: bool) -> Iterator[Content]:
-    """How far a decision has got; where there is one line only, what is wrong with it comes first."""
+    """How far a decision has got; if there is one line only, what is wrong with it comes first."""
     trouble = warning(decision, now)
     if roomy or trouble is None:
         yield from _labelled("decided", FAINT, receipt_line(decision, now), width, 2 if roomy else 1)
@@ -102,7 +102,7 @@ def _decided(decision: Decision, now: float, width: int, *, roomy: bool) -> Iter
 
 
 def _identity(task: Task, width: int) -> Content:
-    """The id, cut at its beginning where it is too long, and the agent at the right edge where it fits.
+    """The id, cut at its beginning if it is too long, and the agent at the right edge where it fits.
 
     Where the tree calls it otherwise, such as by the title of a session, that name comes first.
     """
@@ -145,7 +145,7 @@ def _packed(parts: Iterable[Content], width: int) -> Iterator[Content]:
 
 
 def _labelled(label: str, style: str, content: Content, width: int, lines: int) -> Iterator[Content]:
-    """A label and its text, which hangs behind it where there is room, else by two cells."""
+    """A label and its text, which hangs behind it if there is room, else by two cells."""
     title = Content.styled(label, style)
     if width >= WIDE:
         title = title.pad_right(LABEL_WIDTH - len(label))

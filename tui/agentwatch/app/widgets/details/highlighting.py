@@ -120,7 +120,7 @@ def language_of(document: str) -> Language:
 
 
 def language_of_file(name: str, characters: int) -> Language:
-    """How a file is coloured: by the end of its name, and not at all where it is large."""
+    """How a file is coloured: by the end of its name, and not at all if it is large."""
     return Language.PLAIN if characters > COLORED else _LANGUAGES.get(splitext(name)[1].lower(), Language.PLAIN)
 
 

@@ -79,7 +79,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def chosen(self) -> Hashable:
-        """The entry that the cursor is on, None where there are none."""
+        """The entry that the cursor is on, None if there are none."""
         return self._chosen
 
     def show(self, source: Source, *, keep: bool, offset: float = 0) -> None:
@@ -127,7 +127,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     # Without animation: a held key would otherwise run ahead of what is drawn.
 
     def action_move_by(self, step: int) -> None:
-        """Move the cursor by one entry; scroll by a line where there is no other, or where none is in sight."""
+        """Move the cursor by one entry; scroll by a line if there is no other, or where none is in sight."""
         if not self._move_cursor(step):
             self.scroll_relative(y=step, animate=False)
 

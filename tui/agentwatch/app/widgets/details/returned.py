@@ -108,7 +108,7 @@ def _fields(*pairs: tuple[str, str | None]) -> Iterator[Block]:
 
 
 def _section(title: str, items: Sequence[str] | None, marker: str = "•", style: str = FAINT) -> Iterator[Block]:
-    """A section of Markdown strings; nothing where there are none."""
+    """A section of Markdown strings; nothing if there are none."""
     if items:
         yield Heading(title, len(items))
         yield from rich_list(items, marker, style)

@@ -13,7 +13,7 @@ from agentwatch.delegation.run import Message, Run, RunState
 
 
 def asked(view: View, run: Run) -> Iterator[Block]:
-    """What the run was asked for, where it was no packet."""
+    """What the run was asked for, if it was no packet."""
     if run.prompt is None:
         missing = run.prompt_missing or "the session store does not have it"
         yield text(Content.assemble(("What was asked is not known: ", FAINT), plain(missing)))

@@ -39,7 +39,7 @@ class _Place(NamedTuple):
 
 
 class TabBar(Widget):
-    """The titles with a line under the active one. Where they do not fit, those around the active one are shown."""
+    """The titles with a line under the active one. If they do not fit, those around the active one are shown."""
 
     ALLOW_SELECT = False
 

@@ -38,7 +38,7 @@ def at_once(key: Hashable, make: Callable[[], T]) -> T | None:  # noqa: ARG001 -
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A document that was read: its text, None where that is gone, and its model, None where it follows no contract."""
+    """A document that was read: its text, None if that is gone, and its model, None if it follows no contract."""
 
     text: str | None
     model: Contracted | None
@@ -51,7 +51,7 @@ class Opened:
 class View:
     """One look at one task.
 
-    `content` gives the last good text of a version, None where there is none any more. It may read a file, so only what
+    `content` gives the last good text of a version, None if there is none any more. It may read a file, so only what
     is made `later` calls it. `compared` is the number of the attempt that is compared with the one before, None for the
     last.
     """

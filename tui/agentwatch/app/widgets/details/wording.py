@@ -55,7 +55,7 @@ def state_word(which: State) -> Content:
 
 
 def reported(task: Task) -> Content | None:
-    """The document's own word for the state, where it is another one than ours."""
+    """The document's own word for the state, if it is another one than ours."""
     word = task.reported_state
     if not word or word.casefold() == looks.LOOKS[task.state].word:
         return None

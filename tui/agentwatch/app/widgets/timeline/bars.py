@@ -235,7 +235,7 @@ class Bar:
                 self._write(x, face, room + 2)
 
     def _write(self, x: int, label: Label, room: int) -> bool:
-        """Write where there is room up to a cell. Returns whether there was."""
+        """Write where there is room, up to a cell. Returns whether there was."""
         if x < 0 or x + _cells(label) > min(room, self._width):
             return False
         for text, style in label:

@@ -92,7 +92,7 @@ def _name(moment: float, step: int) -> str:
 
 
 def day(moment: float, now: float) -> str:
-    """The date of a moment, with the year where it is another one than now's."""
+    """The date of a moment, with the year if it is another one than now's."""
     local = time.localtime(moment)
     name = f"{local.tm_mday} {time.strftime('%b', local)}"
     return name if local.tm_year == time.localtime(now).tm_year else f"{name} {local.tm_year}"
