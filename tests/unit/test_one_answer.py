@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.task_line import pose
-from agentwatch.deciding.pending import on_their_way
+from agentwatch.deciding.pending import task_document
+from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.observation import Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.report.account import account_of
 from agentwatch.report.document import document
-from agentwatch.view.decided import is_on_its_way
+from agentwatch.view.decided import is_on_its_way, on_their_way
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import LOOKS, look, look_of_attempt
 from agentwatch.view.spans import Kind, spans_of
@@ -67,6 +70,27 @@ def _spans_agree(task_id: str, tree: DelegationTree, ended: float | None) -> Non
     # What was decided about while it ran is drawn to its last sign of life, and waits from there on.
     if task.own_state not in (State.RETRYING, State.ESCALATED):
         assert (own.end is None) == (ended is None), (own, ended)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    place = tmp_path_factory.mktemp("workspace")
+    return Desk(place, state=place / "state", configuration=place / "keys")
+
+
+@given(st.lists(events, max_size=20))
+def test_what_asks_asks_the_same_where_it_is_decided(desk: Desk, steps: list[Step]) -> None:
+    tree = applied(record(steps))
+    written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}
+    asking = [task_document(tree, task, desk, Path("/w")) for task in tree.asking()]
+    assert {one["task_id"] for one in asking} == {key for key, task in written.items() if task["needs_operator"]}
+    for one in asking:
+        task = tree.tasks[one["task_id"]]
+        assert one["state"] == written[task.task_id]["state"] == task.own_state.value
+        assert all(one[key] == written[task.task_id][key] for key in ("ask", "attempt", "errors"))  # type: ignore[literal-required]
+        assert one["return_sha256"] == written[task.task_id]["attempts"][-1]["return_sha256"]
+        assert set(one["commands"]).isdisjoint(one["not_possible"])
+        assert one["suggested"] in (None, *one["commands"])
 
 
 @given(st.lists(events, max_size=20))

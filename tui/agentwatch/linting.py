@@ -16,7 +16,7 @@ from agentwatch.contracts.rules import RULES as CONTRACT_RULES
 from agentwatch.contracts.rules import schema_of
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
 from agentwatch.decisions.rules import RULES as DECISION_RULES
-from agentwatch.delegation.problems import ARTIFACT_MISSING, found, promises_artifacts
+from agentwatch.delegation.problems import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
@@ -188,7 +188,7 @@ def _check_file(file: _File) -> _Checked | None:
     severity = Severity.ERROR if reading.contract is Contract.SUBAGENT_RETURN else Severity.WARNING
     for path in missing:
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
-        findings += (replace(found(ARTIFACT_MISSING, path), severity=severity, line=line),)
+        findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)
     return _Checked(file.path, reading.contract, _state(reading), findings, lines)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,13 +19,14 @@ from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, exact, quoted, say
-from agentwatch.view.decided import is_on_its_way
-from agentwatch.view.document import problem_documents
+from agentwatch.view import document as view
+from agentwatch.view.decided import on_their_way
+from agentwatch.view.times import ago
 
 SCHEMA_VERSION: Final = 1
 
 _ALSO: Final = {Action.RESPOND: ("TEXT",), Action.ACCEPT: ("--note", "TEXT")}
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_TOLD: Final = frozenset({"task_id", "attempt", "state", "ask", "error_code", "error_message", "errors"})
 
 
 def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
@@ -35,15 +35,15 @@ def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
     Returns 1 if something could not be read, else 0.
     """
     asking = monitor.tree.asking()
-    moving = list(on_their_way(monitor.tree))
+    moving = on_their_way(monitor.tree)
     now = time.time()
     if as_json:
         document = {
             "schema_version": SCHEMA_VERSION,
             "workspace": str(monitor.workspace),
             "complete": not monitor.problems,
-            "problems": problem_documents(monitor.problems),
-            "tasks": [_task_document(task, desk, monitor.workspace) for task in asking],
+            "problems": view.problem_documents(monitor.problems),
+            "tasks": [task_document(monitor.tree, task, desk, monitor.workspace) for task in asking],
             "decisions": [_decision_document(decision, now) for decision in moving],
         }
         say(json.dumps(document, indent=2))
@@ -74,13 +74,6 @@ def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
         return {}
 
 
-def on_their_way(tree: DelegationTree) -> Iterator[Decision]:
-    """The decisions that hold and were not carried out yet, oldest first."""
-    decisions = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
-    found = (one for one in decisions if one is not None and is_on_its_way(one))
-    yield from sorted(found, key=lambda one: (one.at, one.decision_id))
-
-
 def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path) -> list[str]:
     words = [*called(), "decide", *_asked(task, action)]
     words += ["--attempt", str(task.attempt), "--return-sha256", return_sha256 or "none"]
@@ -109,27 +102,21 @@ def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
 
 
 def _say_decision(decision: Decision, now: float) -> None:
-    steps = ", ".join(f"{one.words} {_ago(now - one.at)}" for one in decision.receipts)
+    steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
     by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
     say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
     for words in filter(None, (decision.waits, decision.announced)):
         say(f"  {clean(words)}")
 
 
-def _task_document(task: Task, desk: Desk, workspace: Path) -> dict[str, Any]:
+def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path) -> dict[str, Any]:
+    """A task that asks: what `tree --json` says of it, and what can be decided."""
+    told = view.task_document(tree, task)
     options = policy.options(task)
     suggested = policy.suggested(task)
-    returned = task.latest.returned if task.latest else None
     return {
-        "task_id": task.task_id,
-        "attempt": task.attempt,
-        "state": task.own_state.value,
-        "ask": task.ask,
-        "error_code": task.result.error_code if task.result else None,
-        "error_message": task.result.error_message if task.result else None,
-        "errors": list(task.result.errors) if task.result else [],
-        "return_path": returned.path if returned else None,
-        "return_sha256": returned.digest if returned else None,
+        **{key: value for key, value in told.items() if key in _TOLD},
+        **{key: value for key, value in told["attempts"][-1].items() if key in ("return_path", "return_sha256")},
         "suggested": suggested.value if suggested else None,
         "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
         "not_possible": {one.value: options[one].why_not for one in Action if not options[one].allowed},
@@ -149,11 +136,3 @@ def _decision_document(decision: Decision, now: float) -> dict[str, Any]:
             for one in decision.receipts
         ],
     }
-
-
-def _ago(seconds: float) -> str:
-    if seconds < _MINUTE:
-        return f"{max(int(seconds), 0)} s ago"
-    if seconds < _HOUR:
-        return f"{int(seconds // _MINUTE)} min ago"
-    return f"{int(seconds // _HOUR)} h ago" if seconds < _DAY else f"{int(seconds // _DAY)} d ago"

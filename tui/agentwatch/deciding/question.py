@@ -18,6 +18,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, clean_lines, exact, say
+from agentwatch.view.words import retries_left
 
 DIGITS: Final = 12
 """Hex digits of a digest that are shown; what is compared is all of it."""
@@ -93,13 +94,13 @@ def _return(task: Task, subject: Subject) -> str:
 
 
 def _budget(task: Task, wish: Wish) -> str:
-    left = f"{task.retry.remaining} of {task.retry.max_retries} left"
+    left = retries_left(task.retry)
     if goes_to_fitter(task, wish.mode):
         return f"{left}, exactly one once the {FITTER} has restored the line"
     if wish.action is not Action.ESCALATE and not is_retry(wish.action, task.latest):
         return f"{left}, before and after"
     retry = mitigated(task) if wish.mitigation else task.retry
-    return f"{retry.remaining} of {retry.max_retries} left, {max(retry.remaining - 1, 0)} after it"
+    return f"{retries_left(retry)}, {max(retry.remaining - 1, 0)} after it"
 
 
 def _next(task: Task, wish: Wish, params: Params) -> str:

@@ -116,18 +116,8 @@ def why(task: Task) -> str:
     return intern(words + ("; its files were deleted since" if task.deleted else ""))
 
 
-def why_at(task: Task, now: float) -> str:
-    """The same at a moment (epoch seconds): of a stale task also for how long it has been silent, and whether its
-    process is gone."""
-    if not task.stale:
-        return task.why
-    silent = now - (now if task.alive_at is None else task.alive_at)
-    process = _process(task.run)
-    words = [task.why, *([f"silent for {_long(silent)}"] if silent >= 0 else [])]
-    return "; ".join(words if process in task.why else [*words, process])
-
-
-def _process(run: Run | None) -> str:
+def process_words(run: Run | None) -> str:
+    """Whether the process of a run still runs."""
     if run is not None and run.process_gone is False:
         return _OF_RUNS[RunState.WORKING]
     return (
@@ -135,12 +125,12 @@ def _process(run: Run | None) -> str:
     )
 
 
-def _long(seconds: float) -> str:
-    """In the largest unit that fits."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return f"{int(seconds)} s"
+def tells_process(task: Task) -> bool:
+    """Whether the reason that a working task has its state says already how its process does."""
+    run = task.run
+    if run is None or task.inferred or task.binding is not None or not _is_by_run(task, run):
+        return False
+    return run.state is RunState.WORKING and not run.waiting and (run.process_gone is not False or not run.reason)
 
 
 def _why(task: Task) -> str:
@@ -154,11 +144,7 @@ def _why(task: Task) -> str:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
         return f"{_DECIDED[decision.action]}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
-    if (
-        attempt is not None
-        and attempt.run is not None
-        and (result is None or attempt.run.reason or attempt.run.waiting)
-    ):
+    if attempt is not None and attempt.run is not None and _is_by_run(task, attempt.run):
         return _why_of_run(task, attempt.run)
     if attempt is None or result is None or attempt.returned is None:
         if task.state is State.WORKING:
@@ -189,6 +175,10 @@ def _dispute(task: Task) -> str | None:
     )
 
 
+def _is_by_run(task: Task, run: Run) -> bool:
+    return bool(task.result is None or run.reason or run.waiting)
+
+
 def _why_of_run(task: Task, run: Run) -> str:
     if run.state is RunState.ENDED:
         if task.waits_for_work:
@@ -199,7 +189,7 @@ def _why_of_run(task: Task, run: Run) -> str:
     if run.waiting:
         return "it waits for an answer in its own session"
     if run.state is RunState.WORKING and run.process_gone is not False:
-        heard = f"it worked when it was last heard of; {_process(run)}"
+        heard = f"it worked when it was last heard of; {process_words(run)}"
         return heard + (f"; {run.reason}" if run.reason else "")
     return run.reason or _OF_RUNS[run.state]
 

@@ -11,7 +11,13 @@ from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Todo, TodoList, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.observation import Ran
-from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, SESSION_MISMATCH, TASK_MISMATCH, found
+from agentwatch.delegation.problems import (
+    DUPLICATE_HANDOFF,
+    DUPLICATE_RETURN,
+    SESSION_MISMATCH,
+    TASK_MISMATCH,
+    finding_of,
+)
 from agentwatch.delegation.run import Asker, Run
 from agentwatch.delegation.runs import handed_back, handed_over, packet_in, return_digest
 from agentwatch.delegation.standing import answers_another_session, is_early, state_of
@@ -366,7 +372,7 @@ def _of_session(history: History, session: str) -> Attempt | None:
 def _report_session(history: History, attempt: Attempt) -> None:
     packet, returned = attempt.packet, attempt.returned
     if packet and packet.session_id and returned:
-        history.problems.append(PlacedFinding(found(SESSION_MISMATCH, packet.session_id), returned.path))
+        history.problems.append(PlacedFinding(finding_of(SESSION_MISMATCH, packet.session_id), returned.path))
 
 
 def _report_task(history: History, attempt: Attempt) -> None:
@@ -375,7 +381,7 @@ def _report_task(history: History, attempt: Attempt) -> None:
     if packet is None or result is None or returned is None or result.task_id is None:
         return
     if packet.task_id not in (None, result.task_id):
-        history.problems.append(PlacedFinding(found(TASK_MISMATCH, result.task_id), returned.path))
+        history.problems.append(PlacedFinding(finding_of(TASK_MISMATCH, result.task_id), returned.path))
 
 
 def _mark_life(history: History) -> None:
@@ -389,4 +395,4 @@ def _has_moved(todos: tuple[Todo, ...] | None) -> bool:
 
 
 def _duplicate(history: History, rule: Rule, kept: Version, other: Version) -> None:
-    history.problems.append(PlacedFinding(found(rule, kept.path), other.path))
+    history.problems.append(PlacedFinding(finding_of(rule, kept.path), other.path))

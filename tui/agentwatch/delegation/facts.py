@@ -1,13 +1,15 @@
-"""What a task is said to be, read off its latest attempt: its state, its end, who does it."""
+"""What a task is said to be, read off its latest attempt: its state, its end, who does it, its name."""
 
 from __future__ import annotations
 
+from posixpath import basename, dirname
 from typing import Final
 
 from agentwatch.contracts.shapes import Handoff, Outcome, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.text import exact
 
 _DECIDED: Final = {
     Action.RETRY: State.RETRYING,
@@ -40,18 +42,6 @@ def ended_at(attempt: Attempt) -> float | None:
     return decision.at if decision is not None and decision.action in (Action.ABORT, Action.ACCEPT) else None
 
 
-def prompt(attempt: Attempt) -> str | None:
-    """The first line of what a session was told, None where that is a handoff or not known; foreign."""
-    run = attempt.run
-    return run.prompt.opening if attempt.packet is None and run is not None and run.prompt is not None else None
-
-
-def answer(attempt: Attempt) -> str | None:
-    """The first line of what a session said in the end, None where that is a return or not known; foreign."""
-    run = attempt.run
-    return run.said.opening if attempt.result is None and run is not None and run.said is not None else None
-
-
 def agent_of(task: Task, result: Return | None, packet: Handoff | None) -> str | None:
     """Who does a task: by the session store, else the return, else the mode, else its place in a delegation path."""
     if task.run is not None and task.run.agent:
@@ -60,3 +50,36 @@ def agent_of(task: Task, result: Return | None, packet: Handoff | None) -> str |
         return None if task.run is not None else task.task_id.rpartition("/")[2]
     agent = (identity.agent_of(result) or result.mode) if result else None
     return agent or (packet.mode if packet else None)
+
+
+def title(task: Task) -> str:
+    """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same.
+
+    `checkout.api` below `checkout` is `api`. A task that is known by its directory and agent goes by the directory
+    while it is a root (the agent has a column of its own), and by the agent below another task.
+    """
+    parent, run = task.parent_id, task.run
+    if parent is not None and task.task_id.startswith(parent + "."):
+        return _exact(task.task_id[len(parent) + 1 :], task)
+    if _is_stated(task):
+        return _exact(task.task_id, task)
+    if run is not None:
+        words = run.prompt.opening if run.prompt is not None and task.is_session else ""
+        return next((name for name in (run.title, words, run.agent) if name and name.strip()), _exact("", task))
+    name = basename(task.task_id) or task.task_id
+    if parent is not None or task.agent is None:
+        return _exact(name, task)
+    directory, separator, extra = task.task_id.partition("#")
+    directory = dirname(directory) if basename(directory) == task.agent else directory
+    return _exact((basename(directory) or name) + separator + extra, task)
+
+
+def _exact(name: str, task: Task) -> str:
+    """A part of an id; where that is blank, all of it."""
+    return exact(name if name.strip() else task.task_id)
+
+
+def _is_stated(task: Task) -> bool:
+    """Whether a document itself gives this id: then a slash in it separates nothing."""
+    documents = (task.packet, task.result)
+    return any(document is not None and document.task_id == task.task_id for document in documents)

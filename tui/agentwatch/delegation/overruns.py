@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from agentwatch.delegation.problems import OVERRUN, found
+from agentwatch.delegation.problems import OVERRUN, finding_of
 from agentwatch.delegation.retry import overrun
 from agentwatch.delegation.task import PlacedFinding, Task
 
@@ -44,4 +44,4 @@ def _finding(task: Task) -> PlacedFinding | None:
     retries, allowed = counted
     latest = next((one for attempt in reversed(task.attempts) if (one := attempt.returned or attempt.handoff)), None)
     words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
-    return PlacedFinding(found(OVERRUN, words), latest.path if latest is not None else "")
+    return PlacedFinding(finding_of(OVERRUN, words), latest.path if latest is not None else "")

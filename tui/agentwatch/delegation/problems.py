@@ -126,7 +126,7 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def found(rule: Rule, other: str) -> Finding:
+def finding_of(rule: Rule, other: str) -> Finding:
     """The finding of a rule; `other` is the other party: a task id, a path or a session id."""
     return Finding(rule.id, rule.severity, rule.message.format(other=other))
 
@@ -136,7 +136,7 @@ def answered_in_prose(task: Task) -> list[PlacedFinding]:
     handoff = task.latest.handoff if task.latest is not None else None
     if not task.answers_in_prose or handoff is None:
         return []
-    return [PlacedFinding(found(PROSE, task.task_id), handoff.path)]
+    return [PlacedFinding(finding_of(PROSE, task.task_id), handoff.path)]
 
 
 def promises_artifacts(result: Return) -> bool:
@@ -154,4 +154,4 @@ def missing_artifacts(task: Task) -> list[PlacedFinding]:
     if result is None or latest is None or latest.returned is None or not promises_artifacts(result):
         return []
     paths = dict.fromkeys(claim.path for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
-    return [PlacedFinding(found(ARTIFACT_MISSING, path), latest.returned.path) for path in paths]
+    return [PlacedFinding(finding_of(ARTIFACT_MISSING, path), latest.returned.path) for path in paths]

@@ -25,13 +25,12 @@ from agentwatch.delegation.inference import Inference
 from agentwatch.delegation.linking import Claims, Linking
 from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Seen, Tick, Unreadable
 from agentwatch.delegation.overruns import Overruns
-from agentwatch.delegation.problems import answered_in_prose, found, missing_artifacts
+from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
 from agentwatch.delegation.recency import Recency
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.runs import Runs
 from agentwatch.delegation.sums import Sums
 from agentwatch.delegation.task import Below, PlacedFinding, State, Task, Version
-from agentwatch.delegation.titles import title
 from agentwatch.delegation.unread import Unread
 
 STALE_AFTER = 600.0
@@ -379,7 +378,7 @@ class DelegationTree:
                 continue
             link = self._linking.link(task_id)
             task.parent_basis = link.basis
-            task.title = title(task)
+            task.title = facts.title(task)
             task.findings = self._findings(task)
             task.why = asks.why(task)
             task.stale = self._is_stale(task)
@@ -402,7 +401,7 @@ class DelegationTree:
         versions = self._files.versions(task.task_id)
         if (problem := self._linking.link(task.task_id).problem) is not None:
             rule, other = problem
-            findings += (PlacedFinding(found(rule, other), versions[0].path if versions else ""),)
+            findings += (PlacedFinding(finding_of(rule, other), versions[0].path if versions else ""),)
         return findings + self._overruns.of(task.task_id) + self._unread.of(versions)
 
     def _queue(self, task: Task) -> None:

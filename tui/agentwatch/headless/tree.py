@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from agentwatch.delegation.asks import why_at
 from agentwatch.delegation.task import Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, say
 from agentwatch.view.document import tree_document
+from agentwatch.view.words import plural, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
@@ -46,11 +46,8 @@ def _line(task: Task, depth: int, now: float) -> str:
 def _summary(monitor: Monitor) -> str:
     totals = monitor.tree.totals
     files = len({placed.path for placed in monitor.tree.notices})
-    noted = (
-        f"; {files} other file{'' if files == 1 else 's'} with problems: `agentwatch check` tells them" if files else ""
-    )
+    noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
     if not totals.tasks:
         return f"no handoffs or returns in {clean(str(monitor.workspace))}{noted}"
     states = ", ".join(f"{count} {state}" for state, count in sorted(totals.states.items(), key=lambda item: -item[1]))
-    noun = "task" if totals.tasks == 1 else "tasks"
-    return f"{totals.tasks} {noun}: {states}; {totals.needs_operator} need you{noted}"
+    return f"{plural(totals.tasks, 'task')}: {states}; {totals.needs_operator} need you{noted}"

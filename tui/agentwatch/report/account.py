@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentwatch.delegation import asks
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
@@ -20,6 +19,7 @@ from agentwatch.report.wording import verdict_of
 from agentwatch.view.looks import Look, look, look_of_attempt
 from agentwatch.view.spans import Kind, Span, spans_of
 from agentwatch.view.times import Took, ended_at, took, took_last, waits_since
+from agentwatch.view.words import why_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
     return TaskLine(
         task=task,
         depth=depth,
-        why=asks.why_at(task, tree.now),
+        why=why_at(task, tree.now),
         unclaimed=tree.unclaimed(task) or Unclaimed(),
         attempts=tuple(
             AttemptLine(one, ended_at(task, one), look_of_attempt(task, one), took(task, one, now))

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentwatch.contracts.shapes import Return
-from agentwatch.delegation import facts
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.report.account import AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.markup import Child, Html, element, joined, text
 from agentwatch.report.pieces import anchor, badge, code, color_of, prose, table, when
 from agentwatch.report.wording import claims_of, lasted, others_say, unclaimed
 from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS
-from agentwatch.view.words import BASES
+from agentwatch.view.words import ADVICE, BASES, answer, prompt, retries_left
 
 _ITEMS: Final = 60
 """Entries of one list or table; more are counted."""
@@ -76,10 +75,9 @@ def _about(line: TaskLine, numbers: Mapping[str, int]) -> Iterator[tuple[str, Ch
         number = numbers.get(task.parent_id)
         linked = parent if number is None else element("a", parent, href=f"#{anchor(number)}")
         yield "below", joined((linked, element("span", f" {BASES[task.parent_basis]}", class_="faint")))
-    advice = {True: ", the child recommends one", False: ", the child advises against one", None: ""}
     retry = task.retry
     if task.state is not State.COMPLETED:
-        yield "retries", f"{retry.remaining} of {retry.max_retries} left{advice[retry.recommended]}"
+        yield "retries", ", ".join(filter(None, (retries_left(retry), ADVICE[retry.recommended])))
     if retry.hint:
         yield "hint", prose(retry.hint)
     if task.deleted:
@@ -105,15 +103,15 @@ def _attempt(line: AttemptLine) -> Html:
 
 
 def _said(attempt: Attempt) -> Iterator[tuple[str, Child]]:
-    packet, returned, prompt, answer = attempt.packet, attempt.result, facts.prompt(attempt), facts.answer(attempt)
+    packet, returned = attempt.packet, attempt.result
     if packet:
         yield "asked", prose(packet.objective) if packet.objective else "the handoff states no objective"
-    elif prompt:
-        yield "asked", prose(prompt)
+    elif asked := prompt(attempt):
+        yield "asked", prose(asked)
     if returned:
         yield from _returned(returned, others_say(attempt))
-    elif answer:
-        yield "answered", prose(answer)
+    elif said := answer(attempt):
+        yield "answered", prose(said)
     if attempt.session_id:
         yield "session", code(attempt.session_id)
     if attempt.handoff:

@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict
 from typing import Any, Final
 
-from agentwatch.delegation import facts
 from agentwatch.delegation.task import Attempt
 from agentwatch.report.account import Account, TaskLine
 from agentwatch.report.wording import others_say
 from agentwatch.view.document import AttemptDocument, TaskDocument, tree_document
 from agentwatch.view.times import iso
+from agentwatch.view.words import answer, prompt
 
 _RETURNED: Final = (
     *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
@@ -67,8 +67,8 @@ def _attempt(document: AttemptDocument, attempt: Attempt) -> dict[str, Any]:
         "returned": {"path": version.path, "sha256": version.digest, **told, "others_say": others_say(attempt)}
         if version and result
         else None,
-        "prompt": facts.prompt(attempt),
-        "answer": facts.answer(attempt),
+        "prompt": prompt(attempt),
+        "answer": answer(attempt),
     }
 
 

@@ -10,7 +10,6 @@ from itertools import accumulate
 from pathlib import PurePath
 from typing import Final
 
-from agentwatch.delegation import facts
 from agentwatch.delegation.task import Attempt, State
 from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.plain import code, inline
@@ -19,7 +18,7 @@ from agentwatch.report.wording import claims_of, lasted, others_say, unclaimed
 from agentwatch.text import exact
 from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS
 from agentwatch.view.times import span, utc
-from agentwatch.view.words import BASES, plural
+from agentwatch.view.words import BASES, answer, plural, prompt, retries_left
 
 LIMIT: Final = 65_000
 """Characters of the whole report; some are left for a sentence above it."""
@@ -228,7 +227,7 @@ def _facts(line: TaskLine) -> Iterator[str]:
         for todo in task.todos[:_ITEMS]:
             yield f"  - {TODOS[todo.status].glyph} {inline(todo.text, 200)}"
     if task.state is not State.COMPLETED:
-        yield f"- **retries** {task.retry.remaining} of {task.retry.max_retries} left"
+        yield f"- **retries** {retries_left(task.retry)}"
 
 
 def _attempt_line(line: AttemptLine) -> str:
@@ -241,12 +240,12 @@ def _attempt_line(line: AttemptLine) -> str:
 def _said(attempt: Attempt) -> Iterator[str]:
     if attempt.handoff and attempt.packet:
         yield f"- **asked** {inline(attempt.packet.objective or '-', _PROSE)} ({code(attempt.handoff.path)})"
-    elif prompt := facts.prompt(attempt):
-        yield f"- **asked** {inline(prompt, _PROSE)}"
+    elif asked := prompt(attempt):
+        yield f"- **asked** {inline(asked, _PROSE)}"
     version, returned = attempt.returned, attempt.result
     if version is None or returned is None:
-        if answer := facts.answer(attempt):
-            yield f"- **answered** {inline(answer, _PROSE)}"
+        if said := answer(attempt):
+            yield f"- **answered** {inline(said, _PROSE)}"
         return
     said = f"{inline(returned.reported_state, 40)}: " if returned.reported_state else ""
     yield f"- **returned** {said}{inline(returned.summary or '-', _PROSE)} ({code(version.path)})"

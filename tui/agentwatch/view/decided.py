@@ -6,6 +6,7 @@ from typing import Final
 
 from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.task import Task
+from agentwatch.delegation.tree import DelegationTree
 
 UNREAD_SECONDS: Final = 180.0
 """An agent that waits for a decision reads it within seconds: after this, nobody waits."""
@@ -29,3 +30,10 @@ def is_on_its_way(decision: Decision) -> bool:
         # It is over when it was read, for nothing will be seen of it: so a claim of that is not enough.
         return not any(one.stage is Stage.READ and not one.claimed for one in decision.receipts)
     return decision.receipt.stage is not Stage.ACTED
+
+
+def on_their_way(tree: DelegationTree) -> list[Decision]:
+    """The decisions that hold and were not carried out yet, oldest first."""
+    decided = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
+    moving = (one for one in decided if one is not None and is_on_its_way(one))
+    return sorted(moving, key=lambda one: (one.at, one.decision_id))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypedDict
 
-from agentwatch.delegation import asks, facts
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
@@ -13,6 +12,7 @@ from agentwatch.delegation.runtime import mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.times import ended_at, iso
+from agentwatch.view.words import answer, prompt, why_at
 
 SCHEMA_VERSION: Final = 1
 
@@ -155,7 +155,7 @@ def tree_document(tree: DelegationTree, workspace: str, problems: Iterable[tuple
             "verified": totals.verdicts.get(Verdict.VERIFIED, 0),
             "contradicted": totals.verdicts.get(Verdict.CONTRADICTED, 0),
         },
-        "tasks": [_task(tree, task, depth) for task, depth in tree.preorder()],
+        "tasks": [task_document(tree, task, depth) for task, depth in tree.preorder()],
         "notices": [finding_document(placed) for placed in tree.notices],
     }
 
@@ -175,7 +175,8 @@ def finding_document(placed: PlacedFinding) -> FindingDocument:
     }
 
 
-def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
+def task_document(tree: DelegationTree, task: Task, depth: int = 0) -> TaskDocument:
+    """One task; `depth` is how many are above it."""
     result = task.result
     unclaimed = tree.unclaimed(task)
     worst = task.below.worst_waiting if task.below else None
@@ -194,7 +195,7 @@ def _task(tree: DelegationTree, task: Task, depth: int) -> TaskDocument:
         "inferred": task.inferred,
         "deleted": task.deleted,
         "summary": result.summary if result else None,
-        "why": asks.why_at(task, tree.now),
+        "why": why_at(task, tree.now),
         "needs_operator": task.needs_operator,
         "ask": task.ask,
         "updated_at": iso(task.updated_at or task.alive_at),
@@ -269,6 +270,6 @@ def _run(attempt: Attempt, run: Run) -> RunDocument:
         "place": run.place,
         "tokens": run.tokens,
         "background": run.background,
-        "prompt": facts.prompt(attempt),
-        "answer": facts.answer(attempt),
+        "prompt": prompt(attempt),
+        "answer": answer(attempt),
     }

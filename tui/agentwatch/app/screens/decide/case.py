@@ -19,7 +19,7 @@ from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, exact, quoted
 from agentwatch.view import looks, times
-from agentwatch.view.words import plural
+from agentwatch.view.words import plural, retries_left
 
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Decided, Desk
@@ -165,13 +165,13 @@ def _return(case: Case, now: float, width: int) -> Content:
 def _budget(case: Case, task: Task, params: Params, width: int) -> Content:
     if goes_to_fitter(task, params.mode):
         more = f", exactly one once the {FITTER} has restored the line" if width >= _ROOMY else ", one then"
-        return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{more}")
+        return Content(f"{retries_left(task.retry)}{more}")
     if case.action is not Action.ESCALATE and not is_retry(case.action, task.latest):
         both = ", before and after" if width >= _ROOMY else ""
-        return Content(f"{task.retry.remaining} of {task.retry.max_retries} left{both}")
+        return Content(f"{retries_left(task.retry)}{both}")
     retry = mitigated(task) if params.mitigation is not None else task.retry
     after = max(retry.remaining - 1, 0)
-    left = f"{retry.remaining} of {retry.max_retries} left{' now' if width >= _ROOMY else ''}, "
+    left = f"{retries_left(retry)}{' now' if width >= _ROOMY else ''}, "
     earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries and width >= _ROOMY else ""
     return Content.assemble(left, (f"{after} after this", "bold"), (earns, "$text-muted"))
 

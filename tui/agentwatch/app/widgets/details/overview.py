@@ -23,7 +23,6 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
-from agentwatch.delegation import asks
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
@@ -31,7 +30,7 @@ from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
 from agentwatch.view.decided import decision_of
-from agentwatch.view.words import BASES, plural
+from agentwatch.view.words import ADVICE, BASES, plural, retries_left, why_at
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
@@ -116,7 +115,7 @@ def _returned(result: Return) -> Iterator[Block]:
 def _standing(view: View) -> Iterator[Block]:
     task = view.task
     if task.why:
-        yield field("why", gist(asks.why_at(task, view.now)))
+        yield field("why", gist(why_at(task, view.now)))
     errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR)
     if errors and task.own_state is not State.INVALID:
         words = f"✗ {plural(errors, 'error')} in its files, see Findings"
@@ -166,9 +165,8 @@ def _decided(decision: Decision) -> Iterator[Block]:
 
 
 def _retries(task: Task) -> Content:
-    retry = task.retry
-    said = {True: "the child recommends one", False: "the child advises against one", None: ""}[retry.recommended]
-    return Content.assemble(f"{retry.remaining} of {retry.max_retries} left", (f"   {said}" if said else "", FAINT))
+    said = ADVICE[task.retry.recommended]
+    return Content.assemble(retries_left(task.retry), (f"   {said}" if said else "", FAINT))
 
 
 def _below(task: Task) -> Content:
