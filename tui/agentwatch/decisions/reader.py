@@ -92,7 +92,8 @@ class Question(NamedTuple):
     `attempt` and `return_sha256` should be given wherever they are known: without them the latest attempt that was
     decided answers, which may be one of before. `since` is the first attempt that counts, for those who know only that
     it has come so far. `task_id` may be None where the `decision_id` is known. The decisions that are `over` answer no
-    more. `is_final`: the return that is there is no result, so an abort that it may have come of answers as well.
+    more, nor do those that whoever asks has `carried_out`. `is_final`: the return that is there is no result, so an
+    abort that it may have come of answers as well.
     """
 
     task_id: str | None
@@ -101,6 +102,7 @@ class Question(NamedTuple):
     since: int = 1
     decision_id: str | None = None
     over: frozenset[str] = frozenset()
+    carried_out: frozenset[str] = frozenset()
     is_final: bool = False
 
     def fits(self, record: Record) -> bool:
@@ -110,6 +112,7 @@ class Question(NamedTuple):
             and (self.return_sha256 in (None, record.return_sha256) or self._reports(record))
             and self.since <= record.attempt
             and self.decision_id in (None, record.decision_id)
+            and record.decision_id not in self.carried_out
             and not (record.decision_id in self.over and calls_fitter(record.action, record.params.mode))
         )
 

@@ -81,7 +81,8 @@ class Desk(NamedTuple):
 def _look(reader: Reader, child: Child, carried_out: frozenset[str]) -> Found:
     found: Found = Pending("")
     for digest in child.digests:
-        found = reader.find(Question(child.task_id, return_sha256=digest, since=child.attempt, over=carried_out))
+        asked = Question(child.task_id, return_sha256=digest, since=child.attempt, carried_out=carried_out)
+        found = reader.find(asked)
         if isinstance(found, Verified | Expired) and found.record.return_sha256 == digest:
             return found
     return found if isinstance(found, Forged) else Pending("the operator has not decided yet")
