@@ -8,7 +8,18 @@ import re
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.contracts.json_text import MAX_DEPTH, MAX_TOKENS, TEXT_BEHIND, Break, Location, Node, Scan, scan, space
+from agentwatch.contracts.json_text import (
+    MAX_DEPTH,
+    MAX_TOKENS,
+    TEXT_BEHIND,
+    Break,
+    Location,
+    Node,
+    Scan,
+    nearest,
+    scan,
+    space,
+)
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
@@ -74,9 +85,7 @@ class JsonSource:
         if not self._suspicious:
             self._node = self._node or Node(self._text, space(self._text, 0), MAX_TOKENS)
             return self._line(self._node.offset_of(location))
-        places = self._scanned().places
-        offsets = (places.get(location[:length]) for length in range(len(location), -1, -1))
-        offset = next((offset for offset in offsets if offset is not None), None)
+        offset = nearest(self._scanned().places, location)
         return None if offset is None else self._line(offset)
 
     def judge(self, judgement: Judgement) -> None:

@@ -33,7 +33,11 @@ TEXT_BEHIND: Final = "text behind the object"
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*"|[\[{]\s*,)|,(?=\s*[}\]])', re.DOTALL)
-_decode: Final = json.JSONDecoder(strict=False).raw_decode
+# What stands before a part (white space, the comma of the one before), and its key; behind the last there is none.
+_PART: Final = re.compile(
+    r'([ \t\n\r]*+(?:,[ \t\n\r]*+)?)(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+)?(?=[^\]}])', re.DOTALL
+)
+_decode: Final = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 _WORD: Final = re.compile(r"[-+.0-9A-Za-z_]+")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
 _CUT_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?)?\Z")
@@ -42,54 +46,50 @@ _NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 _MAX_DIGITS: Final = 400
 
 
-class Part(NamedTuple):
-    """One member of an object or entry of an array. `start` is the offset of its key, or of the entry itself."""
-
-    step: str | int
-    start: int
-    node: Node
-
-
 class Node:
-    """A value of a sound JSON text: what it is, from where to where, and what is in it.
+    """A value of a sound JSON text: what it is, from `start` to `end`, and what is in it.
 
-    `most` is how many parts of one object or array are looked at. Raises ValueError where no sound value begins.
+    As a part of another it begins with its `step`, a key or an index: a member `begins` at its key, an entry at itself.
+    `most` is how many parts of one object or array are looked at. Raises ValueError where no sound value starts.
     """
 
-    def __init__(self, text: str, start: int, most: int = maxsize) -> None:
+    def __init__(
+        self, text: str, start: int, most: int = maxsize, step: str | int = "", begins: int | None = None
+    ) -> None:
         self._text, self.start, self._most = text, start, most
-        self.value, self.end = _decode(text, start)
+        self.step, self.begins = step, start if begins is None else begins
+        try:
+            self.value, self.end = _decode(text, start)
+        except StopIteration:
+            raise ValueError("a value is missing") from None
 
     @cached_property
-    def parts(self) -> list[Part]:
-        found: list[Part] = []
-        if not isinstance(self.value, dict | list):
+    def parts(self) -> list[Node]:
+        """The members of an object, or the entries of an array."""
+        found: list[Node] = []
+        if not self.value or not isinstance(self.value, dict | list):
             return found
-        text, at = self._text, space(self._text, self.start + 1)
-        while text[at] not in "}]" and len(found) < self._most:
-            start, step = at, len(found)
-            if isinstance(self.value, dict):
-                step, behind = _decode(text, at)
-                at = space(text, space(text, behind) + 1)
-            found.append(Part(step, start, Node(text, at, self._most)))
-            at = space(text, found[-1].node.end)
-            if text[at] == ",":
-                at = space(text, at + 1)
+        text, behind = self._text, self.start + 1
+        while (match := _PART.match(text, behind)) is not None and len(found) < self._most:
+            key = match[2]
+            step = len(found) if key is None else json.loads(key, strict=False) if "\\" in key else key[1:-1]
+            found.append(Node(text, match.end(), self._most, step, match.end(1)))
+            behind = found[-1].end
         return found
 
-    def part(self, step: str | int) -> Part | None:
+    def part(self, step: str | int) -> Node | None:
         """The member with a key, of one that stands twice the last; or the entry with an index."""
         return next((part for part in reversed(self.parts) if part.step == step), None)
 
     def offset_of(self, location: Location) -> int:
         """Where a place begins, or what encloses one that is not there."""
-        node, offset = self, self.start
+        node = self
         for step in location:
             part = node.part(step)
             if part is None:
                 break
-            offset, node = part.start, part.node
-        return offset
+            node = part
+        return node.begins
 
 
 class BrokenError(ValueError):
@@ -122,6 +122,12 @@ def space(text: str, at: int) -> int:
     """The offset behind white space."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
+
+
+def nearest(places: dict[Location, int], location: Location) -> int | None:
+    """What a place has, else what encloses it."""
+    found = (places.get(location[:length]) for length in range(len(location), -1, -1))
+    return next((each for each in found if each is not None), None)
 
 
 class Break(NamedTuple):

@@ -164,7 +164,7 @@ def entry(line: str) -> Entry | None:
     key, colon, value = line.partition(":")
     if colon and key.isidentifier() and key.isascii() and key[0] != "_" != key[-1] and value[:1] not in _DECORATIONS:
         # As the contracts write it, and nearly every line is: the pattern would say the same in three times the time.
-        return Entry(key, value.strip(), bullet=False, decorated=False, plain=True)
+        return Entry(key, value.strip(), False, False, True)
     if not colon and "=" not in line:
         return None
     match = _KEY.match(line)
@@ -195,7 +195,8 @@ def unfenced(lines: list[str], first: int, behind: int) -> tuple[list[int], list
 
     Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
     """
-    if not any("```" in line or "~~~" in line for line in lines[first:behind]):
+    text = "\n".join(lines[first:behind])
+    if "```" not in text and "~~~" not in text:
         every = list(range(first, behind))
         return every, every
     outside: list[int] = []

@@ -11,6 +11,7 @@ from pydantic import Field
 from agentwatch.contracts import wording
 from agentwatch.contracts.catalogue.return_format import RULES
 from agentwatch.contracts.findings import Judgement, shown
+from agentwatch.contracts.json_text import nearest
 from agentwatch.contracts.return_lines import (
     Attested,
     Keys,
@@ -27,6 +28,7 @@ from agentwatch.contracts.return_sections import (
     HEADERS,
     LEVEL,
     STATUS,
+    TEXT_KEYS,
     Section,
     Sections,
     is_attestation_key,
@@ -110,11 +112,7 @@ class Judged:
 
     def line_of(self, location: Location) -> int | None:
         """The 1-based line of a place, else of what encloses it."""
-        for length in range(len(location), -1, -1):
-            line = self.places.get(location[:length])
-            if line is not None:
-                return line
-        return None
+        return nearest(self.places, location)
 
 
 def judge(
@@ -222,9 +220,7 @@ def _status_values(keys: Keys, judgement: Judgement) -> dict[str, Any]:
 
 def _attestation_values(attested: Attested) -> dict[str, Any]:
     values: dict[str, Any] = {key: value for key, value in attested.keys.values.items() if key not in attested.lists}
-    for key, entries in attested.lists.items():
-        values[key] = [text for text, _ in entries]
-    return values
+    return values | {key: [text for text, _ in entries] for key, entries in attested.lists.items()}
 
 
 def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement: Judgement, *, whole: bool) -> None:
@@ -263,10 +259,11 @@ def _is_cut(sections: Sections, attested: Attested) -> bool:
     present = [header in sections.by_header for header in HEADERS]
     if not all(present):
         return not any(present[present.index(False) :])
+    required = [key in attested.keys.values for key in (*TEXT_KEYS, *FILE_KEYS)]
+    if all(required) or any(required[required.index(False) :]):
+        return False
     last = max(section.heading.line for section in sections.by_header.values())
-    is_last = sections.by_header[ATTESTATION].heading.line == last
-    required = [key in attested.keys.values for key in ("runtime_model_reported", "runtime_mode_reported", *FILE_KEYS)]
-    return is_last and not all(required) and not any(required[required.index(False) :])
+    return sections.by_header[ATTESTATION].heading.line == last
 
 
 def _summary_of(model: ReturnFormat, keys: Keys) -> Return:

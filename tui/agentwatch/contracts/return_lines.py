@@ -23,11 +23,12 @@ Spans = list[tuple[int, int]]
 
 _ATTESTED: Final = (*TEXT_KEYS, *LIST_KEYS)
 _REQUIRED: Final = ("state", "summary", "retry_recommended", *TEXT_KEYS, *FILE_KEYS)
+_OF_RULES: Final = ("-", "*", "_")
 _NONE: Final = "(none)"
 _LIKE_NONE: Final = frozenset({_NONE, "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)"})
 _NO_FILES: Final = re.compile(
-    r"(?!.*(?:[\\/](?!a\b)|\w\.\w|\b(?:apart|besides?|but|except|only|other)\b))"
-    r"\W{0,2}(?:there (?:are|is|was|were) )?(?:no|none|nothing|n/a|not applicable)(?=[\s.,:;)]|\Z)",
+    r"(?=\W{0,2}(?:there (?:are|is|was|were) )?(?:no|none|nothing|n/a|not applicable)(?:[\s.,:;)]|\Z))"
+    r"(?!.*(?:[\\/](?!a\b)|\w\.\w|\b(?:apart|besides?|but|except|only|other)\b))",
     re.IGNORECASE,
 )
 """A sentence that there are no files; one that names a file, or an exception, is none."""
@@ -122,6 +123,8 @@ def _with_bullets(lines: list[str], spans: Spans) -> list[int]:
 
 
 def _open(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
+    if len(spans) == 1:
+        return unfenced(lines, *spans[0])
     outside: list[int] = []
     both: list[int] = []
     for span in spans:
@@ -138,7 +141,7 @@ def _is_no_text(line: str) -> bool:
 
 def _item(line: str) -> Bullet | None:
     found = bullet(line)
-    return None if found is not None and is_rule(line) else found
+    return None if found is not None and found.text[:1] in _OF_RULES and is_rule(line) else found
 
 
 def _known(found: Entry, known: tuple[str, ...]) -> str | None:
@@ -163,7 +166,7 @@ def _put_split(keys: Keys, name: str, value: str, line: int, judgement: Judgemen
     """Put a value, and apart from it any further key that was written on the same line."""
     for _ in STATUS_KEYS:
         pattern = _KEY_IN_SHORT if name in _SHORT_KEYS else _KEY_IN_LONG
-        match = pattern.search(value)
+        match = pattern.search(value) if ":" in value else None
         if match is None:
             marked = _MARKED_WORD.match(value) if name in _WORD_KEYS else None
             if marked is not None:
@@ -270,7 +273,7 @@ def read_attestation(lines: list[str], spans: Spans, judgement: Judgement, *, fi
         line = first_line + index
         found = entry(text)
         name = _known(found, _ATTESTED) if found is not None else None
-        item = _item(text)
+        item = _item(text) if name is None else None
         if found is not None and name is not None:
             _judge_dress(found, name, line, judgement)
             current = _put_attested(attested, name, found.value, line, judgement)

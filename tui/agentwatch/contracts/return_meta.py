@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from agentwatch.contracts.json_text import Location
 
 _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE)
+_OF_ARTIFACT: Final = dict.fromkeys(("type", "path", "summary"), "a string")
+_OF_ERROR: Final = dict.fromkeys(("type", "message", "recommendation"), "a string") | {"recoverable": "a boolean"}
 _NO_REASON: Final = "The return asks for a review without saying why."
 
 
@@ -135,19 +137,14 @@ def _summary(top: dict[str, Any], judgement: Judgement) -> str | None:
 
 def _metadata(top: dict[str, Any], judgement: Judgement, name: str) -> MetaMetadata:
     raw = top.get("metadata")
-    inside: dict[str, Any] = {}
-    at: Location = ()
-    told = True
-    if raw is None:
-        # An orchestrator's handoff never has metadata: its directory says whose it is.
-        if not _HANDOFF_LIKE.search(name):
-            judgement.add("MET020", ())
-        told = False
-    elif isinstance(raw, dict):
-        inside, at = raw, ("metadata",)
-    else:
+    told = isinstance(raw, dict)
+    inside: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    at: Location = ("metadata",) if told else ()
+    # An orchestrator's handoff never has metadata: its directory says whose it is.
+    if raw is None and not _HANDOFF_LIKE.search(name):
+        judgement.add("MET020", ())
+    elif raw is not None and not told:
         judgement.add("MET021", ("metadata",), value=shown(raw))
-        told = False
 
     def value(key: str, kind: type, words: str) -> Any:
         container, place = (inside, (*at, key)) if key in inside else (top, (key,))
@@ -225,13 +222,7 @@ def _artifacts(top: dict[str, Any], outcome: Outcome | None, judgement: Judgemen
 
 
 def _artifact(entry: dict[str, Any], here: Location, judgement: Judgement) -> MetaArtifact:
-    texts: dict[str, str] = {}
-    for key in ("type", "path", "summary"):
-        found = entry.get(key)
-        if isinstance(found, str):
-            texts[key] = found
-        elif found is not None:
-            judgement.add("MET019", (*here, key), value=shown(found))
+    texts = _typed(entry, _OF_ARTIFACT, "MET019", here, judgement)
     kind = texts.get("type")
     if kind is not None and kind not in ARTIFACT_TYPES:
         judgement.add("MET017", (*here, "type"), value=shown(kind))
@@ -250,30 +241,24 @@ def _errors(top: dict[str, Any], judgement: Judgement) -> list[ReturnError] | No
         return None
     made: list[ReturnError] = []
     for index, entry in enumerate(raw[:MAX_ENTRIES]):
-        if isinstance(entry, str):
-            judgement.add("MET030", ("errors", index), value=shown(entry))
-            made.append(ReturnError(message=entry))
-        elif isinstance(entry, dict):
-            made.append(_error(entry, ("errors", index), judgement))
+        if isinstance(entry, dict):
+            made.append(ReturnError(**_typed(entry, _OF_ERROR, "MET031", ("errors", index), judgement)))
         else:
             judgement.add("MET030", ("errors", index), value=shown(entry))
+            made += [ReturnError(message=entry)] if isinstance(entry, str) else []
     return made
 
 
-def _error(entry: dict[str, Any], here: Location, judgement: Judgement) -> ReturnError:
+def _typed(entry: dict[str, Any], kinds: dict[str, str], rule: str, here: Location, judgement: Judgement) -> Any:
+    """The values by key that are of their kind; one of another kind breaks the rule."""
     kept: dict[str, Any] = {}
-    for key, kind, words in (
-        ("type", str, "a string"),
-        ("message", str, "a string"),
-        ("recoverable", bool, "a boolean"),
-        ("recommendation", str, "a string"),
-    ):
+    for key, kind in kinds.items():
         found = entry.get(key)
-        if isinstance(found, kind):
+        if isinstance(found, bool if kind == "a boolean" else str):
             kept[key] = found
         elif found is not None:
-            judgement.add("MET031", (*here, key), key=key, value=shown(found), kind=words)
-    return ReturnError(**kept)
+            judgement.add(rule, (*here, key), key=key, value=shown(found), kind=kind)
+    return kept
 
 
 def _holds_something(top: dict[str, Any]) -> bool:

@@ -73,8 +73,8 @@ class Sections(NamedTuple):
 
     def spans(self, header: str) -> list[tuple[int, int]]:
         """The lines of a section that is there, and of its repetitions."""
-        repeated = (section for section in self.repeated if section.header == header)
-        return [(section.first, section.behind) for section in (self.by_header[header], *repeated)]
+        found = [self.by_header[header], *(each for each in self.repeated if each.header == header)]
+        return [(section.first, section.behind) for section in found]
 
 
 def header_of(text: str) -> str | None:

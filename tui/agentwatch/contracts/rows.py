@@ -27,9 +27,21 @@ range: a number outside its range."""
 
 _NAMES: Final = {str: "a string", bool: "a boolean", int: "an integer", float: "a number", dict: "an object"}
 _TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object"}
-_OTHER_LETTERS: Final = (
-    "Parsers compare the word exactly; another letter case is understood here and may not be elsewhere."
-)
+# A table: title, message and reason of a rule by its kind. What says more, as all of `range` do, is written out.
+# fmt: off
+_TEXTS: Final[dict[Kind, tuple[str, str, str]]] = {
+    "missing": ("`{key}` missing", "`{key}` is {missing}; add it as {need}.", "{why}"),
+    "empty": ("`{key}` empty", "`{key}` is empty; {fill}.", "{why}"),
+    "type": ("`{key}` is not {all}", "`{key}` is {{value}}; it must be {all}.",
+             "Readers rely on `{key}` being {all}; anything else makes them fail or guess."),
+    "entry": ("entry of `{key}` is not {one}", "An entry of `{key}` is {{value}}; each must be {one}.",
+              "Readers go through `{key}` and expect {one} each time."),
+    "value": ("`{key}` has a value that is not allowed", "`{key}` is {{value}}; it must be {words}.",
+              "{why} Another word tells nothing."),
+    "case": ("`{key}` in another letter case", "`{key}` is {{value}}; write it as `{{meant}}`.",
+             "Parsers compare the word exactly; another letter case is understood here and may not be elsewhere."),
+}
+# fmt: on
 _LONGEST: Final = 90
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -53,8 +65,7 @@ def row(
     that is more than a type, `fill` what to write where it is empty, `other` a word that is not allowed. The rules of
     the kinds in `warns` are warnings.
     """
-    texts = {"section": section, "needs": needs, "fill": fill, "other": other, "warns": warns}
-    extra: dict[str, Any] = {"rules": rules, **texts}
+    extra: Any = {"section": section, "needs": needs, "fill": fill, "other": other, "warns": warns, "rules": rules}
     return Field(default=None, description=why, examples=[right], ge=ge, le=le, json_schema_extra=extra)
 
 
@@ -95,7 +106,8 @@ class Row(NamedTuple):
         """What the value, or each entry, must be."""
         name = _NAMES[self.plain]
         if self.model:
-            return f"{name} with {_listed([each.path[-1] for each in rows_of(self.model) if _is_asked(each)], 'and')}"
+            asked = [each.path[-1] for each in rows_of(self.model) if len(each.path) == 1 and "missing" in each.rules]
+            return f"{name} with {_listed(asked, 'and')}"
         if "blank" in self.rules:
             return "a non-empty string"
         if self.high is not None and self.low is not None:
@@ -198,30 +210,17 @@ class Table:
 
     def _rule(self, rule_id: str, of: Row, kind: Kind) -> Rule:
         name = of.path[-1]
-        key = name if self._lines else ".".join(of.path).replace(".*", "[]")
         words = _listed(of.words, "or")
-        why, wrong = of.why, "" if kind == "missing" else self._shown(name, of.wrong(kind))
-        right = self._shown(name, of.right)
-        if kind == "missing":
-            need = of.needs or words or of.all
-            empty = " or empty" if need.startswith("a string") else ""
-            title, message, wrong = f"`{key}` missing", f"is missing{empty}; add it as {need}.", f"(no `{key}`)"
-        elif kind == "type":
-            title, message = f"`{key}` is not {of.all}", f"is {{value}}; it must be {of.all}."
-            why = f"Readers rely on `{key}` being {of.all}; anything else makes them fail or guess."
-        elif kind == "value":
-            title, message = f"`{key}` has a value that is not allowed", f"is {{value}}; it must be {words}."
-            why = f"{why} Another word tells nothing."
-        elif kind == "case":
-            title, message = f"`{key}` in another letter case", "is {value}; write it as `{meant}`."
-            why = _OTHER_LETTERS
-        elif kind == "empty":
-            title, message = f"`{key}` empty", f"is empty; {of.fill}."
-        else:
-            title, message = f"entry of `{key}` is not {of.one}", f"is {{value}}; each must be {of.one}."
-            why = f"Readers go through `{key}` and expect {of.one} each time."
-        message = f"An entry of `{key}` {message}" if kind == "entry" else f"`{key}` {message}"
+        need = of.needs or words or of.all
+        facts = {
+            "key": name if self._lines else ".".join(of.path).replace(".*", "[]"),
+            "missing": "missing or empty" if need.startswith("a string") else "missing",
+        }
+        facts |= {"need": need, "words": words, "all": of.all, "one": of.one, "fill": of.fill, "why": of.why}
+        title, message, why = (text.format(**facts) for text in _TEXTS[kind])
         severity = WARNING if kind == "case" or kind in of.warns.split() else ERROR
+        right = self._shown(name, of.right)
+        wrong = f"(no `{facts['key']}`)" if kind == "missing" else self._shown(name, of.wrong(kind))
         return Rule(rule_id, self.contract, severity, of.section, title, message, why, right, wrong)
 
     def _shown(self, name: str, value: Any) -> str:
@@ -253,8 +252,7 @@ class Table:
         if of.words:
             return {"enum": [*of.words, None] if nullable else [*of.words]}
         found: dict[str, Any] = {"type": _or_null(_TYPES[of.plain], nullable=nullable)}
-        if self._is_error(of, empty):
-            found["pattern"] = r"\S"
+        found |= {"pattern": r"\S"} if self._is_error(of, empty) else {}
         if self._is_error(of, "range"):
             found |= {key: bound for key, bound in (("minimum", of.low), ("maximum", of.high)) if bound is not None}
         return found
@@ -265,10 +263,6 @@ class Table:
 
 def _or_null(name: str, *, nullable: bool) -> str | list[str]:
     return [name, "null"] if nullable else name
-
-
-def _is_asked(of: Row) -> bool:
-    return "missing" in of.rules
 
 
 def _bare(annotation: Any) -> Any:

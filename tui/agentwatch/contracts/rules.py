@@ -31,8 +31,7 @@ CONTRACTS_IN_JSON: Final = tuple(_SCHEMAS)
 
 def schema_of(contract: str) -> dict[str, Any]:
     """The JSON Schema, draft 2020-12, of one of CONTRACTS_IN_JSON."""
-    found: dict[str, Any] = _module(_SCHEMAS[contract]).TABLE.schema()
-    return found
+    return dict(_module(_SCHEMAS[contract]).TABLE.schema())
 
 
 def _module(prefix: str) -> Any:

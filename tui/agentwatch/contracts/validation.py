@@ -6,12 +6,12 @@ and a kind. What the model refuses is pruned, leaf by leaf, until the rest valid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from agentwatch.contracts.findings import Judgement
     from agentwatch.contracts.json_text import Location
@@ -20,13 +20,9 @@ from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.rules import RULES
 from agentwatch.contracts.shapes import Severity
 
-Kind = Literal["missing", "type", "value", "case", "range", "empty"]
-"""missing: a required key is not there. type: another JSON type. value: not one of the allowed words. case: an
-allowed word in other letters. range: a number outside its range. empty: a blank string where text is required, also as
-an entry (`*`)."""
-
 Pattern = tuple[str, ...]
-Faults = dict[tuple[Pattern, Kind], str]
+Faults = dict[tuple[Pattern, str], str]
+"""The rule of each place and kind: missing, type, value, case, range or empty, of an entry behind `*`."""
 
 _DROP: Final = object()
 
@@ -110,28 +106,15 @@ def is_blank(value: object) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def _matching(raw: Any, pattern: Pattern) -> Iterator[tuple[Location, dict[str, Any]]]:
-    """The objects at a pattern, with their locations."""
-    if pattern and pattern[0] not in raw:
-        return
-    found: list[tuple[Location, Any]] = [((), raw)]
-    for step in pattern:
-        if step == "*":
-            found = [
-                ((*location, index), entry)
-                for location, value in found
-                if isinstance(value, list)
-                for index, entry in enumerate(value)
-            ]
-        else:
-            found = [
-                ((*location, step), value[step])
-                for location, value in found
-                if isinstance(value, dict) and step in value
-            ]
-    for location, value in found:
-        if isinstance(value, dict):
-            yield location, value
+def _matching(raw: dict[str, Any], pattern: Pattern) -> list[tuple[Location, dict[str, Any]]]:
+    """The objects at a pattern, with their locations: the whole, that of a key, or the entries of a key's array."""
+    if not pattern:
+        return [((), raw)]
+    key, found = pattern[0], raw.get(pattern[0])
+    if len(pattern) == 1:
+        return [((key,), found)] if isinstance(found, dict) else []
+    entries = enumerate(found) if isinstance(found, list) else ()
+    return [((key, index), entry) for index, entry in entries if isinstance(entry, dict)]
 
 
 def _bounded(raw: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
@@ -168,7 +151,7 @@ def _edits(error: ValidationError, schema: Schema, judgement: Judgement) -> dict
     return edits
 
 
-def _kind(error: str, value: object) -> Kind:
+def _kind(error: str, value: object) -> str:
     if error == "literal_error":
         return "value" if isinstance(value, str) else "type"
     if error in ("greater_than_equal", "less_than_equal", "finite_number"):

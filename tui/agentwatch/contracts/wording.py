@@ -48,7 +48,7 @@ def brief(text: str | None) -> str | None:
 
 def briefs(texts: Iterable[str]) -> tuple[str, ...]:
     """`brief` of each text that is not empty."""
-    return tuple(short for short in map(brief, texts) if short)
+    return tuple([short for text in texts if (short := brief(text))])
 
 
 def shared(word: str | None) -> str | None:

@@ -42,20 +42,20 @@ class PacketText:
         packet = Node(self.text, self._start)
         there = packet.part(key)
         if there is not None:
-            self._splice(there.node.start, there.node.end, _written(value))
+            self._splice(there.start, there.end, _written(value))
             return
         last = packet.parts[-1]
-        colon = self.text[Node(self.text, last.start).end : last.node.start]
-        new = f",{self._gap(last.start)}{_written(key)}{colon}{_written(value)}"
-        self._splice(last.node.end, last.node.end, new)
+        colon = self.text[Node(self.text, last.begins).end : last.start]
+        new = f",{self._gap(last.begins)}{_written(key)}{colon}{_written(value)}"
+        self._splice(last.end, last.end, new)
 
     def append(self, key: str, entries: Sequence[str]) -> None:
         """Append texts to a list of the packet; a list that is missing, empty or no list is made of them alone."""
         there = Node(self.text, self._start).part(key)
-        if there is None or not isinstance(there.node.value, list) or not there.node.parts:
+        if there is None or not isinstance(there.value, list) or not there.parts:
             self.put(key, list(entries))
             return
-        last = there.node.parts[-1].node
+        last = there.parts[-1]
         gap = self._gap(last.start)
         self._splice(last.end, last.end, "".join(f",{gap}{_written(entry)}" for entry in entries))
 
@@ -64,9 +64,9 @@ class PacketText:
         parts = Node(self.text, self._start).parts
         index = next((index for index, part in enumerate(parts) if part.step == key), None)
         if index:
-            self._splice(parts[index - 1].node.end, parts[index].node.end, "")
+            self._splice(parts[index - 1].end, parts[index].end, "")
         elif index == 0 and len(parts) > 1:
-            self._splice(parts[0].start, parts[1].start, "")
+            self._splice(parts[0].begins, parts[1].begins, "")
 
     def _gap(self, offset: int) -> str:
         """The white space in front of a place."""
@@ -89,7 +89,7 @@ def _start_of(text: str, name: str) -> int:
             continue
         if signature(node.value, name) is Contract.HANDOFF_PACKET:
             inner = None if unwrapped(node.value) is node.value else node.part(WRAPPER)
-            return inner.node.start if inner else node.start
+            return inner.start if inner else node.start
         signature = contract_of
     raise ValueError("no sound handoff packet in it")
 

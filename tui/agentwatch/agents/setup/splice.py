@@ -60,23 +60,23 @@ def _added(text: str, wish: Wish) -> str:
                 value = {inner: value}
             return _put(text, node, key, value)
         is_last = depth == len(path) - 1
-        node = _array(part.node) if isinstance(wish, Entry) and is_last else _object(part.node)
+        node = _array(part) if isinstance(wish, Entry) and is_last else _object(part)
     if isinstance(wish, Member):
         there = node.part(wish.path[-1])
         if there is None:
             return _put(text, node, wish.path[-1], wish.value)
-        return text if there.node.value == wish.value else _replaced(text, there.node, wish.value)
+        return text if there.value == wish.value else _replaced(text, there, wish.value)
     mine = _ours(node, wish)
     if not mine:
         return _put(text, node, None, wish.value)
     if mine[1:]:
         return _added(_cut(text, node, mine[-1]), wish)
-    old = node.parts[mine[0]].node
+    old = node.parts[mine[0]]
     return text if old.value == wish.value else _replaced(text, old, wish.value)
 
 
 def _ours(node: Node, wish: Entry) -> list[int]:
-    return [index for index, part in enumerate(node.parts) if wish.is_ours(part.node.value)]
+    return [index for index, part in enumerate(node.parts) if wish.is_ours(part.value)]
 
 
 def _removed(text: str, wish: Wish) -> str:
@@ -88,7 +88,7 @@ def _removed(text: str, wish: Wish) -> str:
         if not indexes:
             return text
         trail.append((node, indexes[-1]))
-        node = node.parts[indexes[-1]].node
+        node = node.parts[indexes[-1]]
     if isinstance(wish, Entry):
         mine = _ours(node, wish)
         if not mine:
@@ -97,7 +97,7 @@ def _removed(text: str, wish: Wish) -> str:
             return _removed(_cut(text, node, mine[-1]), wish)
         trail.append((node, mine[0]))
     # What holds nothing but ours, not even a comment, was made for it.
-    while len(trail) > 1 and _is_alone(text, trail[-1][0], trail[-2][0].parts[trail[-2][1]].start):
+    while len(trail) > 1 and _is_alone(text, trail[-1][0], trail[-2][0].parts[trail[-2][1]].begins):
         trail.pop()
     return _cut(text, *trail[-1])
 
@@ -107,19 +107,19 @@ def _is_alone(text: str, node: Node, key: int) -> bool:
     a slash, so that one there is that of a comment."""
     if len(node.parts) != 1 or "/" in text[key : node.start]:
         return False
-    around = text[node.start + 1 : node.parts[0].start] + text[node.parts[0].node.end : node.end - 1]
+    around = text[node.start + 1 : node.parts[0].begins] + text[node.parts[0].end : node.end - 1]
     return around.strip() in ("", ",")
 
 
 def _cut(text: str, node: Node, index: int) -> str:
     """Without one member or entry, the comma that it needed, and its lines."""
-    start, end = node.parts[index].start, node.parts[index].node.end
+    start, end = node.parts[index].begins, node.parts[index].end
     if index + 1 < len(node.parts):
         comma = _blank(text, end)
         return text[:start] + (text[end:comma] + text[comma + 1 :]).lstrip()
     last = _last_comma(text, node)
     if index:
-        before = node.parts[index - 1].node.end
+        before = node.parts[index - 1].end
         comma = _blank(text, before)
         # Where a trailing comma was used before, it is one again.
         kept = text[before:comma] + ("," if last is not None else "") + text[comma + 1 : start]
@@ -154,14 +154,14 @@ def _put(text: str, node: Node, key: str | None, value: Any) -> str:
         comma, new = "", new + ","
     if comma:
         # Behind the value itself: a comment may stand between it and the end.
-        last = node.parts[-1].node.end
+        last = node.parts[-1].end
         inside = inside[:last] + comma + inside[last:]
     return f"{inside}{newline}{new}{closing}{text[node.end - 1 :]}"
 
 
 def _last_comma(text: str, node: Node) -> int | None:
     """The place of the comma behind all parts, None where there is none."""
-    behind = _blank(text, node.parts[-1].node.end)
+    behind = _blank(text, node.parts[-1].end)
     return behind if text[behind] == "," else None
 
 
@@ -181,8 +181,8 @@ def _replaced(text: str, node: Node, value: Any) -> str:
 def _indents(text: str, node: Node) -> tuple[str, str]:
     """(that of what stands in the node, one step)."""
     unit = _unit(text)
-    if node.parts and "\n" in text[node.start : node.parts[0].start]:
-        return _indent_at(text, node.parts[0].start), unit
+    if node.parts and "\n" in text[node.start : node.parts[0].begins]:
+        return _indent_at(text, node.parts[0].begins), unit
     return _indent_at(text, node.start) + unit, unit
 
 

@@ -12,8 +12,7 @@ _VALID = "JSON Validity"
 # A table: a rule a paragraph.
 # fmt: off
 RULES: Final[tuple[Rule, ...]] = (
-    _rule("DOC001", _VALID, "not JSON",
-          "This is not valid JSON: {reason}; write the document with a JSON serialiser.",
+    _rule("DOC001", _VALID, "not JSON", "This is not valid JSON: {reason}; write the document with a JSON serialiser.",
           why="A parent can only read a return that parses. JSON has no comments, no trailing commas, no single "
           "quotes.",
           right='{"status": "completed"}', wrong="{'status': 'completed',}"),
@@ -26,8 +25,7 @@ RULES: Final[tuple[Rule, ...]] = (
           "The text holds bytes that are not UTF-8, or a broken character; save it as UTF-8.",
           why="JSON and Markdown are exchanged as UTF-8. Other bytes are shown as U+FFFD, and what they were is lost.",
           right='"caf\u00e9" in UTF-8', wrong='"caf\ufffd"', severity=WARNING),
-    _rule("DOC004", _VALID, "key twice",
-          "The key {key} stands twice in one object; keep one of them.",
+    _rule("DOC004", _VALID, "key twice", "The key {key} stands twice in one object; keep one of them.",
           why="Parsers differ in which of two equal keys they keep, so two readers of one return may disagree.",
           right='{"status": "failed"}', wrong='{"status": "failed", "status": "completed"}'),
     _rule("DOC005", _VALID, "number that JSON does not have",
@@ -50,8 +48,7 @@ RULES: Final[tuple[Rule, ...]] = (
           "{key} has more than {limit} entries; only the first {limit} are read, shorten the list.",
           why="A list this long is a dump, not a report: neither a parent nor a person reads it.",
           right='"artifacts": [\u2026a few\u2026]', wrong='"artifacts": [\u2026thousands\u2026]', severity=WARNING),
-    _rule("DOC010", _VALID, "more findings",
-          "{count} more findings are not listed; correct these first.",
+    _rule("DOC010", _VALID, "more findings", "{count} more findings are not listed; correct these first.",
           why="One mistake repeated a thousand times is one mistake: at most 20 findings of a rule, 100 of a file.",
           right="", wrong="", severity=WARNING),
     _rule("DOC011", "Enforcement and Prompting", "several returns in one text",

@@ -21,8 +21,7 @@ RULES: Final[tuple[Rule, ...]] = (
           why="The summary protects the orchestrator's context window from bloat. The document equates 100 tokens "
           "with about 400 characters, so a token is counted as four characters.",
           right="up to 400 characters", wrong="more than 500 characters"),
-    _rule("SUB008", _SUMMARY, "`summary` is not 2 to 5 sentences",
-          "`summary` has {count} sentences; write 2 to 5.",
+    _rule("SUB008", _SUMMARY, "`summary` is not 2 to 5 sentences", "`summary` has {count} sentences; write 2 to 5.",
           why="One sentence leaves out what was done or how it went; more than five are no summary.",
           right='"summary": "Built the API. All tests pass."', wrong='"summary": "Done."', severity=WARNING),
     _rule("SUB009", _SUMMARY, "`summary` rather long",
