@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.app.scenes import NOW
 from tests.app.stage import Stage, stage
-from textual.binding import Binding
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.commands import COMMANDS, Group, Home, Place, bindings, footer_commands
@@ -20,6 +19,7 @@ from agentwatch.app.screens.notices import NoticesScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
+from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.app.widgets.timeline.chart import TimelineChart
@@ -363,6 +363,13 @@ async def _(s: Stage, key: str) -> None:
     assert s.cursor == s.tree.row_ids()[s.tree.size.height - 1]
 
 
+@case("page.on")
+async def _(s: Stage, key: str) -> None:
+    await s.pilot.resize_terminal(80, 12)
+    await s.press("enter", key)
+    await s.until(lambda: s.app.screen.query_one(Page).scroll_offset.y > 0)
+
+
 @case("first")
 async def _(s: Stage, key: str) -> None:
     await s.press("j", "j", key)
@@ -433,8 +440,8 @@ async def test_the_key_does_what_the_command_says(command_id: str, key: str) -> 
 def test_no_key_means_two_things_in_one_place() -> None:
     places = (
         (Home.APP, Home.MAIN, Home.TREE),
-        (Home.APP, Home.MAIN, Home.PANE),
-        (Home.APP, Home.PAGE, Home.PANE),
+        (Home.APP, Home.MAIN, Home.PANE, Home.LINES),
+        (Home.APP, Home.PAGE, Home.PANE, Home.LINES),
         (Home.APP, Home.TIMELINE, Home.CHART),
         (Home.DECIDE,),
     )
@@ -456,19 +463,11 @@ def test_the_bindings_are_those_of_the_definitions() -> None:
         TimelineScreen: Home.TIMELINE,
         TimelineChart: Home.CHART,
         DecisionScreen: Home.DECIDE,
+        DetailsPane: Home.PANE,
+        Page: Home.LINES,
     }
     for owner, home in pairs.items():
         assert bindings(home) == owner.BINDINGS, owner
-
-
-def test_the_details_bind_the_keys_that_the_definitions_promise() -> None:
-    bound = {
-        (key, binding.action)
-        for binding in DetailsPane.BINDINGS
-        if isinstance(binding, Binding)
-        for key in binding.key.split(",")
-    }
-    assert {(b.key, b.action) for b in bindings(Home.PANE) if isinstance(b, Binding)} <= bound
 
 
 def test_the_help_names_every_key() -> None:

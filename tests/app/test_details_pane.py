@@ -278,13 +278,13 @@ async def test_many_changes_between_two_refreshes_are_written_once(written: list
 
 async def test_a_document_is_opened_once_however_often_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    original = view_module.open_document
+    original = view_module.read_and_open
 
     def counted(text, name, **how):
         opened.append(name)
         return original(text, name, **how)
 
-    monkeypatch.setattr(view_module, "open_document", counted)
+    monkeypatch.setattr(view_module, "read_and_open", counted)
     one, other = case(), case(Contract.REPORT_CONTRACT)
     async with DetailsApp(one).run_test(size=(80, 30)) as pilot:
         pilot.app.query_one(DetailsPane).activate("return")

@@ -9,8 +9,8 @@ from typing import Final
 
 from textual.binding import Binding, BindingType
 
-from agentwatch.app.commands import deciding, moving, opening, program, replaying, timeline
 from agentwatch.app.commands.command import Command, Group, Home, Place, key_label
+from agentwatch.app.commands.table import COMMANDS
 
 __all__ = [
     "COMMANDS",
@@ -25,16 +25,6 @@ __all__ = [
     "footer_commands",
     "key_label",
 ]
-
-# In the order of the footer: what a narrow footer has no room for stands at the end.
-COMMANDS: Final[tuple[Command, ...]] = (
-    *opening.COMMANDS,
-    *deciding.COMMANDS,
-    *timeline.COMMANDS,
-    *moving.COMMANDS,
-    *replaying.COMMANDS,
-    *program.COMMANDS,
-)
 
 PANE_COMMANDS: Final = frozenset(command.id for command in COMMANDS if command.homes == (Home.PANE,) and command.footer)
 """Ids of what the keys do in some tabs of the details only."""

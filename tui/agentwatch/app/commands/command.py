@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 
 class Home(StrEnum):
-    """Whose binding a command is. MAIN, PAGE, INSPECT, TIMELINE and DECIDE are screens, PANE is the details in any.
+    """Whose binding a command is. MAIN, PAGE, INSPECT, TIMELINE and DECIDE are screens, PANE is the details in any and
+    LINES what is read there.
 
     REPLAY is the app that plays a recording: its keys go before those of the tree.
     """
@@ -18,6 +19,7 @@ class Home(StrEnum):
     PAGE = "page"
     INSPECT = "inspect"
     PANE = "pane"
+    LINES = "lines"
     TREE = "tree"
     FILTER = "filter"
     TIMELINE = "timeline"
@@ -57,7 +59,7 @@ class Group(StrEnum):
     PROGRAM = "Program"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """One command. `keys` are Textual's key names with spaces between them; `footer` the places whose footer names it.
 
@@ -72,7 +74,6 @@ class Command:
     action: str
     homes: tuple[Home, ...]
     group: Group
-    _: KW_ONLY
     words: str
     tooltip: str
     title: str = ""

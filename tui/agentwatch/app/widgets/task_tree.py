@@ -103,22 +103,16 @@ class TaskTree(TreeView):
 
     # Keys
 
-    def action_cursor_up(self) -> None:
-        self._walk(self._cursor.row - 1)
+    def action_move_by(self, rows: int) -> None:
+        self._walk(self._cursor.row + rows)
 
-    def action_cursor_down(self) -> None:
-        self._walk(self._cursor.row + 1)
+    def action_move_pages(self, pages: int) -> None:
+        self._walk(self._cursor.row + pages * max(self.size.height - 1, 1))
 
-    def action_page_up(self) -> None:
-        self._walk(self._cursor.row - max(self.size.height - 1, 1))
-
-    def action_page_down(self) -> None:
-        self._walk(self._cursor.row + max(self.size.height - 1, 1))
-
-    def action_first(self) -> None:
+    def action_first_line(self) -> None:
         self._walk(0)
 
-    def action_last(self) -> None:
+    def action_last_line(self) -> None:
         self._walk(len(self._outline.rows) - 1)
 
     def action_open(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import ClassVar, Final
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
@@ -16,6 +16,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
 
+from agentwatch.app.commands import Home, bindings
 from agentwatch.app.markdown_safe import NOTHING
 from agentwatch.app.widgets.details.blocks import Block, Line, lay_out
 
@@ -35,14 +36,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     class Opened(Message):
         """An entry was clicked twice."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move_by(1)", "Down", show=False),
-        Binding("up,k", "move_by(-1)", "Up", show=False),
-        Binding("pagedown,space,ctrl+d", "move_pages(1)", "Page down", show=False),
-        Binding("pageup,ctrl+u", "move_pages(-1)", "Page up", show=False),
-        Binding("home,g", "first_line", "Top", show=False),
-        Binding("end,G", "last_line", "End", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.LINES)
 
     # The gutter is there before it is needed: a scrollbar that comes and goes would wrap everything anew.
     DEFAULT_CSS = """

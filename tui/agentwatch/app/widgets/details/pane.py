@@ -8,9 +8,10 @@ from typing import ClassVar, Final, Self
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.widget import Widget
 
+from agentwatch.app.commands import Home, bindings
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import Inspect, KeysChanged
 from agentwatch.app.widgets.details import (
@@ -54,13 +55,7 @@ _TIMED: Final = frozenset({"overview", "attempts"})
 class DetailsPane(Widget):
     """Everything about the selected task. Only the visible tab is written, at most once a refresh."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "next_tab", "Next tab", show=False),
-        Binding("left,h", "previous_tab", "Previous tab", show=False),
-        Binding("enter", "inspect", "Inspect", show=False),
-        Binding("-", "compare(-1)", "Earlier attempts", show=False),
-        Binding("+,=", "compare(1)", "Later attempts", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.PANE)
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
 
