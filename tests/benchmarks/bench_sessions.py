@@ -61,7 +61,7 @@ _GROWTH: Final = """
 import sys
 from pathlib import Path
 import agentwatch.contracts.reading
-from agentwatch.sources.claude_code.reader import ClaudeCodeReader
+from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 
 def most():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

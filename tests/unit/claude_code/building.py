@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agentwatch.delegation.run import Run
-from agentwatch.sources.claude_code.reader import ClaudeCodeReader
+from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 from agentwatch.sources.sessions.projects import slug
 
 BEGIN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

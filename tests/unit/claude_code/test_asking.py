@@ -14,7 +14,7 @@ from agentwatch.delegation.observation import Ran, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.sources.claude_code.reader import wait_in
+from agentwatch.sources.claude_code.claude_code_reader import wait_in
 from agentwatch.sources.sessions.processes import Processes
 from tests.unit.claude_code.building import BEGIN, SESSION, Log, Store, meta, notification, register
 

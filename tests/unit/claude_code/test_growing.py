@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.run import Run
-from agentwatch.sources.claude_code.reader import ClaudeCodeReader
+from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 from tests.unit.claude_code.building import Store, indented, meta, notification, packet, report
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.sources.claude_code.reader import wait_in
+from agentwatch.sources.claude_code.claude_code_reader import wait_in
 from agentwatch.sources.sessions.processes import Processes
 from tests.unit.claude_code.building import SESSION, Store, register
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.claude_code.reader import ClaudeCodeReader
+from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 from agentwatch.sources.sessions.projects import slug
 from tests.unit.claude_code.building import SESSION, Store
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Handoff, Return, TodoStatus
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.roo.reader import RooReader
+from agentwatch.sources.roo.roo_reader import RooReader
 from tests.unit.roo.storage import BEGAN_MS, PACKET, RETURN, Storage, ask, say
 
 SETTINGS = "Library/Application Support" if sys.platform == "darwin" else ".config"

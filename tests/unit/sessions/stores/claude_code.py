@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.sources.claude_code.reader import ClaudeCodeReader
+from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 from tests.unit.claude_code import building
 from tests.unit.claude_code.building import Log, indented, meta, notification
 from tests.unit.sessions.conformance import (

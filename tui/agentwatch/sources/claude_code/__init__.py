@@ -1,4 +1,4 @@
-"""What Claude Code keeps of its sessions, read as runs: see `reader`.
+"""What Claude Code keeps of its sessions, read as runs: see `claude_code_reader`.
 
 Most lines of a transcript are never parsed. In the middle of a run a line says that the agent lives and how many
 tokens it took, in places that bytes can be searched for. A property test holds that parsing everything gives the same

@@ -1,5 +1,5 @@
 """Codex: the rollouts, databases and writer locks of its home, read and never written."""
 
-from agentwatch.sources.codex.reader import CodexReader
+from agentwatch.sources.codex.codex_reader import CodexReader
 
 __all__ = ["CodexReader"]

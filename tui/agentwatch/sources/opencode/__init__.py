@@ -1,6 +1,6 @@
-"""What OpenCode and Kilo Code keep of their sessions, read as runs: see `reader`."""
+"""What OpenCode and Kilo Code keep of their sessions, read as runs: see `opencode_reader`."""
 
+from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 from agentwatch.sources.opencode.places import Store, find_stores
-from agentwatch.sources.opencode.reader import OpenCodeReader
 
 __all__ = ["OpenCodeReader", "Store", "find_stores"]

@@ -196,7 +196,7 @@ class Family:
         parent_state = self._state(parent_id) if parent is not None else None
         verdict = judge(session, parent, parent_state, maker.tables.calls_a_tool)
         self.elsewhere.discard(name)
-        if verdict == _NOTHING_YET and not session.entries and maker.tables.has_later_messages(name):
+        if verdict == _NOTHING_YET and not session.turns and maker.tables.has_later_messages(name):
             self.elsewhere.add(name)
             verdict = _UNREAD
         waiting, due = waits_for(session, now) if verdict.state not in OVER else ("", None)

@@ -33,7 +33,7 @@ _MOST_TOKENS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Turn:
     """A message. Times are in milliseconds, 0 where there is none.
 
     `is_ended`: after it the program does not go on by itself. `error` is in the program's words, "" where there is
@@ -106,17 +106,17 @@ class Words:
     is_synthetic: bool
 
 
-def entry_of(record: Record) -> Entry:
+def turn_of(record: Record) -> Turn:
     """What a message says; of one that cannot be read, only that it is there."""
     data = record.data or {}
     is_user = data.get("role") == "user"
     created = _when(data, "created") or record.created
     if is_user:
-        return Entry(record.id, created, record.updated, True, agent=text(data, "agent"))
+        return Turn(record.id, created, record.updated, True, agent=text(data, "agent"))
     completed = _when(data, "completed")
     finish, error = text(data, "finish"), _error_in(data)
     provider, model = text(data, "providerID"), text(data, "modelID")
-    return Entry(
+    return Turn(
         record.id,
         created,
         record.updated,

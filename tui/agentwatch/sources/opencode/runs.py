@@ -8,7 +8,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
-from agentwatch.sources.opencode.records import Call, Entry
+from agentwatch.sources.opencode.records import Call, Turn
 from agentwatch.sources.opencode.session import Session
 from agentwatch.sources.opencode.tables import Tables
 from agentwatch.sources.opencode.texts import Texts
@@ -35,10 +35,10 @@ class Maker:
         self, session: Session, parent_id: str | None, parent: Session | None, verdict: Verdict, waiting: str
     ) -> Run:
         """The run of a session; the parent may be known by its name alone."""
-        row, entries = session.row, list(session.entries.values())
+        row, turns = session.row, list(session.turns.values())
         call = parent.call_for(row.id) if parent is not None else None
-        last = max((entry for entry in entries if not entry.is_user), key=_when, default=None)
-        first = min((entry for entry in entries if entry.is_user), key=_when, default=None)
+        last = max((turn for turn in turns if not turn.is_user), key=_when, default=None)
+        first = min((turn for turn in turns if turn.is_user), key=_when, default=None)
         rounds = self._rounds(session, is_child=parent_id is not None)
         answer = session.rounds()[-1].last if session.rounds() else None
         said = self._text_of(session, answer) if answer is not None and verdict.state is RunState.ENDED else None
@@ -46,7 +46,7 @@ class Maker:
             said = self._answered(call, verdict)
         title = _SUFFIX.sub("", row.title) if row.title is not None and parent_id is not None else row.title
         asked = first.agent if first is not None else None
-        tokens = [entry.tokens for entry in entries if entry.tokens is not None]
+        tokens = [turn.tokens for turn in turns if turn.tokens is not None]
         state, reason = verdict.state, verdict.reason
         if state is RunState.ENDED and said is None:
             is_read = self.tables.has_words and not _has_unread(session)
@@ -132,12 +132,12 @@ class Maker:
             return None
         return self.texts.answered(self.tables, call.id, call.updated, verdict.ended or call.updated)
 
-    def _text_of(self, session: Session, answer: Entry) -> Message | None:
+    def _text_of(self, session: Session, answer: Turn) -> Message | None:
         """The last text of a message: that is what the program hands to the parent."""
         words = session.words_of(answer)[-1:]
         return self.texts.said(self.tables, words, answer.completed or answer.created) if words else None
 
-    def _prompt(self, session: Session, first: Entry | None, call: Call | None) -> Message | None:
+    def _prompt(self, session: Session, first: Turn | None, call: Call | None) -> Message | None:
         words = session.words_of(first) if first is not None else []
         if first is not None and words:
             return self.texts.said(self.tables, words, first.created)
@@ -147,12 +147,12 @@ class Maker:
         if session.was_shortened:
             session.last_part = self.tables.last_change("part", session.row.id)
             session.was_shortened = False
-        times = (max(entry.created, entry.updated) for entry in session.entries.values())
+        times = (max(turn.created, turn.updated) for turn in session.turns.values())
         return max(session.row.created, session.last_part, max(times, default=0))
 
 
-def _when(entry: Entry) -> tuple[int, str]:
-    return entry.created, entry.id
+def _when(turn: Turn) -> tuple[int, str]:
+    return turn.created, turn.id
 
 
 def _answers(call: Call, session: Session) -> bool:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from agentwatch.sources.opencode.records import (
     Call,
-    Entry,
     Notice,
+    Turn,
     Words,
     call_of,
-    entry_of,
     is_strange,
     notice_of,
     todos_of,
+    turn_of,
     words_of,
 )
 from agentwatch.sources.opencode.tables import Kind, Record, SessionRow
@@ -22,14 +22,14 @@ from agentwatch.sources.sessions.order import Rising
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Exchange:
     """A message of a person or of the parent, or none at all, and the session's messages that answer it."""
 
-    asked: Entry | None
-    answers: tuple[Entry, ...]
+    asked: Turn | None
+    answers: tuple[Turn, ...]
 
     @property
-    def last(self) -> Entry | None:
+    def last(self) -> Turn | None:
         return self.answers[-1] if self.answers else None
 
 
@@ -43,7 +43,7 @@ class Session:
     """The records and their times, where the database does not number its changes."""
     seq: int | None = None
     version: tuple[object, ...] | None = None
-    entries: dict[str, Entry] = field(default_factory=dict)
+    turns: dict[str, Turn] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     notices: dict[str, Notice] = field(default_factory=dict)
     words: dict[str, dict[str, Words]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Session:
     moved: set[str] = field(default_factory=set)
     """Children of which something was read since they were last judged."""
     _checklists: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    _rounds: list[Round] | None = None
+    _rounds: list[Exchange] | None = None
     _asked_at: dict[str, float] | None = None
 
     @property
@@ -75,26 +75,26 @@ class Session:
         else:
             self._put_part(name, record)
 
-    def rounds(self) -> list[Round]:
+    def rounds(self) -> list[Exchange]:
         """The conversation in rounds, oldest first, without what was said to shorten it."""
         if self._rounds is None:
-            summaries = [entry for entry in self.entries.values() if entry.is_summary]
-            aside = {entry.id for entry in summaries} | {entry.asked_by for entry in summaries}
-            entries = sorted(self.entries.values(), key=lambda entry: (entry.created, entry.id))
-            found: list[tuple[Entry | None, list[Entry]]] = []
-            for entry in entries:
-                if entry.id in aside:
+            summaries = [turn for turn in self.turns.values() if turn.is_summary]
+            aside = {turn.id for turn in summaries} | {turn.asked_by for turn in summaries}
+            turns = sorted(self.turns.values(), key=lambda turn: (turn.created, turn.id))
+            found: list[tuple[Turn | None, list[Turn]]] = []
+            for turn in turns:
+                if turn.id in aside:
                     continue
-                if entry.is_user:
-                    found.append((entry, []))
+                if turn.is_user:
+                    found.append((turn, []))
                 elif found:
-                    found[-1][1].append(entry)
+                    found[-1][1].append(turn)
                 else:
-                    found.append((None, [entry]))
-            self._rounds = [Round(asked, tuple(answers)) for asked, answers in found]
+                    found.append((None, [turn]))
+            self._rounds = [Exchange(asked, tuple(answers)) for asked, answers in found]
         return self._rounds
 
-    def words_of(self, message: Entry, *, synthetic: bool = False) -> list[Words]:
+    def words_of(self, message: Turn, *, synthetic: bool = False) -> list[Words]:
         """The texts of a message in their order, by default those that a person or a model wrote."""
         words = self.words.get(message.id, {}).values()
         return sorted((one for one in words if synthetic or not one.is_synthetic), key=lambda one: one.id)
@@ -136,9 +136,9 @@ class Session:
     def notice_about(self, child: str) -> tuple[Notice, int] | None:
         """The last notice about a child, and when it came, in milliseconds."""
         found = [
-            (self.entries[notice.message].created, notice.id, notice)
+            (self.turns[notice.message].created, notice.id, notice)
             for notice in self.notices.values()
-            if notice.child == child and notice.message in self.entries
+            if notice.child == child and notice.message in self.turns
         ]
         if not found:
             return None
@@ -147,10 +147,10 @@ class Session:
 
     def goes_on_after(self, message: str) -> bool:
         """Whether the session has answered again after a message: it no longer works on that one."""
-        entry = self.entries.get(message)
-        return entry is not None and any(
-            (later.created, later.id) > (entry.created, entry.id)
-            for later in self.entries.values()
+        turn = self.turns.get(message)
+        return turn is not None and any(
+            (later.created, later.id) > (turn.created, turn.id)
+            for later in self.turns.values()
             if not later.is_user and not later.is_summary
         )
 
@@ -163,9 +163,9 @@ class Session:
     def _put_message(self, name: str, record: Record | None) -> None:
         self._rounds = None
         if record is not None:
-            self.entries[name] = entry_of(record)
+            self.turns[name] = turn_of(record)
             return
-        self.entries.pop(name, None)
+        self.turns.pop(name, None)
         self.words.pop(name, None)
         parts = [call.id for call in self.calls.values() if call.message == name]
         parts += [notice.id for notice in self.notices.values() if notice.message == name]

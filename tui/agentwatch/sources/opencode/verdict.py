@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.records import Call, Entry
+from agentwatch.sources.opencode.records import Call, Turn
 from agentwatch.sources.opencode.session import Session
 
 OVER: Final = frozenset({RunState.ENDED, RunState.FAILED, RunState.CANCELED})
@@ -96,7 +96,7 @@ def _own(session: Session) -> Verdict:
     return standing_of(last)
 
 
-def standing_of(last: Entry) -> Verdict:
+def standing_of(last: Turn) -> Verdict:
     """How a round stands by its last message."""
     if last.is_aborted:
         return Verdict(RunState.CANCELED, last.error, last.completed)

@@ -81,10 +81,10 @@ def digest_of(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def message(text: str, at: float, *, key: str) -> Message:
+def message(text: str, at: float, *, key: str, digest: str | None = None) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
     opening = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_OPENING]
-    digest = digest_of(text)
+    digest = digest or digest_of(text)
     if "{" not in text and "#" not in text:
         # No object and no heading, so no contract: most sessions need not wait until those are loaded.
         return Message(at, digest, opening, None)

@@ -53,9 +53,10 @@ class Registry:
 class _Home(NamedTuple):
     """A program that keeps its sessions in a directory of the user's home, or where one of its variables says.
 
-    `reader` is called with the workspace, that directory, and since when (None: ever).
+    `reader` of `package` is called with the workspace, that directory, and since when (None: ever).
     """
 
+    package: str
     reader: str
     variables: tuple[str, ...]
     directory: str
@@ -66,17 +67,15 @@ class _Home(NamedTuple):
         return Path(next(filter(None, named), user_home() / self.directory))
 
     def open(self, workspace: Path, since: float | None) -> SessionReader:
-        module, name = self.reader.split(":")
-        reader: SessionReader = getattr(import_module(f"agentwatch.sources.{module}"), name)(
-            workspace, self.place(), since
-        )
+        module = import_module(f"agentwatch.sources.{self.package}.{self.package}_reader")
+        reader: SessionReader = getattr(module, self.reader)(workspace, self.place(), since)
         return reader
 
 
 _HOMES: Final = {
-    CLAUDE_CODE: _Home("claude_code.reader:ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects"),
-    "codex": _Home("codex.reader:CodexReader", ("CODEX_HOME",), ".codex", "sessions"),
-    "qwen-code": _Home("qwen.reader:QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects"),
+    CLAUDE_CODE: _Home("claude_code", "ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects"),
+    "codex": _Home("codex", "CodexReader", ("CODEX_HOME",), ".codex", "sessions"),
+    "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects"),
 }
 """By the name of the reader."""
 
@@ -99,7 +98,7 @@ def _roo(workspace: Path) -> SessionReader | None:
 
     if next(storages(user_home()), None) is None:
         return None
-    from agentwatch.sources.roo.reader import RooReader
+    from agentwatch.sources.roo.roo_reader import RooReader
 
     return RooReader(workspace)
 
@@ -107,7 +106,7 @@ def _roo(workspace: Path) -> SessionReader | None:
 def _teamwork(workspace: Path) -> SessionReader | None:
     if not is_there(workspace / ".agents"):
         return None
-    from agentwatch.sources.teamwork.reader import TeamworkReader
+    from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
 
     return TeamworkReader(workspace)
 
@@ -124,8 +123,8 @@ def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReade
     named = os.environ.get("OPENCODE_DB") or os.environ.get("KILO_DB")
     if not named and not any(is_there(share / name) for share in shares for name in ("opencode", "kilo")):
         return
+    from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
     from agentwatch.sources.opencode.places import find_stores
-    from agentwatch.sources.opencode.reader import OpenCodeReader
 
     for store in find_stores(os.environ, user_home()):
         if store.name not in known:

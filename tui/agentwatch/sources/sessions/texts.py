@@ -35,7 +35,7 @@ class Texts:
         """A text of a file as a message; `key` is as in `reader.message`. A copy of it is not judged again."""
         digest = digest_of(text)
         made = self._made.pop((digest, key), None)
-        made = make_message(text, at, key=key) if made is None else replace(made, at=at)
+        made = make_message(text, at, key=key, digest=digest) if made is None else replace(made, at=at)
         self._made[digest, key] = made
         if len(self._made) > _JUDGED:
             del self._made[next(iter(self._made))]

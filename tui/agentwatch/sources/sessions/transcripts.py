@@ -139,10 +139,11 @@ class TranscriptsReader(StoreReader, Generic[T, M]):
             if group is None:
                 group = self._groups[key] = Group(key[1], self._projects.workspace, self._how, self._message)
             moved |= group.look(stored, status, self._sweep)
-        for key, group in self._groups.items():
-            if key not in partly and not self._projects.unreadable:
+        unreadable = self._projects.unreadable
+        for key, group in self._groups.items() if not unreadable else ():
+            if key not in partly:
                 moved |= group.forget(self._sweep)
-        return moved or refused != self._projects.unreadable
+        return moved or refused != unreadable
 
     def _advance(self, groups: list[Group[T, M]], until: float) -> bool:
         moved = False

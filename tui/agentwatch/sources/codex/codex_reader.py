@@ -29,7 +29,6 @@ from agentwatch.sources.sessions.texts import Texts
 _CHUNK: Final = 1024 * 1024
 _HEADER_BYTES: Final = 24 * 1024
 """What the header of a rollout takes, about: most of it is the system prompt."""
-_WATCHED: Final = 32
 
 
 class CodexReader(StoreReader):
