@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from agentwatch.cli import COMMANDS, run
 from agentwatch.config import ROWS, Settings, field_of
 from agentwatch.errors import UsageError
 from agentwatch.manual import page, print_page, topics, unwrapped
-from agentwatch.view import document
+from agentwatch.view.document import tree_document
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 from tests.generate import MANUAL, PAGES
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos, tree_of
+from tests.unit.history.test_story import ROOT as SESSION
+from tests.unit.history.test_story import ran
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(MANUAL.glob("*.md"))]
@@ -58,9 +62,23 @@ def test_every_command_and_every_state_is_explained() -> None:
 
 
 def test_every_key_of_the_tree_as_json_is_explained() -> None:
-    shapes = [shape for name, shape in vars(document).items() if name.endswith("Document")]
-    keys = {key for shape in shapes for key in shape.__annotations__}
+    recorder = Recorder()
+    seen = recorder.seen("a.return.md", returned("failed"), BROKEN)
+    checked = recorder.checked(seen.path, seen.digest, "verified")
+    asked = recorder.seen("a.handoff.json", handoff("a"))
+    tree = tree_of([asked, seen, checked, recorder.seen("a.todos.md", todos("x")), *ran(SESSION)])
+    keys = set(_keys(tree_document(tree, "/w", [("files", "/w", "no")])))
+    assert {"message", "verdict", "tokens", "done", "recommended", "source"} <= keys
     assert sorted(key for key in keys if f"`{key}`" not in page("json")) == []
+
+
+def _keys(value: object) -> Iterator[str]:
+    """Those of all objects in it; states are counted by their names, which are no keys of ours."""
+    for key, one in value.items() if isinstance(value, dict) else ():
+        yield key
+        yield from () if key == "by_state" else _keys(one)
+    for one in value if isinstance(value, list) else ():
+        yield from _keys(one)
 
 
 def test_help_lists_the_topics(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Seve
 from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.delegation.problems import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.delegation.problems import RULES as LINK_RULES
+from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.moves import beside
@@ -28,6 +29,8 @@ from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.sources.files.scan import Listing, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from agentwatch.text import clean, complain, say
+from agentwatch.view.document import finding_document
+from agentwatch.view.words import plural
 
 _EXCERPT: Final = 100
 _WIDTH: Final = 100
@@ -255,15 +258,8 @@ def _print_text(checked: list[_Checked]) -> None:
             say(f"{place}: {finding.rule} {finding.severity} {clean(finding.message)}")
             for line in _excerpt(file.lines, finding.line):
                 say(line)
-    noun = "file" if len(checked) == 1 else "files"
-    if not any(counts.values()):
-        say(f"{len(checked)} {noun} checked, nothing found")
-        return
-    errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
-    say(
-        f"{len(checked)} {noun} checked: {errors} error{'' if errors == 1 else 's'}, "
-        f"{warnings} warning{'' if warnings == 1 else 's'}"
-    )
+    said = ", ".join(plural(count, severity.value) for severity, count in counts.items())
+    say(f"{plural(len(checked), 'file')} checked{f': {said}' if any(counts.values()) else ', nothing found'}")
 
 
 def _excerpt(lines: tuple[str, ...], number: int | None) -> list[str]:
@@ -283,16 +279,7 @@ def _print_json(checked: list[_Checked]) -> None:
             "path": file.path,
             "contract": file.contract,
             "state": file.state,
-            "findings": [
-                {
-                    "rule": finding.rule,
-                    "severity": finding.severity,
-                    "message": finding.message,
-                    "path": file.path,
-                    "line": finding.line,
-                }
-                for finding in file.findings
-            ],
+            "findings": [finding_document(PlacedFinding(finding, file.path)) for finding in file.findings],
         }
         for file in checked
     ]

@@ -13,7 +13,7 @@ from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.source import SessionsSource
-from agentwatch.view.document import TaskDocument, TreeDocument, tree_document
+from agentwatch.view.document import Document, tree_document
 
 NOW: Final = 2_000_000_000.0
 """Later than everything that happens in a story."""
@@ -63,7 +63,7 @@ class Store:
         self.watches.append(Watch(self))
         return self.watches[-1]
 
-    def seen_at_once(self) -> TreeDocument:
+    def seen_at_once(self) -> Document:
         """The tree of somebody who has just come."""
         watch = self.watch()
         watch.look()
@@ -94,11 +94,11 @@ class Watch:
         return len(batch.observations)
 
     @property
-    def document(self) -> TreeDocument:
+    def document(self) -> Document:
         return tree_document(self.tree, "workspace")
 
     @property
-    def tasks(self) -> dict[str, TaskDocument]:
+    def tasks(self) -> dict[str, Document]:
         return {task["task_id"]: task for task in self.document["tasks"]}
 
     @property

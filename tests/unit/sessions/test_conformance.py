@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.view.document import TaskDocument
+from agentwatch.view.document import Document
 from tests.unit.sessions.conformance import OTHER, THOUGHT, Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
@@ -160,7 +160,7 @@ def test_garbage_neither_hides_nor_changes_what_is_sound(build: Build, seed: int
         ]
 
 
-def _comparable(task: TaskDocument) -> object:
+def _comparable(task: Document) -> object:
     """A story told twice stands in two directories; and a step that garbage adds to a checklist is one of its steps."""
     nowhere = {"handoff_path": None, "return_path": None}
     attempts = [

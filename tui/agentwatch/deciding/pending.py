@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agentwatch.deciding import codes
 from agentwatch.decisions import policy
@@ -109,7 +109,7 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path) -> dict[str, Any]:
+def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path) -> view.Document:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told = view.task_document(tree, task)
     options = policy.options(task)
@@ -123,7 +123,7 @@ def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path)
     }
 
 
-def _decision_document(decision: Decision, now: float) -> dict[str, Any]:
+def _decision_document(decision: Decision, now: float) -> view.Document:
     return {
         "decision_id": decision.decision_id,
         "task_id": decision.task_id,

@@ -78,7 +78,7 @@ class Files:
     def see(self, seen: Seen) -> set[str]:
         """A file has this content now. Returns the tasks that this concerns."""
         path = seen.path
-        version = Version(seen.seq, seen.at, path, seen.digest, seen.document, seen.findings, seen.incomplete)
+        version = Version(*seen)
         versions = self._versions.setdefault(path, ())
         concerned = self._find_again(path)
         if versions and self._remembers and _is_same(versions[-1], seen):

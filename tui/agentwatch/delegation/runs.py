@@ -136,4 +136,12 @@ def _given(message: Message) -> Reading | None:
 def _version(ran: Ran, message: Message, reading: Reading | None, kind: type[Handoff | Return]) -> Version | None:
     if reading is None or not isinstance(reading.document, kind):
         return None
-    return Version(ran.seq, message.at, ran.path, message.digest, reading.document, reading.findings, stored=True)
+    return Version(
+        seq=ran.seq,
+        at=message.at,
+        path=ran.path,
+        digest=message.digest,
+        document=reading.document,
+        findings=reading.findings,
+        stored=True,
+    )

@@ -84,7 +84,7 @@ class PlacedFinding(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One content of one file, as it was observed.
+    """One content of one file, as it was observed: the fields of `Seen`, in its order.
 
     `stored`: it is of a session store; `path` is the key of the run, and the document has prose around it, perhaps.
     """

@@ -290,12 +290,12 @@ class Checker:
             # A file may be moved first, and git told of it later.
             watched.add(os.path.relpath(f"{state.view.git_directory}/index", self._workspace))
         return Result(
-            request.task_id,
-            request.digest,
-            tuple(claims),
-            frozenset(watched),
-            state.changed_during(handed.at, request.returned_at),
-            state.without_git,
+            task_id=request.task_id,
+            digest=request.digest,
+            claims=tuple(claims),
+            watch_paths=frozenset(watched),
+            changed=state.changed_during(handed.at, request.returned_at),
+            git=state.without_git,
         )
 
     def _kept(self, request: Request, claim: Claim, moved: str | None) -> Claim:

@@ -118,7 +118,7 @@ class Inspector:
             for (target, _), look, result in zip(some, looks, results, strict=True):
                 path = target.returned.path
                 known = self._known.get(path)
-                checks = Checks(path, target.returned.digest, result.claims, result.changed)
+                checks = Checks(path=path, digest=target.returned.digest, claims=result.claims, changed=result.changed)
                 self._known[path] = _Known(target, tuple(sorted(result.watch_paths)), look, checks)
                 if known is None or known.target != target or known.found != checks:
                     found.append(checks)

@@ -85,7 +85,15 @@ def judge(assertion: Assertion, found: Found | None, handed: Handed) -> Claim:
     if found is not None and found.moved is not None:
         detail = f"moved since, to {found.moved}: {detail}"
     file = to_path(file) if file is not None else None
-    return Claim(assertion.kind, path, verdict, detail, assertion.lines, file, missing)
+    return Claim(
+        kind=assertion.kind,
+        path=path,
+        verdict=verdict,
+        detail=detail,
+        lines=assertion.lines,
+        file=file,
+        is_missing=missing,
+    )
 
 
 def _of_path(assertion: Assertion, found: Found, handed: Handed) -> tuple[Verdict, str]:
@@ -261,7 +269,7 @@ def judge_constraint(
             detail = f"no claimed file breaks it, but {_listed(others)} changed since the handoff, by whom is not known"
         else:
             verdict, detail = _YES, "no file claimed, and none that git saw change since the handoff, breaks it"
-    return Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail)
+    return Claim(kind=assertion.kind, path=assertion.path[:_LONGEST], verdict=verdict, detail=detail)
 
 
 def _breaks(assertion: Assertion, path: str) -> bool:

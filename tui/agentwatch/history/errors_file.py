@@ -70,7 +70,16 @@ def failures(task: Task) -> list[Failure]:
             continue
         result = attempt.result
         agent = (agent_of(result) if result else None) or task.agent
-        found.append(Failure(returned.at, agent, task.task_id, returned.path, returned.digest, tuple(rules)))
+        found.append(
+            Failure(
+                at=returned.at,
+                agent=agent,
+                task_id=task.task_id,
+                path=returned.path,
+                digest=returned.digest,
+                findings=tuple(rules),
+            )
+        )
     return found
 
 

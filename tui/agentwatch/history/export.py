@@ -181,7 +181,15 @@ def _observation(line: bytes | None, seq: int) -> tuple[Recorded, dict[str, str]
     content = content_of(path, text, outline)
     if content is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
-    seen = Seen(seq, float(at), path, digest, content.document, content.findings, content.incomplete)
+    seen = Seen(
+        seq=seq,
+        at=float(at),
+        path=path,
+        digest=digest,
+        document=content.document,
+        findings=content.findings,
+        incomplete=content.incomplete,
+    )
     return seen, {} if text is None else {digest: text}
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final, TypedDict
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from agentwatch.delegation.observation import Gone, Observation, Seen
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import clean, exact
+from agentwatch.view.times import iso
 
 _ID: Final = 80
 _REASON: Final = 200
@@ -28,17 +28,6 @@ class Change:
     task_id: str
     before: State | None
     after: State | None
-    attempt: int
-    reason: str
-
-
-class ChangeDocument(TypedDict):
-    """One line of `agentwatch log --json`. `at` is ISO 8601 in UTC, null where it is no time of this world."""
-
-    at: str | None
-    task_id: str
-    before: str | None
-    after: str | None
     attempt: int
     reason: str
 
@@ -110,23 +99,9 @@ def line(change: Change) -> str:
     after = change.after or "gone"
     number = f"  attempt {change.attempt}" if change.attempt > 1 else ""
     reason = f"  {clean(change.reason, _REASON)}" if change.reason else ""
-    return f"{_time(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
+    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
 
 
-def document(change: Change) -> ChangeDocument:
-    """The change for programs; the texts are as they were written."""
-    return {
-        "at": _time(change.at),
-        "task_id": change.task_id,
-        "before": change.before.value if change.before else None,
-        "after": change.after.value if change.after else None,
-        "attempt": change.attempt,
-        "reason": change.reason,
-    }
-
-
-def _time(at: float) -> str | None:
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return None
+def document(change: Change) -> dict[str, Any]:
+    """The change for programs; the texts are as they were written. A time of no world is null."""
+    return {**asdict(change), "at": iso(change.at)}

@@ -326,7 +326,15 @@ class History:
 
 
 def _seen(row: _Row, content: Content, digest: str, seq: int) -> Seen:
-    return Seen(seq, row.at, row.path, digest, content.document, content.findings, content.incomplete)
+    return Seen(
+        seq=seq,
+        at=row.at,
+        path=row.path,
+        digest=digest,
+        document=content.document,
+        findings=content.findings,
+        incomplete=content.incomplete,
+    )
 
 
 def _bytes(connection: sqlite3.Connection) -> int:

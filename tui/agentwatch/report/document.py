@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentwatch.delegation.task import Attempt
 from agentwatch.report.account import Account, TaskLine
 from agentwatch.report.wording import others_say
-from agentwatch.view.document import AttemptDocument, TaskDocument, tree_document
+from agentwatch.view.document import Document, tree_document
 from agentwatch.view.times import iso
 from agentwatch.view.words import answer, prompt
 
@@ -44,7 +44,7 @@ def document(account: Account) -> str:
     return json.dumps(whole, indent=2) + "\n"
 
 
-def _task(task: TaskDocument, line: TaskLine) -> dict[str, Any]:
+def _task(task: Document, line: TaskLine) -> Document:
     attempts = zip(task["attempts"], line.attempts, strict=True)
     return {
         **task,
@@ -58,7 +58,7 @@ def _task(task: TaskDocument, line: TaskLine) -> dict[str, Any]:
     }
 
 
-def _attempt(document: AttemptDocument, attempt: Attempt) -> dict[str, Any]:
+def _attempt(document: Document, attempt: Attempt) -> Document:
     handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
     told = {name: getattr(result, name) for name in _RETURNED} if result else {}
     return {
@@ -72,6 +72,6 @@ def _attempt(document: AttemptDocument, attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _plain(record: Any) -> dict[str, Any]:
+def _plain(record: Any) -> Document:
     told = asdict(record)
     return {key: iso(told[key]) if key in ("at", "since") or key.endswith("_at") else told[key] for key in told}

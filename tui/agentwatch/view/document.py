@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypedDict
+from typing import Any, Final
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
@@ -17,126 +17,11 @@ from agentwatch.view.words import answer, prompt, why_at
 SCHEMA_VERSION: Final = 1
 
 
-class FindingDocument(TypedDict):
-    rule: str
-    severity: str
-    message: str
-    path: str
-    line: int | None
+Document = dict[str, Any]
+"""An object of the JSON, by its keys."""
 
 
-class ClaimDocument(TypedDict):
-    kind: str
-    path: str
-    verdict: str
-    detail: str
-
-
-class RuntimeDocument(TypedDict):
-    model_reported: str | None
-    model_recorded: str | None
-    model: str
-    mode_reported: str | None
-    mode_asked: str | None
-    mode: str
-
-
-class RunDocument(TypedDict):
-    source: str
-    place: str
-    tokens: int | None
-    background: bool
-    prompt: str | None
-    answer: str | None
-
-
-class ProgressDocument(TypedDict):
-    done: int
-    total: int
-
-
-class AttemptDocument(TypedDict):
-    number: int
-    state: str
-    session_id: str | None
-    handoff_path: str | None
-    return_path: str | None
-    return_sha256: str | None
-    started_at: str | None
-    ended_at: str | None
-    run: RunDocument | None
-
-
-class DecisionDocument(TypedDict):
-    decision_id: str
-    action: str
-    receipt: str
-    claimed: bool
-
-
-class TaskDocument(TypedDict):
-    task_id: str
-    parent_id: str | None
-    parent_basis: str
-    depth: int
-    title: str
-    agent: str | None
-    state: str
-    reported_state: str | None
-    contract: str | None
-    objective: str | None
-    progress: ProgressDocument | None
-    inferred: bool
-    deleted: bool
-    summary: str | None
-    why: str
-    needs_operator: bool
-    ask: str | None
-    updated_at: str | None
-    stale: bool
-    contradicted: bool
-    worst_below: str | None
-    attempt: int
-    attempts: list[AttemptDocument]
-    retry: dict[str, object]
-    error_code: str | None
-    error_message: str | None
-    errors: list[str]
-    blockers: list[str]
-    findings: list[FindingDocument]
-    claims: list[ClaimDocument]
-    unclaimed_changes: list[str] | None
-    unattributed_changes: list[str] | None
-    runtime: RuntimeDocument
-    limitations: list[str]
-    decision: DecisionDocument | None
-
-
-class Summary(TypedDict):
-    tasks: int
-    by_state: dict[str, int]
-    needs_operator: int
-    verified: int
-    contradicted: int
-
-
-class ProblemDocument(TypedDict):
-    source: str
-    place: str
-    message: str
-
-
-class TreeDocument(TypedDict):
-    schema_version: int
-    workspace: str
-    complete: bool
-    problems: list[ProblemDocument]
-    summary: Summary
-    tasks: list[TaskDocument]
-    notices: list[FindingDocument]
-
-
-def tree_document(tree: DelegationTree, workspace: str, problems: Iterable[tuple[str, str, str]] = ()) -> TreeDocument:
+def tree_document(tree: DelegationTree, workspace: str, problems: Iterable[tuple[str, str, str]] = ()) -> Document:
     """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them.
 
     `problems` are what could not be read: (source, place, message) each.
@@ -160,11 +45,11 @@ def tree_document(tree: DelegationTree, workspace: str, problems: Iterable[tuple
     }
 
 
-def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemDocument]:
+def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[Document]:
     return [{"source": source, "place": place, "message": message} for source, place, message in problems]
 
 
-def finding_document(placed: PlacedFinding) -> FindingDocument:
+def finding_document(placed: PlacedFinding) -> Document:
     finding = placed.finding
     return {
         "rule": finding.rule,
@@ -175,7 +60,7 @@ def finding_document(placed: PlacedFinding) -> FindingDocument:
     }
 
 
-def task_document(tree: DelegationTree, task: Task, depth: int = 0) -> TaskDocument:
+def task_document(tree: DelegationTree, task: Task, depth: int = 0) -> Document:
     """One task; `depth` is how many are above it."""
     result = task.result
     unclaimed = tree.unclaimed(task)
@@ -227,7 +112,7 @@ def task_document(tree: DelegationTree, task: Task, depth: int = 0) -> TaskDocum
     }
 
 
-def _runtime(task: Task) -> RuntimeDocument:
+def _runtime(task: Task) -> Document:
     result = task.result
     model, mode = (result.model, result.mode) if result else (None, None)
     recorded, asked = task.run.model if task.run else None, task.packet.mode if task.packet else None
@@ -241,7 +126,7 @@ def _runtime(task: Task) -> RuntimeDocument:
     }
 
 
-def _decision(decision: Decision) -> DecisionDocument:
+def _decision(decision: Decision) -> Document:
     return {
         "decision_id": decision.decision_id,
         "action": decision.action.value,
@@ -250,7 +135,7 @@ def _decision(decision: Decision) -> DecisionDocument:
     }
 
 
-def _attempt(task: Task, attempt: Attempt) -> AttemptDocument:
+def _attempt(task: Task, attempt: Attempt) -> Document:
     return {
         "number": attempt.number,
         "state": attempt.state.value,
@@ -264,7 +149,7 @@ def _attempt(task: Task, attempt: Attempt) -> AttemptDocument:
     }
 
 
-def _run(attempt: Attempt, run: Run) -> RunDocument:
+def _run(attempt: Attempt, run: Run) -> Document:
     return {
         "source": run.source,
         "place": run.place,
