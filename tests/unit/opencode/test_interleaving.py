@@ -13,7 +13,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.run import Run, RunState
 from tests.unit.opencode.program import NOW, Program, framed
 from tests.unit.opencode.reading import Reading, fresh, reading
 
@@ -192,6 +192,25 @@ def test_runs_do_not_depend_on_when_they_were_read(random: Random, events: bool,
                 program.connection.execute("VACUUM")
         assert _settled(watched) == fresh(workspace, database, _clock)
         watched.reader.close()
+
+
+def test_a_message_that_is_taken_back_leaves_nothing_behind(
+    program: Program, watched: Reading, workspace: Path, database: Path
+) -> None:
+    root = program.session()
+    child, _ = program.delegate(root, program.begin(root), "Please.")
+    later = program.begin(root)
+    todos = [{"content": "Sweep.", "status": "pending"}]
+    program.call(root, later, "todowrite", status="completed", input={"todos": todos}, output="x")
+    program.part(root, later, {"type": "text", "text": 7})
+    before = watched.read()[root]
+    assert (watched.runs[child].state, before.todos is not None) == (RunState.FAILED, True)
+    assert watched.reader.trouble == "opencode.db has 1 records that cannot be read."
+    program.remove_message(root, later)
+    assert watched.read() == fresh(workspace, database)
+    assert (watched.runs[child].state, watched.runs[root].todos) == (RunState.SUBMITTED, None)
+    assert watched.runs[root].updated_at < before.updated_at
+    assert watched.reader.trouble is None
 
 
 def test_events_that_are_missing_are_made_up_for_by_reading_all_again(

@@ -56,7 +56,8 @@ retry_recommended: yes
 AGAIN = "Do it once more, as attempt 2."
 
 
-# Each of them: the child is asked, and answers in these words, one after the other; between them it is sent on.
+# Each of them: the child is asked, and answers in these words, one after the other; between them it is sent on. Where
+# the last are none, the first three have it still work.
 
 
 def claude_by_hook(root: Path, *answers: str) -> SessionReader:
@@ -68,7 +69,8 @@ def claude_by_hook(root: Path, *answers: str) -> SessionReader:
     child.said(answers[0])
     for words in answers[1:]:
         child.asked(f"Stop hook feedback:\n{AGAIN}", isMeta=True)
-        child.said(words)
+        if words:
+            child.said(words)
     store.save()
     return store.reader()
 
@@ -84,7 +86,8 @@ def claude_by_its_parent(root: Path, *answers: str) -> SessionReader:
     for words in answers[1:]:
         main.used("SendMessage", "toolu_2", to="a1", message=AGAIN)
         child.asked(AGAIN, isMeta=True, origin={"kind": "coordinator"})
-        child.said(words)
+        if words:
+            child.said(words)
     store.save()
     return store.reader()
 
@@ -113,8 +116,9 @@ def opencode(root: Path, *answers: str) -> SessionReader:
         asking = program.begin(top)
         call = program.hand_out(top, asking, child, AGAIN, given={"task_id": child})
         program.ask(child, AGAIN)
-        program.answer(child, words)
-        program.hand_out(top, asking, child, AGAIN, call, status="completed", output=framed(child, words))
+        if words:
+            program.answer(child, words)
+            program.hand_out(top, asking, child, AGAIN, call, status="completed", output=framed(child, words))
     program.close()
     return OpenCodeReader(workspace, database)
 
@@ -230,6 +234,62 @@ def test_one_that_ends_in_the_very_same_bytes_asks_anew(way: Way, played: Played
     assert tree_of([*runs, decided, second]).tasks[TASK].state is State.RETRYING
     third = tree_of([*read(played(way, FAILED, FAILED, FAILED)), decided, second]).tasks[TASK]
     assert [one.number for one in third.attempts] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("way", [claude_by_hook, claude_by_its_parent, opencode])
+def test_a_child_that_has_not_answered_to_a_decided_retry_works_on_its_second_attempt(way: Way, played: Played) -> None:
+    asked = tree_of(read(played(way, FAILED))).tasks[TASK]
+    task = tree_of([*read(played(way, FAILED, "")), decision(asked.attempts[0])]).tasks[TASK]
+    assert [(one.number, one.state) for one in task.attempts] == [(1, State.FAILED), (2, State.WORKING)]
+    assert (task.state, task.needs_operator) == (State.WORKING, False)
+
+
+def qwen_damaged(root: Path) -> SessionReader:
+    store = QwenStore(root)
+    main = store.session()
+    main.asked("Go.")
+    child = store.handed(main, "call_1", PACKET)
+    child.said(FAILED)
+    child.record("user", message={"parts": 7})
+    child.said(DONE)
+    child.described("call_1", "completed")
+    store.save()
+    return store.reader()
+
+
+def roo_damaged(root: Path) -> SessionReader:
+    root.mkdir()
+    storage = Storage(root)
+    storage.item("p", status="delegated", childIds=["c"])
+    storage.messages("p", say("text", "Build."), call(PACKET, 1))
+    storage.item("c", status="completed", parentTaskId="p")
+    broken = say("user_feedback", "", 10) | {"text": 7}
+    told = [say("text", PACKET, 2), say("completion_result", FAILED, 3), broken, say("completion_result", DONE, 11)]
+    storage.messages("c", *told)
+    return storage.reader
+
+
+def opencode_damaged(root: Path) -> SessionReader:
+    workspace, database = root / "ws", root / "opencode.db"
+    workspace.mkdir(parents=True)
+    program = Program(database, workspace)
+    top = program.session()
+    asking = program.begin(top)
+    child, _ = program.delegate(top, asking, PACKET)
+    for name, data in (("msg_0", {"role": []}), ("msg_1", {"role": "user"})):
+        program.message(child, data, name)
+        program.connection.execute("UPDATE message SET time_created = 0 WHERE id = ?", (name,))
+    program.answer(child, FAILED)
+    program.message(child, {"role": "user"})
+    program.answer(child, DONE)
+    program.close()
+    return OpenCodeReader(workspace, database)
+
+
+@pytest.mark.parametrize("way", [qwen_damaged, roo_damaged, opencode_damaged])
+def test_a_damaged_prompt_begins_no_attempt(way: Way, played: Played) -> None:
+    task = tree_of(read(played(way))).tasks[TASK]
+    assert [(one.number, one.state) for one in task.attempts] == [(1, State.COMPLETED)]
 
 
 def test_what_a_hook_sends_back_without_a_decision_stays_one_attempt(played: Played) -> None:

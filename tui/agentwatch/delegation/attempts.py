@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -18,13 +18,14 @@ from agentwatch.delegation.problems import (
     TASK_MISMATCH,
     finding_of,
 )
-from agentwatch.delegation.run import Asker, Run
+from agentwatch.delegation.run import Asker, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, packet_in, return_digest
 from agentwatch.delegation.standing import answers_another_session, is_early, state_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
 
 _SENDS_ON: Final = (Action.RETRY, Action.RESPOND)
 """What a child can carry out in its own session."""
+_SENT_ON: Final = "sent on before it had answered"
 
 
 @dataclass(slots=True)
@@ -234,11 +235,18 @@ def _execute(history: History, runs: Iterable[Ran]) -> None:
             attempt = _first(history, ran, run)
             execution = _Execution(attempt, attempt.returned)
         elif _begins_anew(history, execution, run, number):
+            _end(execution.attempt)
             attempt = _again(execution.attempt, _following(history, execution.attempt, run, number))
             execution = _Execution(attempt, attempt.returned, number)
         executing[order] = execution
         end = number + 1 if run.parent_session is not None else len(run.rounds)
         _take(history, execution, ran, run.part(execution.first, end))
+
+
+def _end(attempt: Attempt) -> None:
+    """Nobody works any more on an attempt whose session has gone on to the next one."""
+    if attempt.run is not None and attempt.run.state is RunState.WORKING and attempt.returned is None:
+        attempt.run = replace(attempt.run, state=RunState.FAILED, reason=_SENT_ON)
 
 
 def _first(history: History, ran: Ran, run: Run) -> Attempt:

@@ -221,6 +221,8 @@ class Family:
     def _dependent(self, session: Session) -> Iterable[str]:
         """Children whose state may follow from what has changed in their parent."""
         moved, session.moved = session.moved, set()
+        # What is over is so whatever its parent does, unless that has left it behind: then its call is still open.
+        moved |= {call.child for call in session.calls.values() if call.is_open and call.child is not None}
         children = self._children.get(session.row.id, ())
         return [child for child in children if child in moved or self._state(child) not in OVER]
 

@@ -114,15 +114,14 @@ class Maker:
         for one in found if len(found) > 1 else ():
             asked, last = one.asked, one.last
             words = session.words_of(asked) if asked is not None and is_child else []
-            prompt = self.texts.said(self.tables, words, asked.created) if asked is not None and words else None
-            began = (asked or one.answers[0]).created / 1000
-            asker = Asker.PARENT if words else Asker.PROGRAM
-            if last is None or one is found[-1]:
-                rounds.append(Round(began, prompt, asker))
+            verdict = standing_of(last) if last is not None and one is not found[-1] else Verdict(RunState.WORKING)
+            if not words and verdict.state is RunState.WORKING and one is not found[-1]:
+                # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
                 continue
-            verdict = standing_of(last)
-            said = self._text_of(session, last) if verdict.state is RunState.ENDED else None
-            ended = verdict.ended / 1000 if verdict.ended else None
+            prompt = self.texts.said(self.tables, words, asked.created) if asked is not None and words else None
+            said = self._text_of(session, last) if last is not None and verdict.state is RunState.ENDED else None
+            began, ended = (asked or one.answers[0]).created / 1000, verdict.ended / 1000 if verdict.ended else None
+            asker = Asker.PARENT if words else Asker.PROGRAM
             rounds.append(Round(began, prompt, asker, verdict.state, said, ended, verdict.reason))
         return tuple(rounds)
 

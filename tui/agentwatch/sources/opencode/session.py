@@ -57,7 +57,7 @@ class Session:
     """A part was removed, so that `last_part` has to be asked for."""
     moved: set[str] = field(default_factory=set)
     """Children of which something was read since they were last judged."""
-    _checklists: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _checklists: dict[str, tuple[str | None, list[tuple[str, str]]]] = field(default_factory=dict)
     _rounds: list[Exchange] | None = None
     _asked_at: dict[str, float] | None = None
 
@@ -158,7 +158,7 @@ class Session:
         """(text, status): the session's checklist, or the one it wrote last where there is no table for it."""
         if self.checklist:
             return self.checklist
-        return self._checklists[max(self._checklists)] if self._checklists else None
+        return self._checklists[max(self._checklists)][1] if self._checklists else None
 
     def _put_message(self, name: str, record: Record | None) -> None:
         self._rounds = None
@@ -169,6 +169,9 @@ class Session:
         self.words.pop(name, None)
         parts = [call.id for call in self.calls.values() if call.message == name]
         parts += [notice.id for notice in self.notices.values() if notice.message == name]
+        parts += [part for part, (message, _) in self._checklists.items() if message == name]
+        self.unread = {part: message for part, message in self.unread.items() if message != name}
+        self.was_shortened = True
         for part in parts:
             self._put_part(part, None)
 
@@ -201,4 +204,4 @@ class Session:
             self.words.setdefault(words.message, {})[words.id] = words
         checklist = todos_of(record)
         if checklist is not None:
-            self._checklists[record.id] = checklist
+            self._checklists[record.id] = record.message_id, checklist

@@ -110,8 +110,9 @@ class Chat:
         for call in self.calls.values():
             call.is_left = call.is_left or (not by_program and call.answer is None)
         if self._is_agent:
+            is_asked = not by_program and bool(words.strip())
             state, why = (RunState.FAILED, _CUT_OFF) if self.state is RunState.WORKING else (self.state, "")
-            begun = Round(at, self._keep(words, at, offset), Asker.PROGRAM if by_program else Asker.PARENT)
+            begun = Round(at, self._keep(words, at, offset), Asker.PARENT if is_asked else Asker.PROGRAM)
             self.rounds.begin(begun, state, self.said, self.ended_at or self.updated_at, why)
         if self.prompt is None:
             self.prompt = self._keep(words, at, offset)

@@ -91,7 +91,8 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
             begun = Round(at)
         elif message.get("say") == "user_feedback" and results and begun.prompt is None:
             feedback = text(message, "text")
-            begun = Round(at, told(feedback, at) if feedback is not None else None, Asker.PARENT)
+            if feedback is not None:
+                begun = Round(at, told(feedback, at), Asker.PARENT)
         elif message.get("say") == "api_req_started":
             request = _inside(message)
             canceled = text(request, "cancelReason") == CANCELED
