@@ -24,7 +24,8 @@ from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.moves import beside
 from agentwatch.evidence.paths import place_of
 from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
-from agentwatch.sources.files.read import FileRefusedError, FileText, NotReadableError, read_file
+from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
+from agentwatch.sources.files.rules import NOT_READABLE
 from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.sources.files.scan import Listing, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
@@ -166,11 +167,11 @@ def _alone(path: str) -> _File:
 def _check_file(file: _File) -> _Checked | None:
     try:
         if file.closed:
-            raise NotReadableError(reason=file.closed)
+            raise FileRefusedError(NOT_READABLE, reason=file.closed)  # noqa: TRY301  it is refused like any other
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
-        if file.explicit or looks_like_ours(file.relative) or isinstance(refused, NotReadableError):
+        if file.explicit or looks_like_ours(file.relative) or refused.rule is NOT_READABLE:
             return _Checked(file.path, None, None, (refused.finding,))
         return None
     except FileNotFoundError:

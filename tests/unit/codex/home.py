@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentwatch.delegation.run import Run
-from agentwatch.sources.codex import CodexReader
+from agentwatch.sources.codex.codex_reader import CodexReader
 
 BEGAN = 1_800_000_000.0
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.codex import CodexReader
+from agentwatch.sources.codex.codex_reader import CodexReader
 from agentwatch.sources.codex.compressed import CompressedTail
 from agentwatch.sources.sessions.tail import Line
 from tests.unit.codex.home import PACKET, RETURN, Home, Session, thread

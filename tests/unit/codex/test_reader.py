@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.codex import CodexReader
+from agentwatch.sources.codex.codex_reader import CodexReader
 from agentwatch.sources.sessions import tail
 from tests.unit.codex.home import PACKET, RETURN, Home, Session, thread
 

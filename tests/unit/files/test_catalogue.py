@@ -19,7 +19,8 @@ from agentwatch.sources.files import scan as scan_module
 from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.content import ContentStore
 from agentwatch.sources.files.documents import Documents, Reader
-from agentwatch.sources.files.read import ChangingError, FileText
+from agentwatch.sources.files.read import FileRefusedError, FileText
+from agentwatch.sources.files.rules import CHANGING
 from agentwatch.sources.files.settings import FilesSettings
 from tests.unit.files.watching import HALF, OTHER, packet, read_document
 
@@ -567,7 +568,7 @@ def test_a_known_file_that_changed_for_a_moment_is_looked_at_twice_more_and_not_
     look.scan()
 
     def changing(root: str, relative: str, max_bytes: int) -> FileText:
-        raise ChangingError(lasting=False)
+        raise FileRefusedError(CHANGING, lasting=False)
 
     os.utime(tmp_path / "a.json", (1, 1))
     with monkeypatch.context() as busy:

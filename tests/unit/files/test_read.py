@@ -10,20 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Severity
-from agentwatch.sources.files.read import (
-    BehindLinkError,
-    ChangingError,
-    FileRefusedError,
-    NotReadableError,
-    NotRegularError,
-    OutsideError,
-    SymbolicLinkError,
-    TooLargeError,
-    read_file,
-)
-from agentwatch.sources.files.rules import RULES
+from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, read_file
+from agentwatch.sources.files.rules import CHANGING, NOT_READABLE, NOT_REGULAR, OUTSIDE, RULES, SYMBOLIC_LINK, TOO_LARGE
 from tests.unit.files.watching import descriptors
+
+
+def refused(rule: Rule, match: str | None = None) -> pytest.RaisesExc[FileRefusedError]:
+    """The file is refused, for this rule."""
+    return pytest.raises(FileRefusedError, match=match, check=lambda error: error.rule is rule)
 
 
 def test_a_file_comes_with_the_digest_of_its_bytes(tmp_path: Path) -> None:
@@ -64,7 +60,7 @@ def test_a_file_that_is_not_there_is_no_refusal(tmp_path: Path) -> None:
     "name", ["../x.json", "a/../../x.json", "/etc/hostname", "", ".", "a//x.json", "x.json/", "x\0.json"]
 )
 def test_a_path_that_is_no_path_below_the_root_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(OutsideError):
+    with refused(OUTSIDE):
         read_file(tmp_path, name)
 
 
@@ -93,7 +89,7 @@ def make_directory(path: Path) -> None:
 )
 def test_only_regular_files_are_opened(tmp_path: Path, make: Callable[[Path], None], words: str) -> None:
     make(tmp_path / "x.return.md")
-    with pytest.raises(NotRegularError, match=words):
+    with refused(NOT_REGULAR, match=words):
         read_file(tmp_path, "x.return.md")
 
 
@@ -106,7 +102,7 @@ def test_devices_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
         return real_open(path, flags, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", recording_open)
-    with pytest.raises(NotRegularError, match="a character device"):
+    with refused(NOT_REGULAR, match="a character device"):
         read_file(Path("/dev"), "zero")
     assert "zero" not in opened
 
@@ -118,7 +114,7 @@ def test_a_link_out_of_the_workspace_is_refused_unread(tmp_path: Path) -> None:
     (root / "x.json").symlink_to("../secret")
     (root / "y.json").symlink_to("/etc/hostname")
     for name in ("x.json", "y.json"):
-        with pytest.raises(OutsideError) as caught:
+        with refused(OUTSIDE) as caught:
             read_file(root, name)
         assert (caught.value.finding.rule, caught.value.finding.severity) == ("SRC003", Severity.ERROR)
 
@@ -128,7 +124,7 @@ def test_a_link_inside_the_workspace_is_a_lesser_matter(tmp_path: Path) -> None:
     (tmp_path / "x.json").symlink_to("real.json")
     (tmp_path / "loop.json").symlink_to("loop.json")
     for name in ("x.json", "loop.json"):
-        with pytest.raises(SymbolicLinkError) as caught:
+        with refused(SYMBOLIC_LINK) as caught:
             read_file(tmp_path, name)
         assert (caught.value.finding.rule, caught.value.finding.severity) == ("SRC002", Severity.WARNING)
 
@@ -152,12 +148,12 @@ def test_a_file_that_comes_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytes
     read = os.read
     monkeypatch.setattr(os, "read", lambda descriptor, length: read(descriptor, min(length, 777)))
     assert read_file(tmp_path, "x.md", len(text)).text == text
-    with pytest.raises(TooLargeError):
+    with refused(TOO_LARGE):
         read_file(tmp_path, "x.md", len(text) - 1)
 
 
 def test_a_directory_whose_name_no_file_system_takes_is_not_readable(tmp_path: Path) -> None:
-    with pytest.raises(NotReadableError):
+    with refused(NOT_READABLE):
         read_file(tmp_path, f"{'n' * 300}/x.json")
 
 
@@ -177,28 +173,28 @@ def test_a_huge_file_is_refused_without_reading_it(tmp_path: Path, monkeypatch: 
         raise AssertionError
 
     monkeypatch.setattr(os, "read", no_read)
-    with pytest.raises(TooLargeError, match="1,073,741,824 bytes, and at most 1,048,576"):
+    with refused(TOO_LARGE, match="1,073,741,824 bytes, and at most 1,048,576"):
         read_file(tmp_path, "x.json")
 
 
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"x" * 100)
     assert read_file(tmp_path, "x.json", max_bytes=100).size == 100
-    with pytest.raises(TooLargeError):
+    with refused(TOO_LARGE):
         read_file(tmp_path, "x.json", max_bytes=99)
 
 
 def test_a_file_that_hides_its_size_is_read_up_to_the_limit() -> None:
     # The files of /proc say that they hold 0 bytes.
     assert read_file(Path("/proc"), "version").text.startswith("Linux")
-    with pytest.raises(TooLargeError):
+    with refused(TOO_LARGE):
         read_file(Path("/proc"), "version", max_bytes=5)
 
 
 def test_a_file_that_may_not_be_read_is_refused_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.json").touch()
     refuse_open(monkeypatch, 13)
-    with pytest.raises(NotReadableError, match="Permission denied") as caught:
+    with refused(NOT_READABLE, match="Permission denied") as caught:
         read_file(tmp_path, "x.json")
     assert caught.value.lasting
 
@@ -210,7 +206,7 @@ def test_permissions_are_respected(tmp_path: Path) -> None:
     (tmp_path / "shut" / "x.json").touch()
     (tmp_path / "shut").chmod(0)
     for name in ("x.json", "shut/x.json"):
-        with pytest.raises(NotReadableError, match="Permission denied"):
+        with refused(NOT_READABLE, match="Permission denied"):
             read_file(tmp_path, name)
     (tmp_path / "shut").chmod(0o700)
 
@@ -221,7 +217,7 @@ def test_errors_of_the_machine_are_refusals_that_may_pass(
 ) -> None:
     (tmp_path / "x.json").touch()
     refuse_open(monkeypatch, number)
-    with pytest.raises(NotReadableError) as caught:
+    with refused(NOT_READABLE) as caught:
         read_file(tmp_path, "x.json")
     assert not caught.value.lasting
 
@@ -268,7 +264,7 @@ def test_a_file_that_never_rests_is_refused_for_now(tmp_path: Path, monkeypatch:
     path = tmp_path / "x.json"
     path.write_text("")
     during_reads(monkeypatch, lambda count: write_if(True, path, "x" * count))
-    with pytest.raises(ChangingError) as caught:
+    with refused(CHANGING) as caught:
         read_file(tmp_path, "x.json")
     assert not caught.value.lasting
 
@@ -291,15 +287,15 @@ def test_a_file_replaced_while_it_is_read_gives_one_of_the_two_contents(
 
 
 @pytest.mark.parametrize(
-    ("swap", "error"),
+    ("swap", "rule"),
     [
-        (lambda path: path.symlink_to("/etc/hostname"), OutsideError),
-        (make_fifo, NotRegularError),
-        (make_socket, NotRegularError),
+        (lambda path: path.symlink_to("/etc/hostname"), OUTSIDE),
+        (make_fifo, NOT_REGULAR),
+        (make_socket, NOT_REGULAR),
     ],
 )
 def test_a_file_swapped_between_the_look_and_the_opening_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Path], None], error: type[FileRefusedError]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Path], None], rule: Rule
 ) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
@@ -312,7 +308,7 @@ def test_a_file_swapped_between_the_look_and_the_opening_is_refused(
         return real_open(name, flags, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", swapping_open)
-    with pytest.raises(error):
+    with refused(rule):
         read_file(tmp_path, "x.json")
 
 

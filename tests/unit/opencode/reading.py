@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentwatch.delegation.run import Run
-from agentwatch.sources.opencode import OpenCodeReader
+from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 
 LONG = 10.0
 

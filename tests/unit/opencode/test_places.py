@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentwatch.sources.opencode import find_stores
+from agentwatch.sources.opencode.places import find_stores
 
 
 def make(*paths: Path) -> None:

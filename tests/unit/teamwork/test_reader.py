@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.teamwork import TeamworkReader
+from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
 
 FIRST = "0b51f1f0-0000-4000-8000-00000000000a"
 SECOND = "0b51f1f0-0000-4000-8000-00000000000b"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.sources.codex import CodexReader
+from agentwatch.sources.codex.codex_reader import CodexReader
 from tests.unit.codex.home import Home, Session
 from tests.unit.sessions.conformance import (
     CART,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from agentwatch.sources.opencode import OpenCodeReader
+from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 from tests.unit.opencode.program import Program, framed
 from tests.unit.sessions.conformance import (
     CART,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from agentwatch.sources.teamwork import TeamworkReader
+from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
 from tests.unit.sessions.conformance import (
     CART,
     GARBAGE,

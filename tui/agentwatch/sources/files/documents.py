@@ -12,22 +12,15 @@ from agentwatch.contracts.shapes import Finding, Reading, Return
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
 from agentwatch.sources.files.dating import Dating
 from agentwatch.sources.files.names import looks_like_ours, to_path
-from agentwatch.sources.files.read import (
-    BehindLinkError,
-    ChangingError,
-    FileRefusedError,
-    FileText,
-    NotReadableError,
-    NotUnderstoodError,
-    read_file,
-)
+from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, FileText, read_file
+from agentwatch.sources.files.rules import CHANGING, NOT_READABLE, NOT_UNDERSTOOD
 from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.files.settings import FilesSettings
 
 Reader = Callable[[str, str], Reading | None]
 """Text and path of a file to what is recognised in it."""
 
-_FAILURES: Final = (ChangingError, NotUnderstoodError)
+_FAILURES: Final = (CHANGING, NOT_UNDERSTOOD)
 """What is no refusal of ours. Any other file that is written all the time is somebody's log."""
 
 Keep = Callable[[str, str, str], None]
@@ -116,23 +109,23 @@ class Documents:
             file.fingerprint = text.fingerprint
             file.racy = looked_at - text.changed_ns < TICK_NS
             self._take(path, file, text, expired=expired)
-        except ChangingError as error:
-            file.fingerprint = None
-            if expired:
-                self._refuse(path, file, error, status)
-            else:
-                file.due = file.due or now + self._settings.settle_seconds
-                self._due[path] = min(now + _RETRY_SECONDS, file.due)
         except BehindLinkError:
             raise
         except FileRefusedError as error:
-            self._refuse(path, file, error, status)
+            if error.rule is not CHANGING or expired:
+                self._refuse(path, file, error, status)
+                return
+            file.fingerprint = None
+            file.due = file.due or now + self._settings.settle_seconds
+            self._due[path] = min(now + _RETRY_SECONDS, file.due)
 
     def unreachable(self, path: str, error: OSError) -> None:
         """Not even lstat reaches the file any more, though it may be there."""
         file = self.files.get(path)
         if file is not None:
-            self._refuse(path, file, NotReadableError(reason=os.strerror(error.errno or 0), lasting=False), None)
+            self._refuse(
+                path, file, FileRefusedError(NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=False), None
+            )
 
     def drop(self, path: str) -> None:
         """The file is not there any more."""
@@ -174,7 +167,7 @@ class Documents:
         try:
             return self._read_document(text.text, to_path(path))
         except Exception as error:  # no content that an agent writes may hide the work of the others
-            raise NotUnderstoodError(fault=type(error).__name__) from error
+            raise FileRefusedError(NOT_UNDERSTOOD, fault=type(error).__name__) from error
 
     def _rest(self, text: FileText, *, known: bool) -> float:
         """Seconds until what was read may be taken as it is. A file first seen may have rested long before."""
@@ -212,7 +205,7 @@ class Documents:
         file.racy = False
         self._settle(path, file, None)
         is_ours = file.shown is not None or looks_like_ours(path)
-        if isinstance(error, NotReadableError) or (is_ours and isinstance(error, _FAILURES)):
+        if error.rule is NOT_READABLE or (is_ours and error.rule in _FAILURES):
             self.unread[path] = error.reason
         else:
             self.unread.pop(path, None)

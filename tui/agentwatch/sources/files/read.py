@@ -1,16 +1,4 @@
-"""Reading a file that an agent wrote: bounded, never blocking, never outside the workspace, never half a change.
-
-FileRefusedError            why a file is not read, with its finding
-├── NotRegularError         SRC001  a directory, pipe, socket or device
-├── SymbolicLinkError       SRC002  a link to a place inside the workspace
-├── OutsideError            SRC003  a link, or a path, out of the workspace
-│   └── BehindLinkError             a directory on the path is a link
-├── TooLargeError           SRC004
-├── NotReadableError        SRC005  permission, or an error of the disk
-├── ChangingError           SRC007  it changed each time it was read
-└── NotUnderstoodError      SRC008  reading it broke the reader
-FileNotFoundError           it is not there (any more)
-"""
+"""Reading a file that an agent wrote: bounded, never blocking, never outside the workspace, never half a change."""
 
 from __future__ import annotations
 
@@ -19,11 +7,19 @@ import hashlib
 import os
 import stat
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Finding
-from agentwatch.sources.files import rules
+from agentwatch.sources.files.rules import (
+    CHANGING,
+    NOT_READABLE,
+    NOT_REGULAR,
+    NOT_UTF8,
+    OUTSIDE,
+    SYMBOLIC_LINK,
+    TOO_LARGE,
+)
 from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.files.settings import MAX_BYTES
 
@@ -51,13 +47,13 @@ _KINDS: Final = (
 class FileRefusedError(Exception):
     """A file is not read. `reason` is the sentence for people: what is wrong and what to do; it quotes no foreign text.
 
-    `lasting`: it stays so until the file's attributes change; otherwise trying again may help at any time.
+    `rule` is the one that it breaks, `facts` what its sentence names. `lasting`: it stays so until the attributes of
+    the file change; otherwise trying again may help at any time.
     """
 
-    rule: ClassVar[Rule]
-
-    def __init__(self, *, lasting: bool = True, **facts: object) -> None:
-        self.reason = self.rule.message.format(**facts)
+    def __init__(self, rule: Rule, *, lasting: bool = True, **facts: object) -> None:
+        self.rule = rule
+        self.reason = rule.message.format(**facts)
         self.lasting = lasting
         super().__init__(self.reason)
 
@@ -66,50 +62,8 @@ class FileRefusedError(Exception):
         return Finding(self.rule.id, self.rule.severity, self.reason)
 
 
-class NotRegularError(FileRefusedError):
-    """The name belongs to a directory, pipe, socket or device."""
-
-    rule = rules.NOT_REGULAR
-
-
-class SymbolicLinkError(FileRefusedError):
-    """The file is a symbolic link."""
-
-    rule = rules.SYMBOLIC_LINK
-
-
-class OutsideError(FileRefusedError):
-    """The file is a symbolic link out of the workspace, or its path is no path inside of it."""
-
-    rule = rules.OUTSIDE
-
-
-class BehindLinkError(OutsideError):
+class BehindLinkError(FileRefusedError):
     """A directory on the path is a symbolic link: the file is not where its path says."""
-
-
-class TooLargeError(FileRefusedError):
-    """The file holds more than the bytes that may be read."""
-
-    rule = rules.TOO_LARGE
-
-
-class NotReadableError(FileRefusedError):
-    """The system refuses: permission, disk error, too many open files."""
-
-    rule = rules.NOT_READABLE
-
-
-class ChangingError(FileRefusedError):
-    """The file changed during each of a few attempts."""
-
-    rule = rules.CHANGING
-
-
-class NotUnderstoodError(FileRefusedError):
-    """Recognising what is in the file failed in a way it must not."""
-
-    rule = rules.NOT_UNDERSTOOD
 
 
 class FileText(NamedTuple):
@@ -137,8 +91,7 @@ class FileText(NamedTuple):
         """SRC006 where bytes were replaced."""
         if self.replaced_line is None:
             return ()
-        rule = rules.NOT_UTF8
-        return (Finding(rule.id, rule.severity, rule.message, self.replaced_line),)
+        return (Finding(NOT_UTF8.id, NOT_UTF8.severity, NOT_UTF8.message, self.replaced_line),)
 
 
 def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> FileText:
@@ -149,7 +102,7 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> Fi
     """
     components = relative.split("/")
     if "\0" in relative or not _NO_NAMES.isdisjoint(components):
-        raise OutsideError
+        raise FileRefusedError(OUTSIDE)
     try:
         directory = _enter(root, components[:-1])
         try:
@@ -163,8 +116,8 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> Fi
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE):
             raise FileNotFoundError(error.errno, os.strerror(error.errno)) from None
         denied = error.errno in (errno.EACCES, errno.EPERM)
-        raise NotReadableError(reason=os.strerror(error.errno or 0), lasting=denied) from None
-    raise ChangingError(lasting=False)
+        raise FileRefusedError(NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=denied) from None
+    raise FileRefusedError(CHANGING, lasting=False)
 
 
 def _enter(root: Path | str, directories: list[str]) -> int:
@@ -177,7 +130,7 @@ def _enter(root: Path | str, directories: list[str]) -> int:
         except OSError as error:
             # What the system says of a link differs: ELOOP, EMLINK, or ENOTDIR with O_DIRECTORY.
             if error.errno != errno.ENOENT and _is_link(name, parent):
-                raise BehindLinkError from None
+                raise BehindLinkError(OUTSIDE) from None
             raise
         finally:
             os.close(parent)
@@ -206,7 +159,7 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         before = os.fstat(descriptor)
         _refuse_by_kind(before, root, relative)
         if before.st_size > max_bytes:
-            raise TooLargeError(size=before.st_size, limit=max_bytes)
+            raise FileRefusedError(TOO_LARGE, size=before.st_size, limit=max_bytes)
         data = _read_bytes(descriptor, before.st_size, max_bytes)
         after = os.fstat(descriptor)
     finally:
@@ -215,7 +168,7 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
     if data is None or fingerprint(before) != read_as:
         return None
     if len(data) > max_bytes:
-        raise TooLargeError(size=len(data), limit=max_bytes)
+        raise FileRefusedError(TOO_LARGE, size=len(data), limit=max_bytes)
     payload = data.removeprefix(_BOM)
     replaced_line = None
     try:
@@ -263,7 +216,7 @@ def _refuse_by_kind(status: os.stat_result, root: Path | str, relative: str) -> 
         base = os.path.realpath(root)
         target = os.path.realpath(os.path.join(base, relative))  # noqa: PTH118  names may be no text
         if os.path.commonpath([base, target]) != base:
-            raise OutsideError
-        raise SymbolicLinkError
+            raise FileRefusedError(OUTSIDE)
+        raise FileRefusedError(SYMBOLIC_LINK)
     kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "no regular file")
-    raise NotRegularError(kind=kind)
+    raise FileRefusedError(NOT_REGULAR, kind=kind)

@@ -10,7 +10,8 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Message
-from agentwatch.sources.files.read import FileRefusedError, FileText, NotReadableError, read_file
+from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
+from agentwatch.sources.files.rules import NOT_READABLE
 from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.teamwork.briefing import Briefing, checklist, first_time, last_visited, read_briefing
 
@@ -82,7 +83,7 @@ def read_role(
             texts[file] = read_file(root, f"{place}/{file}")
         except FileRefusedError as error:
             role.trouble = f"{os.path.join(place, file)}: {error.reason}"  # noqa: PTH118  it is a sentence
-            if known is not None and isinstance(error, NotReadableError):
+            if known is not None and error.rule is NOT_READABLE:
                 troubles.append(role.trouble)
                 return known
         except FileNotFoundError:
