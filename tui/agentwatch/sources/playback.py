@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
 from agentwatch.delegation.observation import Gone, Observation, Ran, Seen
-from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.health import Batch, Health
+from agentwatch.sources.source import Source
 
 IDLE_SECONDS: Final = 2.0
 """The longest wait for the next observation, at speed 1."""
@@ -76,7 +76,7 @@ class Schedule:
         return before + min(max(share, 0.0), 1.0) * (self._times[number] - before)
 
 
-class Playback:
+class Playback(Source):
     """Plays observations in their order; it begins to play when it is started. Any thread may call it.
 
     `text_of` gives the text of a digest, None where it is not kept. A speed of 2.0 plays twice as fast. `monotonic` is
@@ -126,13 +126,6 @@ class Playback:
             self._changed.notify()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
-
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
-        """No file is looked at, so there is nothing to remember."""
-
-    def known(self) -> Mapping[str, KnownFile]:
-        """No file is looked at."""
-        return {}
 
     def content(self, digest: str) -> str | None:
         """The text of a document of the recording, None where it is not kept."""

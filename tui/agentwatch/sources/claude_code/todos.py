@@ -6,14 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from agentwatch.contracts.shapes import Todo, TodoStatus
-from agentwatch.sources.sessions.fields import inner, listed, mapping, text
+from agentwatch.contracts.shapes import Todo
+from agentwatch.sources.sessions.fields import TODO_STATUSES, inner, listed, mapping, text, todos_in, todos_of
 
-_STATUSES: Final = {
-    "pending": TodoStatus.PENDING,
-    "in_progress": TodoStatus.IN_PROGRESS,
-    "completed": TodoStatus.DONE,
-}
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
 _MOST: Final = 500
 
@@ -24,27 +19,21 @@ class Checklist:
     """Follows `TodoWrite`, which gives the whole list, and `TaskCreate` and `TaskUpdate`, which change one item."""
 
     def __init__(self) -> None:
-        self._written: list[tuple[str, TodoStatus]] | None = None
-        self._items: dict[str, tuple[str, TodoStatus]] = {}
+        self._written: tuple[Todo, ...] | None = None
+        self._items: dict[str, tuple[str, str]] = {}
         self._asked: dict[str, str] = {}
 
     @property
     def todos(self) -> tuple[Todo, ...] | None:
         """None where no list was ever kept."""
-        items = self._written if self._written is not None else list(self._items.values())
-        if self._written is None and not items:
-            return None
-        return tuple(Todo(words, status, None, line) for line, (words, status) in enumerate(items, 1))
+        return self._written if self._written is not None else todos_of(self._items.values()) or None
 
     def used(self, tool: str, tool_use_id: str, given: Mapping[str, object]) -> bool:
         """A tool was used; True where its result is needed to know which item it made."""
         if tool == "TodoWrite":
-            todos = [mapping(item) for item in listed(given, "todos")[:_MOST]]
-            self._written = [
-                (words, _STATUSES.get(str(item.get("status")), TodoStatus.PENDING))
-                for item in todos
-                if (words := text(item, "content"))
-            ]
+            self._written = todos_in(
+                [item for item in listed(given, "todos") if text(mapping(item), "content")], "content"
+            )
         elif tool == "TaskCreate":
             subject = text(given, "subject")
             if subject is not None and len(self._items) + len(self._asked) < _MOST:
@@ -64,7 +53,7 @@ class Checklist:
             found = _CREATED.search(blocks[0]) if blocks else None
             number = found[1] if found else None
         if number is not None:
-            self._items[number] = subject, TodoStatus.PENDING
+            self._items[number] = subject, "pending"
 
     def _update(self, number: str, given: Mapping[str, object]) -> None:
         if number not in self._items:
@@ -73,7 +62,5 @@ class Checklist:
         if given.get("status") == "deleted":
             del self._items[number]
             return
-        self._items[number] = (
-            text(given, "subject") or words,
-            _STATUSES.get(str(given.get("status")), status),
-        )
+        said = text(given, "status")
+        self._items[number] = text(given, "subject") or words, said if said in TODO_STATUSES else status

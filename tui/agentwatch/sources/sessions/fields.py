@@ -15,7 +15,11 @@ Fields = Mapping[str, object]
 _NOTHING: Final[Fields] = {}
 _MOST_TODOS: Final = 1000
 _LONGEST_TODO: Final = 500
-_TODO_STATUSES: Final = {"completed": TodoStatus.DONE, "in_progress": TodoStatus.IN_PROGRESS}
+TODO_STATUSES: Final = {
+    "pending": TodoStatus.PENDING,
+    "in_progress": TodoStatus.IN_PROGRESS,
+    "completed": TodoStatus.DONE,
+}
 
 
 def text(fields: Fields, key: str) -> str | None:
@@ -79,7 +83,7 @@ def first_line(words: str, limit: int = 300) -> str:
 def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
     """The steps of a checklist: what is to be done, and `pending`, `in_progress` or `completed`."""
     return tuple(
-        Todo(words[:_LONGEST_TODO], _TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
+        Todo(words[:_LONGEST_TODO], TODO_STATUSES.get(status, TodoStatus.PENDING), None, line)
         for line, (words, status) in enumerate(islice(steps, _MOST_TODOS), 1)
     )
 

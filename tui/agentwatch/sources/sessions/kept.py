@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
 
 from agentwatch.delegation.observation import Observation, Ran
-from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.health import Batch
 from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.sources.source import Source
 
 
-class KeptSessions:
-    """Implements Source: each `scan` gives all runs there are, whoever asks and however often. Any thread may call."""
+class KeptSessions(Source):
+    """Each `scan` gives all runs there are, whoever asks and however often. Any thread may call."""
 
     def __init__(self, source: SessionsSource) -> None:
         self._source = source
         self._runs: dict[str, Observation] = {}
         self._scanning = threading.Lock()
-
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
-        """Nothing: the stores keep themselves."""
-
-    def known(self) -> Mapping[str, KnownFile]:
-        """Nothing."""
-        return {}
-
-    def start(self, emit: Callable[[Batch], None]) -> None:
-        """Nothing: who wants to be told needs not ask again and again."""
-
-    def stop(self) -> None:
-        """Nothing is running."""
 
     def scan(self) -> Batch:
         """What the stores hold now."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
 from agentwatch.delegation.observation import Observation, Ran
-from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
 from agentwatch.sources.sessions.reader import Change, Found, Progress, SessionReader
 from agentwatch.sources.sessions.selection import Selection
+from agentwatch.sources.source import Source
 
 _SLICE_SECONDS: Final = 0.05
 """What a reader may work at a stretch, so that what another one has found is not kept waiting."""
@@ -40,7 +40,7 @@ Broken = Callable[[str, Exception], None]
 OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
-class SessionsSource:
+class SessionsSource(Source):
     """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has."""
 
     def __init__(
@@ -60,13 +60,6 @@ class SessionsSource:
         self._thread: threading.Thread | None = None
         self._seq = 0
         self._told: Health | None = None
-
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
-        """Nothing: the stores keep themselves."""
-
-    def known(self) -> Mapping[str, KnownFile]:
-        """Nothing."""
-        return {}
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         """Begin. Once `emit` raises RuntimeError, as a closed event loop does, nobody listens and the source ends."""
