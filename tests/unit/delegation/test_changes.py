@@ -12,9 +12,9 @@ from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Change, Claim, Verdict
 from agentwatch.delegation.observation import Checked, Gone, Observation, Ran, Seen
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
+from agentwatch.view.runtime import Agreement, model_of
 
 
 class Session:
@@ -235,7 +235,6 @@ def test_the_reported_mode_is_held_against_the_one_asked_for(
 ) -> None:
     session._see("a.handoff.json", 0, handoff("a", mode=asked))
     session._see("a.return.md", 1, returned("completed", task_id="a", mode=reported))
-    assert mode_agreement(asked, reported) is agreement
     (document,) = tree_document(tree_of(session.observations), "/w")["tasks"]
     assert document["runtime"]["mode"] == agreement.value
 
@@ -252,4 +251,14 @@ def test_the_reported_mode_is_held_against_the_one_asked_for(
 def test_the_reported_model_is_held_against_the_one_that_ran(
     recorded: str | None, reported: str | None, agreement: Agreement
 ) -> None:
-    assert model_agreement(recorded, reported) is agreement
+    run = Run(
+        source="agents",
+        session_id="s",
+        parent_session="root",
+        state=RunState.ENDED,
+        place="/store",
+        started_at=1.0,
+        updated_at=2.0,
+        model=recorded,
+    )
+    assert model_of(reported, run).agreement is agreement

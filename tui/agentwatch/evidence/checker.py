@@ -282,9 +282,9 @@ class Checker:
                 claims.append(verdicts.judge_constraint(assertion, claimed, others, state.without_git))
             else:
                 moved = state.moved.get((number, place.relative or "")) if place is not None else None
-                found = self._found(assertion, place, moved, state, handed.at) if place is not None else None
-                found = found._replace(cleared=request.gone) if found is not None else None
-                claims.append(self._kept(request, verdicts.judge(assertion, found, handed), moved))
+                sight = self._sight(assertion, place, moved, state, handed.at) if place is not None else None
+                sight = sight._replace(cleared=request.gone) if sight is not None else None
+                claims.append(self._kept(request, verdicts.judge(assertion, sight, handed), moved))
         watched = one.relatives | {place for (of, _), place in state.moved.items() if of == number}
         if state.view is not None and any(claim.is_missing for claim in claims):
             # A file may be moved first, and git told of it later.
@@ -307,11 +307,11 @@ class Checker:
             return claim._replace(verdict=Verdict.VERIFIED, detail=f"moved since, to {moved}: it was verified before")
         return claim
 
-    def _found(
+    def _sight(
         self, assertion: Assertion, place: Place, moved: str | None, state: _Round, handed_off_at: float | None
-    ) -> verdicts.Found:
+    ) -> verdicts.Sight:
         if place.relative is None:
-            return verdicts.Found(place, MISSING)
+            return verdicts.Sight(place, MISSING)
         path = moved or place.relative
         disk = state.facts[path]
         known = state.git_facts(path, handed_off_at)
@@ -324,7 +324,7 @@ class Checker:
         if assertion.lines is not None and disk.kind is FileKind.REGULAR:
             count, uncounted = self._count(path, disk, state)
         slashed = state.facts.get(place.slashed) if place.slashed is not None else None
-        return verdicts.Found(place, disk, known, without_git, state.failed, count, uncounted, slashed, moved)
+        return verdicts.Sight(place, disk, known, without_git, state.failed, count, uncounted, slashed, moved)
 
     def _is_nested(self, path: str, state: _Round) -> bool:
         """The path lies in another repository, below the workspace."""

@@ -48,7 +48,7 @@ class Handed(NamedTuple):
     why: str = NO_HANDOFF
 
 
-class Found(NamedTuple):
+class Sight(NamedTuple):
     """What was found about the path of an assertion.
 
     `git` is None, and `without_git` says why, where git says nothing; `failed`: there is a repository, and it could not
@@ -69,21 +69,21 @@ class Found(NamedTuple):
     cleared: bool = False
 
 
-def judge(assertion: Assertion, found: Found | None, handed: Handed) -> Claim:
-    """The claim that an assertion becomes. `found` may be None only where the assertion is settled by its text."""
-    if assertion.settled is not None or found is None:
+def judge(assertion: Assertion, sight: Sight | None, handed: Handed) -> Claim:
+    """The claim that an assertion becomes. `sight` may be None only where the assertion is settled by its text."""
+    if assertion.settled is not None or sight is None:
         verdict, detail = assertion.settled or (_OPEN, "it was not looked at")
-        if verdict is _YES and found is not None and found.disk.kind not in (FileKind.REGULAR, FileKind.DIRECTORY):
+        if verdict is _YES and sight is not None and sight.disk.kind not in (FileKind.REGULAR, FileKind.DIRECTORY):
             verdict, detail = _OPEN, f"{detail}, but no such file was found"
     else:
-        verdict, detail = _of_path(assertion, found, handed)
+        verdict, detail = _of_path(assertion, sight, handed)
     path, file, missing = assertion.path[:_LONGEST], None, False
-    if found is not None:
-        file = found.moved or found.place.relative
-        is_there = found.disk.kind is not FileKind.MISSING or found.disk.variant or found.place.fault
+    if sight is not None:
+        file = sight.moved or sight.place.relative
+        is_there = sight.disk.kind is not FileKind.MISSING or sight.disk.variant or sight.place.fault
         missing = verdict is _NO and not is_there
-    if found is not None and found.moved is not None:
-        detail = f"moved since, to {found.moved}: {detail}"
+    if sight is not None and sight.moved is not None:
+        detail = f"moved since, to {sight.moved}: {detail}"
     file = to_path(file) if file is not None else None
     return Claim(
         kind=assertion.kind,
@@ -96,11 +96,11 @@ def judge(assertion: Assertion, found: Found | None, handed: Handed) -> Claim:
     )
 
 
-def _of_path(assertion: Assertion, found: Found, handed: Handed) -> tuple[Verdict, str]:
-    fault = found.place.fault
+def _of_path(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, str]:
+    fault = sight.place.fault
     if fault is not None:
-        return _misplaced(assertion, found, fault)
-    disk = found.disk
+        return _misplaced(assertion, sight, fault)
+    disk = sight.disk
     if disk.kind is FileKind.REFUSED:
         return _OPEN, f"cannot be looked at: {disk.words}"
     if disk.kind is FileKind.OUTSIDE:
@@ -109,34 +109,34 @@ def _of_path(assertion: Assertion, found: Found, handed: Handed) -> tuple[Verdic
     if disk.variant is not None:
         return _NO, f"case differs: on disk it is {disk.variant}"
     if disk.kind is FileKind.MISSING:
-        return _missing(assertion, found)
+        return _missing(assertion, sight)
     if assertion.kind in (Kind.EVIDENCE, Kind.REFERENCE):
-        return _cited(assertion, found)
-    return _made(assertion, found, handed)
+        return _cited(assertion, sight)
+    return _made(assertion, sight, handed)
 
 
-def _misplaced(assertion: Assertion, found: Found, fault: Fault) -> tuple[Verdict, str]:
+def _misplaced(assertion: Assertion, sight: Sight, fault: Fault) -> tuple[Verdict, str]:
     if assertion.kind is Kind.EVIDENCE:
         # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
-        if fault is Fault.ABSOLUTE and found.disk.kind in (FileKind.REGULAR, FileKind.DIRECTORY):
+        if fault is Fault.ABSOLUTE and sight.disk.kind in (FileKind.REGULAR, FileKind.DIRECTORY):
             if assertion.stated:
                 return _OPEN, STATED
-            return _YES, _note("exists (given as an absolute path)", found.disk)
-        if fault is Fault.ABSOLUTE and found.disk.kind is FileKind.MISSING:
+            return _YES, _note("exists (given as an absolute path)", sight.disk)
+        if fault is Fault.ABSOLUTE and sight.disk.kind is FileKind.MISSING:
             return _NO, "missing: nothing is there"
         return _OPEN, f"{fault}, so it is not looked at"
     if fault is Fault.EMPTY:
         return _OPEN, fault
-    if fault is Fault.ABSOLUTE and found.place.relative is not None:
-        there = "which exists" if found.disk.kind is FileKind.REGULAR else "where no such file is"
-        return _NO, f"{fault}; there it would be {found.place.relative}, {there}"
+    if fault is Fault.ABSOLUTE and sight.place.relative is not None:
+        there = "which exists" if sight.disk.kind is FileKind.REGULAR else "where no such file is"
+        return _NO, f"{fault}; there it would be {sight.place.relative}, {there}"
     return _NO, fault
 
 
-def _missing(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
-    if found.slashed is not None and found.slashed.kind is not FileKind.MISSING:
+def _missing(assertion: Assertion, sight: Sight) -> tuple[Verdict, str]:
+    if sight.slashed is not None and sight.slashed.kind is not FileKind.MISSING:
         return _NO, r"missing under this name: there is a file with `/` in place of `\`, and paths are written so"
-    if found.cleared:
+    if sight.cleared:
         return _OPEN, "missing, and so is its return: the work may have been cleared away as a whole"
     if assertion.unfinished:
         return _OPEN, "missing so far; the return does not say that the work is done"
@@ -144,13 +144,13 @@ def _missing(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
         return _OPEN, "nothing of this name is there, and it may not be a path"
     if any(letter in assertion.path for letter in "*?"):
         return _OPEN, "a pattern, not a path: name the files one by one"
-    if found.git is not None and found.git.tracked_before:
+    if sight.git is not None and sight.git.tracked_before:
         return _NO, "missing: git had it before the handoff, and it is gone"
     return _NO, "missing: no such file in the workspace"
 
 
-def _cited(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
-    disk = found.disk
+def _cited(assertion: Assertion, sight: Sight) -> tuple[Verdict, str]:
+    disk = sight.disk
     if assertion.lines is None:
         if disk.kind is FileKind.OTHER:
             return _NO, f"not a regular file: {disk.words}"
@@ -162,25 +162,25 @@ def _cited(assertion: Assertion, found: Found) -> tuple[Verdict, str]:
     first, last = assertion.lines
     if not 1 <= first <= last:
         return _NO, f"lines {first}-{last} are no range: the first is 1 and the last is not before it"
-    if found.line_count is None:
-        return _OPEN, f"exists, but its lines were not counted: {found.uncounted or 'it was not read'}"
-    if last > found.line_count:
-        lines = f"{found.line_count} line{'s' if found.line_count != 1 else ''}"
+    if sight.line_count is None:
+        return _OPEN, f"exists, but its lines were not counted: {sight.uncounted or 'it was not read'}"
+    if last > sight.line_count:
+        lines = f"{sight.line_count} line{'s' if sight.line_count != 1 else ''}"
         return _NO, f"line range {first}-{last} is beyond the end: the file has {lines}"
     if assertion.stated:
         return _OPEN, STATED
     return _YES, _note(f"exists, with lines {first}-{last}", disk)
 
 
-def _made(assertion: Assertion, found: Found, handed: Handed) -> tuple[Verdict, str]:
-    disk = found.disk
+def _made(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, str]:
+    disk = sight.disk
     if disk.kind is FileKind.OTHER:
         return _NO, f"not a regular file: {disk.words}"
-    if disk.kind is FileKind.DIRECTORY and not found.place.is_directory:
+    if disk.kind is FileKind.DIRECTORY and not sight.place.is_directory:
         return _NO, "not a regular file: a directory"
-    if disk.kind is FileKind.REGULAR and found.place.is_directory:
+    if disk.kind is FileKind.REGULAR and sight.place.is_directory:
         return _NO, "claimed as a directory by its last `/`, but it is a file"
-    name = (found.place.relative or "").rpartition("/")[2]
+    name = (sight.place.relative or "").rpartition("/")[2]
     if disk.empty and name not in _EMPTY_BY_NATURE:
         return _NO, f"empty: the {'directory' if disk.kind is FileKind.DIRECTORY else 'file'} holds nothing"
     if handed.at is None:
@@ -190,44 +190,44 @@ def _made(assertion: Assertion, found: Found, handed: Handed) -> tuple[Verdict, 
         return _OPEN, f"exists; {handed.why}, so nothing tells whether it was {_WORDS[assertion.kind]}"
     older = is_older(disk, handed.at)
     if assertion.kind is Kind.CREATED:
-        if found.git is not None and found.git.tracked_before:
+        if sight.git is not None and sight.git.tracked_before:
             return _NO, "claimed created but tracked before the handoff: git already had it"
         if older:
             return _NO, "older than the handoff: claimed created, but last written before it"
     elif older:
-        return _untouched(assertion, found, is_sure=handed.sure <= handed.at + SLACK)
-    return _written(found, is_sure=not is_older(disk, handed.sure))
+        return _untouched(assertion, sight, is_sure=handed.sure <= handed.at + SLACK)
+    return _written(sight, is_sure=not is_older(disk, handed.sure))
 
 
-def _untouched(assertion: Assertion, found: Found, *, is_sure: bool) -> tuple[Verdict, str]:
+def _untouched(assertion: Assertion, sight: Sight, *, is_sure: bool) -> tuple[Verdict, str]:
     """A file that was last written before the handoff, and is not claimed to be new; `is_sure` is of that time."""
-    git = found.git
+    git = sight.git
     if assertion.kind is not Kind.MODIFIED:
         return _OPEN, "exists, but was last written before the handoff: nothing shows that this attempt made it"
-    if found.disk.kind is FileKind.DIRECTORY:
+    if sight.disk.kind is FileKind.DIRECTORY:
         return _OPEN, "a directory, whose time says nothing of the files in it"
     if git is not None and git.tracked_before and git.committed:
         if not is_sure:
             return _OPEN, f"changed by a commit since the handoff, but {_LATER}"
-        return _YES, _note("changed by a commit since the handoff", found.disk, "")
+        return _YES, _note("changed by a commit since the handoff", sight.disk, "")
     if git is not None and git.changed:
         return _NO, "older than the handoff: it differs from the last commit, but was last written before it"
     if git is not None and git.known:
         return _NO, "claimed modified but unchanged: git sees no difference, and it was last written before the handoff"
-    why = found.without_git or "git does not track it"
+    why = sight.without_git or "git does not track it"
     return _NO, f"older than the handoff: claimed modified, but last written before it ({why})"
 
 
-def _written(found: Found, *, is_sure: bool) -> tuple[Verdict, str]:
+def _written(sight: Sight, *, is_sure: bool) -> tuple[Verdict, str]:
     """A file that was last written since the handoff, by what the handoff says of its own time; `is_sure`: and also
     since that file lies there."""
-    git, disk = found.git, found.disk
+    git, disk = sight.git, sight.disk
     if not is_sure:
         return _OPEN, f"written since the handoff, but {_LATER}"
-    if git is None and not found.failed:
-        return _YES, _note(f"exists, written since the handoff ({found.without_git})", disk)
+    if git is None and not sight.failed:
+        return _YES, _note(f"exists, written since the handoff ({sight.without_git})", disk)
     if git is None or git.tracked_before is None or git.changed is None:
-        why = found.without_git or "its history or its index breaks off"
+        why = sight.without_git or "its history or its index breaks off"
         return _OPEN, f"written since the handoff, but git cannot say whether it differs from before ({why})"
     if not git.tracked_before:
         return _YES, _note("exists, written since the handoff, and git did not have it before", disk)

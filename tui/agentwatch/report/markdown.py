@@ -14,9 +14,9 @@ from agentwatch.delegation.task import Attempt, State
 from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.plain import code, inline
 from agentwatch.report.strips import strips
-from agentwatch.report.wording import claims_of, lasted, others_say, unclaimed
+from agentwatch.report.wording import lasted, others_say, unclaimed
 from agentwatch.text import exact
-from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS
+from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS, claims_of
 from agentwatch.view.times import span, utc
 from agentwatch.view.words import BASES, answer, plural, prompt, retries_left
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.delegation.claims import Claim
-from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
-from agentwatch.delegation.task import Attempt, State, Task
-from agentwatch.view.looks import VERDICTS
+from agentwatch.delegation.task import Attempt, State
+from agentwatch.view.runtime import Agreement, mode_of, model_of
 from agentwatch.view.times import Took, span
 from agentwatch.view.words import plural
 
@@ -93,21 +91,10 @@ def unclaimed(line: TaskLine) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "changed by this one or another", line.unclaimed.unattributed
 
 
-def claims_of(task: Task) -> list[Claim]:
-    """What a task claims, the false first."""
-    order = list(VERDICTS)
-    return sorted(task.claims, key=lambda claim: order.index(claim.verdict))
-
-
 def others_say(attempt: Attempt) -> str:
     """What others say of the model and the mode that a return names, where that is something else; else ""."""
     result, packet = attempt.result, attempt.packet
     if result is None:
         return ""
-    recorded, asked = attempt.run.model if attempt.run else None, packet.mode if packet else None
-    said = []
-    if model_agreement(recorded, result.model) is Agreement.DIFFERS:
-        said.append(f"recorded as {recorded}")
-    if mode_agreement(asked, result.mode) is Agreement.DIFFERS:
-        said.append(f"the handoff asked for {asked}")
-    return "; ".join(said)
+    both = ("recorded as", model_of(result.model, attempt.run)), ("the handoff asked for", mode_of(result.mode, packet))
+    return "; ".join(f"{words} {one.known}" for words, one in both if one.agreement is Agreement.DIFFERS)

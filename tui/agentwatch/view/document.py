@@ -8,9 +8,9 @@ from typing import Any, Final
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.runtime import mode_agreement, model_agreement
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.runtime import mode_of, model_of
 from agentwatch.view.times import ended_at, iso
 from agentwatch.view.words import answer, prompt, why_at
 
@@ -115,14 +115,14 @@ def task_document(tree: DelegationTree, task: Task, depth: int = 0) -> Document:
 def _runtime(task: Task) -> Document:
     result = task.result
     model, mode = (result.model, result.mode) if result else (None, None)
-    recorded, asked = task.run.model if task.run else None, task.packet.mode if task.packet else None
+    of_model, of_mode = model_of(model, task.run), mode_of(mode, task.packet)
     return {
         "model_reported": model,
-        "model_recorded": recorded,
-        "model": model_agreement(recorded, model).value,
+        "model_recorded": of_model.known,
+        "model": of_model.agreement.value,
         "mode_reported": mode,
-        "mode_asked": asked,
-        "mode": mode_agreement(asked, mode).value,
+        "mode_asked": of_mode.known,
+        "mode": of_mode.agreement.value,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import Attempt, Below, State, Task
 
 
@@ -38,6 +38,12 @@ TODOS: Final = {
     TodoStatus.IN_PROGRESS: Look("◐", "in progress", "state-working"),
     TodoStatus.DONE: Look("✓", "done", "state-completed"),
 }
+
+
+def claims_of(task: Task) -> list[Claim]:
+    """What a task claims, the false first."""
+    order = list(VERDICTS)
+    return sorted(task.claims, key=lambda claim: order.index(claim.verdict))
 
 
 def look(task: Task) -> Look:

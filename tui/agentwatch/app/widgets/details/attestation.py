@@ -27,10 +27,10 @@ from agentwatch.contracts.return_format import AttestationSection, ReturnFormat
 from agentwatch.contracts.return_meta import ReturnMeta
 from agentwatch.contracts.shapes import Contract, Return
 from agentwatch.contracts.subagent_return import SubagentReturn
-from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
-from agentwatch.delegation.task import Attempt
+from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.task import Attempt, Task
 from agentwatch.view import looks
+from agentwatch.view.runtime import Agreement, Compared, mode_of, model_of
 from agentwatch.view.words import plural
 
 _WITHOUT: Final[dict[Contract, str]] = {
@@ -53,15 +53,16 @@ _SHOWN: Final = 100
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
     yield from _attested(view)
-    yield from _evidence(view.task.claims)
+    yield from _evidence(view.task)
     unclaimed = view.tree.unclaimed(view.task)
     if unclaimed is not None:
         yield from _changes("Unclaimed changes", _ALONE, unclaimed.alone, "$text-warning")
         yield from _changes("Unattributed changes", _AMONG, unclaimed.unattributed, "")
 
 
-def _evidence(claims: Sequence[Claim]) -> Iterator[Block]:
+def _evidence(task: Task) -> Iterator[Block]:
     """Every claim with its verdict, the false ones first."""
+    claims = task.claims
     if not claims:
         return
     tally = []
@@ -70,8 +71,7 @@ def _evidence(claims: Sequence[Claim]) -> Iterator[Block]:
         if count := sum(claim.verdict is verdict for claim in claims):
             tally.append(Content.styled(f"{look.glyph} {count:,}", f"${look.color}"))
     yield Heading("Claims", len(claims), Content("  ").join(tally))
-    order = list(looks.VERDICTS)
-    yield from (ClaimRow(claim) for claim in sorted(claims, key=lambda claim: order.index(claim.verdict)))
+    yield from map(ClaimRow, looks.claims_of(task))
 
 
 def _changes(title: str, why: str, paths: Sequence[str], style: str) -> Iterator[Block]:
@@ -121,10 +121,8 @@ def _attestation(view: View, attempt: Attempt, attested: AttestationSection) -> 
         yield from attestation_fields(attested)
         return
     packet = attempt.packet or view.task.packet
-    model, recorded = attested.runtime_model_reported, attempt.run.model if attempt.run else None
-    yield field("model", _reported(model, wording.MODEL_WORDS, model_agreement(recorded, model), recorded))
-    mode, asked = attested.runtime_mode_reported, packet.mode if packet else None
-    yield field("mode", _reported(mode, wording.MODE_WORDS, mode_agreement(asked, mode), asked))
+    yield field("model", _reported(model_of(attested.runtime_model_reported, attempt.run), wording.MODEL_WORDS))
+    yield field("mode", _reported(mode_of(attested.runtime_mode_reported, packet), wording.MODE_WORDS))
     for label, paths in (("created", attested.files_created), ("modified", attested.files_modified)):
         count = plural(len(paths), "file") if paths else "none" if paths is not None else "not reported"
         yield field(label, Content(count) if paths else faint(count))
@@ -132,15 +130,15 @@ def _attestation(view: View, attempt: Attempt, attested: AttestationSection) -> 
         yield Field("limits", tuple(rich_list(attested.limitations)))
 
 
-def _reported(value: str | None, words: Mapping[Agreement, str], agreement: Agreement, known: str | None) -> Content:
+def _reported(one: Compared, words: Mapping[Agreement, str]) -> Content:
     """A reported model or mode, and how it compares. To differ is no lie: the child itself says so."""
-    if not value:
+    if not one.reported:
         return faint("not reported")
-    color = _AGREEMENT_COLORS.get(agreement, "text-muted")
-    verdict = Content.styled(words[agreement], f"${color}")
-    if agreement is Agreement.DIFFERS:
-        verdict += plain(known or "", 60)
-    return Content.assemble(plain(value), "   ", verdict)
+    color = _AGREEMENT_COLORS.get(one.agreement, "text-muted")
+    verdict = Content.styled(words[one.agreement], f"${color}")
+    if one.agreement is Agreement.DIFFERS:
+        verdict += plain(one.known or "", 60)
+    return Content.assemble(plain(one.reported), "   ", verdict)
 
 
 def _remembered(result: Return) -> AttestationSection:

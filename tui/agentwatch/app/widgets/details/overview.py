@@ -25,11 +25,11 @@ from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.runtime import Agreement, mode_agreement, model_agreement
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
 from agentwatch.view.decided import decision_of
+from agentwatch.view.runtime import Agreement, mode_of, model_of
 from agentwatch.view.words import ADVICE, BASES, plural, retries_left, why_at
 
 ITEMS: Final = 20
@@ -143,15 +143,14 @@ def _attested(task: Task, result: Return) -> Content:
     """The model and mode that a return reports, and what others say where that is something else."""
     model = plain(result.model) if result.model else faint("not reported")
     mode = Content.assemble(("   mode  ", FAINT), plain(result.mode)) if result.mode else Content("")
-    recorded, asked = task.run.model if task.run else None, task.packet.mode if task.packet else None
     others = (
-        (wording.MODEL_WORDS, model_agreement(recorded, result.model), recorded),
-        (wording.MODE_WORDS, mode_agreement(asked, result.mode), asked),
+        (wording.MODEL_WORDS, model_of(result.model, task.run)),
+        (wording.MODE_WORDS, mode_of(result.mode, task.packet)),
     )
     differing = [
-        Content.assemble("   ", (words[agreement], "$text-warning"), plain(other or "", 60))
-        for words, agreement, other in others
-        if agreement is Agreement.DIFFERS
+        Content.assemble("   ", (words[one.agreement], "$text-warning"), plain(one.known or "", 60))
+        for words, one in others
+        if one.agreement is Agreement.DIFFERS
     ]
     return Content.assemble(model, mode, *(differing or [Content.styled("   (attested)", FAINT)]))
 

@@ -9,9 +9,9 @@ from textual.content import Content
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details.blocks import plain
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.runtime import Agreement
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.view import looks, times
+from agentwatch.view.runtime import Agreement
 
 ACCENT: Final = "bold $text-accent"
 
