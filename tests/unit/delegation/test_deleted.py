@@ -134,3 +134,21 @@ def test_the_progress_of_a_deleted_checklist_stays() -> None:
         record.gone("a.todos.md"),
     ]
     assert remembering(observations).tasks["a"].progress == (1, 3)
+
+
+def test_a_failure_stays_with_its_task_when_another_task_failed_in_the_same_words() -> None:
+    for ids in (("a", "b"), (None, None)):
+        record = Recorder()
+        failed = returned("failed")
+        observations: list[Observation] = []
+        for place, task_id in zip("ab", ids, strict=True):
+            observations += [
+                record.seen(f"{place}/x.handoff.json", handoff(task_id)),
+                record.seen(f"{place}/x.return.md", failed)._replace(digest="f" * 64),
+            ]
+        first, second = remembering(observations).tasks
+        for place in "ab":
+            tree = remembering([*observations, record.gone(f"{place}/x.return.md")])
+            assert outline(tree) == [f"{first} failed", f"{second} failed"]
+            assert tree.tasks[first].needs_operator
+            assert tree.tasks[second].needs_operator

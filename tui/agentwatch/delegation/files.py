@@ -137,10 +137,15 @@ class Files:
         last = self._versions[path][-1]
         if isinstance(last.document, Handoff) and (key := self._keys[path][-1]) is not None:
             followers |= self._former.set_handoff(path, self._versions[path][0].seq, key)
+            # What was deleted before it may have been renamed together with it.
+            lost = dict.fromkeys(version.path for version in self.versions(key) if version.path in self._gone)
+        else:
+            lost = {path: None}
         for follower in followers:
             concerned |= self._assign(follower)
-        if (holders := self._holders.get(digest)) is not None:
-            concerned |= self._hand_on(path, next(iter(holders)))
+        for one in lost:
+            if (holders := self._holders.get(self._versions[one][-1].digest)) is not None:
+                concerned |= self._rename(one, next(iter(holders)))
         return concerned
 
     def _settle(self, path: str) -> None:
@@ -168,12 +173,22 @@ class Files:
         self._holders.setdefault(digest, {})[path] = None
         concerned: set[str] = set()
         for lost in list(self._lost.get(digest, ())):
-            concerned |= self._hand_on(lost, path)
+            concerned |= self._rename(lost, path)
         return concerned
 
     def _release(self, path: str) -> None:
         """The file does not hold its last content any more."""
         _drop(self._holders, self._versions[path][-1].digest, path)
+
+    def _rename(self, path: str, heir: str) -> set[str]:
+        """Take a file that is gone for renamed to one with the same content. Not where its task goes by more than the
+        place of the file: two tasks may fail in the same words, and the past of each stays with it."""
+        key = self._keys[path][-1]
+        for version in self.versions(key) if key is not None else ():
+            is_there = isinstance(version.document, Handoff) and version.path not in self._gone
+            if is_there or identity.own_id(version.document) == key:
+                return set()
+        return self._hand_on(path, heir)
 
     def _hand_on(self, path: str, heir: str) -> set[str]:
         """Give the versions of a file that is gone to the task of the one that it was renamed to."""
