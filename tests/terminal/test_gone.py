@@ -110,7 +110,12 @@ def test_a_signal_ends_the_screen_though_nobody_reads_what_it_draws(
     with Terminal(agentwatch(workspace), columns=140, lines=40, environment=environment) as terminal:
         does(terminal, workspace)
         terminal.signal(number)
-        terminal.wait_until_gone()
+        if does is edit:
+            # An editor is waited for no longer, and whoever reads has the terminal back.
+            terminal.wait_until_exit()
+            assert b"\x1b[?1049l" in terminal.written.rpartition(b"\x1b[?1049h")[2]
+        else:
+            terminal.wait_until_gone()
     left_free(workspace, environment)
 
 

@@ -29,6 +29,11 @@ _GONE_SECONDS: Final = 0.6
 _ASKED_SECONDS: Final = 1.5
 """How long it may take to end, and to give the terminal back, when a signal asks for it."""
 
+_GIVE_BACK: Final = (
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
+)
+"""What Textual writes at its end: mouse, paste, wrapping, keyboard, the other screen, cursor and focus as before."""
+
 
 class Terminal(LinuxDriver):
     """Draws as the screen library does, and drops what cannot be written: its thread that writes would end with it.
@@ -100,9 +105,15 @@ def _watch(watching: int, terminals: dict[int, list[Any] | None], ask: Callable[
         if end < math.inf:
             ask()
     for descriptor, attributes in terminals.items():
-        with suppress(termios.error):
+        with suppress(termios.error, OSError):
             if attributes is not None:
                 termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+                # It may be there after all. Nobody may be waited for any more, and it is not ours alone.
+                os.set_blocking(descriptor, False)
+                try:
+                    os.write(descriptor, _GIVE_BACK)
+                finally:
+                    os.set_blocking(descriptor, True)
     os._exit(code)
 
 
