@@ -196,7 +196,7 @@ def test_a_workspace_without_any_store_says_so(run: Run, workspace: Path) -> Non
     assert run("tree", workspace).stdout == f"no handoffs or returns in {workspace}\n"
     printed = run("sources", workspace)
     lines = printed.stdout.splitlines()
-    programs = ["claude-code", "opencode", "kilo", "codex", "roo", "teamwork"]
+    programs = ["claude-code", "codex", "qwen-code", "opencode", "kilo", "roo", "teamwork"]
     assert [line.split()[0] for line in lines] == programs
     assert all(" not found, looked in /" in line for line in lines)
     assert lines[-1].endswith(str(workspace / ".agents"))
@@ -211,7 +211,7 @@ def test_a_program_that_was_found_is_not_among_those_that_were_not(run: Run, tmp
     opencode(tmp_path, workspace)
     claude(tmp_path, workspace, ago=timedelta(seconds=40))
     told = {one["source"]: one["skipped"] for one in json.loads(run("sources", workspace, "--json").stdout)["sources"]}
-    missing = {"kilo", "codex", "roo", "teamwork"}
+    missing = {"kilo", "codex", "qwen-code", "roo", "teamwork"}
     assert told == {"claude-code": "", "opencode": "", **dict.fromkeys(missing, "not found")}
 
 
