@@ -118,7 +118,9 @@ def test_foreign_sequences_never_reach_the_terminal(workspace: Path) -> None:
             terminal.press(key)
         # A notification names a task, which is named by a file here.
         terminal.press("\x1b[O")
-        (workspace / "\x1b]0;a;b\x07.return.md").write_text(FAILED.replace("task_id: shop.api\n", "attempt: 1\n"), "utf-8")
+        (workspace / "\x1b]0;a;b\x07.return.md").write_text(
+            FAILED.replace("task_id: shop.api\n", "attempt: 1\n"), "utf-8"
+        )
         terminal.wait_until_written("\x1b]777;notify;agentwatch shop;␛]0,a,b␇ needs you".encode())
         terminal.press("q")
         assert terminal.wait_until_exit() == 0

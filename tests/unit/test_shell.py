@@ -56,3 +56,9 @@ def test_the_shell_reads_any_word_back(word: str) -> None:
 
 def test_a_plain_id_stays_as_it_is() -> None:
     assert command_line(["agentwatch", "decide", "shop.api"]) == "agentwatch decide shop.api"
+
+
+def test_a_word_that_no_argument_can_hold_is_refused() -> None:
+    for word in ("b\0c", "\ud800"):
+        with pytest.raises(ValueError, match=r"NUL|surrogates"):
+            command_line(["wait", "--", word])

@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -45,8 +45,11 @@ def called() -> tuple[str, ...]:
     return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
 
 
-def command_line(words: Iterable[str]) -> str:
-    """The words as one line for any POSIX shell. Raises UnicodeEncodeError for what no argument can hold."""
+def command_line(words: Sequence[str]) -> str:
+    """The words as one line for any POSIX shell. Raises ValueError for what no argument can hold."""
+    if any("\0" in word for word in words):
+        # A shell drops it: what is left may be another task's id.
+        raise ValueError("no argument of a command can hold a NUL character")
     line: list[str] = []
     before: list[str] = []
     for word in words:

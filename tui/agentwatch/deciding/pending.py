@@ -70,7 +70,7 @@ def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
         first = policy.suggested(task)
         actions = sorted((one for one in Action if options[one].allowed), key=lambda one: one is not first)
         return {action: command_line(_words(task, action, subject.return_sha256, workspace)) for action in actions}
-    except (RecordError, UnicodeEncodeError):
+    except (RecordError, ValueError):
         return {}
 
 

@@ -104,7 +104,10 @@ def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
 
 def undecided(child: Child, state: str, workspace: Path) -> str:
     """To the parent: its child needs a decision."""
-    wait = command_line([*launcher(), "wait", "--", child.task_id, str(workspace)])
+    try:
+        wait = command_line([*launcher(), "wait", "--", child.task_id, str(workspace)])
+    except ValueError:
+        wait = "(no command can hold its id: use the tool)"
     return (
         f"agentwatch: {quoted(child.task_id)} is {state}, and the operator decides what happens to it. Do not retry,"
         " escalate or give up by yourself. Wait for the decision with the tool wait_for_decision, or with the command"
