@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -147,14 +149,14 @@ def test_a_return_that_does_not_say_it_is_done_is_no_liar_for_what_is_missing(re
 @pytest.mark.parametrize(
     ("constraint", "files", "verdict", "words"),
     [
-        ("markdown-only outputs", ["a.md"], V, "no file claimed"),
+        ("markdown-only outputs", ["a.md"], U, "no change that git shows"),
         ("Markdown only", ["a.py"], C, "the return itself claims a.py"),
         ("markdown-only outputs", ["a.md", "b.py"], U, "b.py changed since the handoff"),
-        ("no code edits", ["a.md"], V, "no file claimed"),
+        ("no code edits", ["a.md"], U, "no change that git shows"),
         ("No code edits.", ["a.py"], C, "the return itself claims a.py"),
         ("Do not edit code", ["src/a.ts"], C, "the return itself claims src/a.ts"),
         ("no code edits", ["a.md", "b.py"], U, "b.py changed since the handoff"),
-        ("no edits outside docs/", ["docs/a.md"], V, "no file claimed"),
+        ("no edits outside docs/", ["docs/a.md"], U, "no change that git shows"),
         ("No edits outside `docs/`", ["src/a.md"], C, "the return itself claims src/a.md"),
         ("read-only", ["a.md"], C, "the return itself claims a.md"),
     ],
@@ -174,6 +176,52 @@ def test_a_constraint_that_files_can_break(
 @pytest.mark.parametrize("constraint", ["no code edits except tests", "Use fenced code blocks", "", "x" * 10_000])
 def test_a_constraint_that_is_only_half_understood_is_left_alone(repository: Repository, constraint: str) -> None:
     assert check(repository.root, returned(), handoff(constraints=[constraint])).claims == ()
+
+
+def remove(place: Path) -> None:
+    place.unlink()
+
+
+def replace_by_a_link(place: Path) -> None:
+    place.unlink()
+    place.symlink_to("tracked.md")
+
+
+def edit_and_set_the_time_back(place: Path) -> None:
+    place.write_text("other\n")
+    os.utime(place, (HANDED_OFF + BEFORE, HANDED_OFF + BEFORE))
+
+
+def ignore(place: Path) -> None:
+    (place.parent / ".git/info/exclude").write_text("n.py\n")
+    (place.parent / "n.py").write_text("text\n")
+
+
+@pytest.mark.parametrize(
+    ("hidden", "seen"),
+    [(remove, True), (replace_by_a_link, True), (edit_and_set_the_time_back, False), (ignore, False)],
+)
+def test_that_nothing_was_changed_is_never_verified(
+    repository: Repository, hidden: Callable[[Path], None], seen: bool
+) -> None:
+    repository.write("old.py", at=BEFORE)
+    repository.commit()
+    hidden(repository.root / "old.py")
+    repository.touch(".", AFTER)
+    if (repository.root / "old.py").is_symlink():
+        os.utime(repository.root / "old.py", (HANDED_OFF + AFTER, HANDED_OFF + AFTER), follow_symlinks=False)
+    result = check(repository.root, returned(), handoff(constraints=["no code edits"]))
+    assert only(result).verdict is U
+    assert ("old.py" in only(result).detail, "old.py" in changed(result)) == (seen, seen), result
+
+
+def test_a_file_that_was_gone_before_the_handoff_is_no_change(repository: Repository) -> None:
+    repository.write("sub/old.py", at=BEFORE)
+    repository.write("sub/kept.py", at=BEFORE)
+    repository.commit()
+    (repository.root / "sub/old.py").unlink()
+    repository.touch("sub", BEFORE)
+    assert changed(check(repository.root, returned(created=["a.md"]))) == []
 
 
 def test_without_git_a_kept_constraint_is_not_called_kept(plain: Repository) -> None:
@@ -331,4 +379,5 @@ def test_required_evidence_that_names_no_file_is_not_called_cited(repository: Re
 def test_the_return_itself_does_not_break_a_constraint(repository: Repository) -> None:
     repository.write("a.return.md")
     claims = check(repository.root, returned(created=["a.return.md"]), handoff(constraints=["Read-only."])).claims
-    assert [claim.verdict for claim in claims if claim.kind == "constraint"] == [V]
+    assert [claim.verdict for claim in claims if claim.kind == "constraint"] == [U]
+    assert "no change that git shows" in claims[-1].detail

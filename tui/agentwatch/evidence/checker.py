@@ -122,8 +122,7 @@ class _Round:
         during = (
             Change(to_path(path), facts.mtime_ns / _NANOSECONDS)
             for path in paths
-            if (facts := self.facts[path]).kind is FileKind.REGULAR
-            and facts.mtime_ns <= last * _NANOSECONDS
+            if (facts := self._itself(path)).mtime_ns <= last * _NANOSECONDS
             and not verdicts.is_older(facts, handed_off_at)
             and not path.startswith(_OWN)
         )
@@ -142,17 +141,31 @@ class _Round:
             return None
         written: set[str] = set()
         for path in self._newest(view):
-            if verdicts.is_older(self.facts[path], handed_off_at):
+            if verdicts.is_older(self._itself(path), handed_off_at):
                 break
             written.add(path)
-        return tuple(sorted((committed - view.deleted) | written))
+        return tuple(sorted(committed | written))
 
     def _newest(self, view: GitView) -> list[str]:
         """The files that differ from the last commit, the one last written first."""
         if self.newest is None:
-            files = [path for path in view.changed | view.untracked if self.facts[path].kind is FileKind.REGULAR]
-            self.newest = sorted(files, key=lambda path: self.facts[path].mtime_ns, reverse=True)
+            files = view.changed | view.deleted | view.untracked
+            self.newest = sorted(files, key=lambda path: self._itself(path).mtime_ns, reverse=True)
         return self.newest
+
+    def _itself(self, path: str) -> DiskFacts:
+        """A file as it is; of what is a link by now, the link; of what is gone, the directory that lost it."""
+        facts = self.facts[path]
+        if facts.kind is FileKind.REGULAR and not facts.linked:
+            return facts
+        place = Path(self.disk.root, path)
+        while True:
+            try:
+                status = place.lstat()
+            except OSError:
+                place = place.parent
+                continue
+            return DiskFacts(FileKind.OTHER, 0, status.st_mtime_ns)
 
 
 def _handed(one: _Prepared, state: _Round) -> Handed:
@@ -206,7 +219,7 @@ class Checker:
             facts = self._disk.look(paths)
             view, without_git, failed = asked.result()
         if view is not None:
-            facts |= self._disk.look((view.changed | view.untracked).difference(facts))
+            facts |= self._disk.look((view.changed | view.deleted | view.untracked).difference(facts))
         state = _Round(facts, view, without_git, failed, self._disk)
         self._find_moved(prepared, state)
         return [self._result(number, one, state) for number, one in enumerate(prepared)]

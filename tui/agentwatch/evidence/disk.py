@@ -63,7 +63,7 @@ class Disk:
     """Looks at many paths of one workspace at a time. `root` is absolute and resolved."""
 
     def __init__(self, root: str) -> None:
-        self._root = root
+        self.root = root
         self._listings: dict[tuple[str, ...], dict[str, str]] = {}
         self._folding: dict[tuple[str, ...], bool] = {}
 
@@ -74,11 +74,11 @@ class Disk:
         found, links = self._walk(set(paths))
         targets: dict[str, str] = {}
         for path in links:
-            target = os.path.realpath(f"{self._root}/{path}")
-            base = self._root.rstrip("/") + "/"
+            target = os.path.realpath(f"{self.root}/{path}")
+            base = self.root.rstrip("/") + "/"
             if target.startswith(base):
                 targets[path] = target.removeprefix(base)
-            elif target == self._root:
+            elif target == self.root:
                 found[path] = DiskFacts(FileKind.DIRECTORY, linked=True)
             else:
                 found[path] = DiskFacts(FileKind.OUTSIDE)
@@ -97,7 +97,7 @@ class Disk:
         if not paths:
             return found, links
         try:
-            descriptors = [os.open(self._root, _OPEN_DIRECTORY)]
+            descriptors = [os.open(self.root, _OPEN_DIRECTORY)]
         except OSError as error:
             words = os.strerror(error.errno or 0)
             return dict.fromkeys(paths, DiskFacts(FileKind.REFUSED, words=f"the workspace: {words}")), links

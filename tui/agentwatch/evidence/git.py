@@ -112,14 +112,14 @@ class GitView:
         return GitFacts(bool(paths), before, committed, True if is_new else changed)
 
     def changes_since(self, handed_off_at: float) -> frozenset[str] | None:
-        """What commits have added or changed since a handoff; None where it was not looked up."""
+        """What commits have done something to since a handoff; None where it was not looked up."""
         if handed_off_at not in self.bases:
             return None
         base = self.bases[handed_off_at]
         if base is None:
             return self.tracked
         done = self.committed.get(base)
-        return None if done is None else frozenset(path for path, letter in done.items() if letter != "D")
+        return None if done is None else frozenset(done)
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ _CODE: Final = re.compile(
     r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z"
 )
 _NANOSECONDS: Final = 1_000_000_000
+KEPT: Final = "no claimed file breaks it, and no change that git shows; what git ignores was not looked at"
 NO_HANDOFF: Final = "no handoff is known"
 STATED: Final = "the file exists; what is said of it cannot be checked"
 _LATER: Final = "the handoff was put there, or given its time, after that: whether it is older is not known"
@@ -255,7 +256,10 @@ def _note(words: str, disk: DiskFacts, more: str = UNREAD) -> str:
 def judge_constraint(
     assertion: Assertion, claimed: Collection[str], changed: Collection[str] | None, without_git: str
 ) -> Claim:
-    """A constraint against the files claimed and those `changed` since the handoff (None: not known)."""
+    """A constraint against the files claimed and those `changed` since the handoff (None: not known).
+
+    That nothing was changed is never verified: git is easily told not to look at a file.
+    """
     broken = sorted(path for path in claimed if _breaks(assertion, path))
     if broken:
         verdict, detail = _NO, f"the return itself claims {_listed(broken)}"
@@ -268,7 +272,7 @@ def judge_constraint(
             verdict = _OPEN
             detail = f"no claimed file breaks it, but {_listed(others)} changed since the handoff, by whom is not known"
         else:
-            verdict, detail = _YES, "no file claimed, and none that git saw change since the handoff, breaks it"
+            verdict, detail = _OPEN, KEPT
     return Claim(kind=assertion.kind, path=assertion.path[:_LONGEST], verdict=verdict, detail=detail)
 
 
