@@ -7,7 +7,7 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, 
 
 from agentwatch.contracts.shapes import Contract, Finding, Return, Severity
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.observation import Seen, Tick, Unreadable
+from agentwatch.delegation.observation import Gone, Seen, Tick, Unreadable
 from agentwatch.delegation.task import State
 from agentwatch.view.document import tree_document
 
@@ -347,3 +347,16 @@ def test_what_could_only_not_be_looked_at_is_not_verified() -> None:
     seen = recorder.seen("a.md", returned("completed", task_id="a"))
     tree = tree_of([seen, recorder.checked("a.md", seen.digest, "unverifiable")])
     assert tree.tasks["a"].verdict is None
+
+
+def test_a_task_whose_return_is_refused_needs_the_operator_until_it_can_be_read() -> None:
+    record = Recorder()
+    refused = Unreadable(2, 1_002.0, "x.return.md", Finding("SRC002", Severity.WARNING, "a link"))
+    todos = refused._replace(path="x.todos.md")
+    packet = record.seen("x.handoff.json", handoff("t.x"))
+    for observations in ([packet, refused], [refused, packet]):
+        tree = tree_of(observations)
+        assert tree.tasks["t.x"].ask == "x.return.md is not read, so what it says is not known: mend it, or remove it"
+        tree.apply(Gone(3, 1_003.0, "x.return.md"))
+        assert not tree.tasks["t.x"].needs_operator
+    assert not tree_of([packet, todos]).tasks["t.x"].needs_operator

@@ -264,3 +264,45 @@ def test_a_workspace_that_nobody_may_enter_is_refused(
         code, out, err = asked(capsys, command, str(workspace))
     assert (code, out) == (2, "")
     assert "ermission" in err
+
+
+def _too_large(path: Path) -> None:
+    path.write_bytes(b"a" * 2_000_000)
+
+
+REFUSED: list[Callable[[Path], object]] = [
+    _too_large,
+    os.mkfifo,
+    lambda path: path.symlink_to("gone"),
+    lambda path: path.symlink_to("/etc/hostname"),
+]
+
+
+@pytest.mark.parametrize("make", REFUSED)
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_return_that_is_not_read_is_not_passed_over(
+    workspace: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], object], has_failed: bool
+) -> None:
+    path = workspace / "job.return.md"
+    if has_failed:
+        path.write_text(report("ERROR"))
+        remember(workspace)
+        path.unlink()
+    make(path)
+    code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
+    assert (code, told["complete"], [problem["place"] for problem in told["problems"]]) == (1, False, [str(path)])
+    (task,) = told["tasks"]
+    assert (task["state"], task["needs_operator"]) == ("failed" if has_failed else "submitted", True)
+    assert asked(capsys, "pending", str(workspace))[0] == 1
+    _, out, err = asked(capsys, "tree", str(workspace))
+    assert "job.return.md is not read" in out
+    assert "1 other file with problems" in out
+    assert "not all can be seen: job.return.md" in err
+    assert "**1 needs a human.**" in asked(capsys, "report", str(workspace))[1]
+
+
+def test_a_link_under_another_name_is_no_problem(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (workspace / "notes.md").symlink_to("gone")
+    (workspace / "job.todos.md").symlink_to("gone")
+    code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
+    assert (code, told["complete"]) == (0, True)

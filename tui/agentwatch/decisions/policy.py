@@ -78,7 +78,7 @@ def refusal(task: Task, action: Action, params: Params, note: str, decided: Reco
 
 def suggested(task: Task) -> Action | None:
     """What the contracts point to, None where it is up to the operator alone."""
-    if not task.needs_operator:
+    if not task.needs_operator or task.own_state in (State.SUBMITTED, State.WORKING):
         return None
     if is_restored(task) and task.retry.remaining:
         return Action.RETRY

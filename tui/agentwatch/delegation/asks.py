@@ -65,6 +65,11 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     return None
 
 
+def ask_to_mend(path: str) -> str:
+    """What a task asks of which a handoff or a return is there and is not read."""
+    return f"{path} is not read, so what it says is not known: mend it, or remove it"
+
+
 def _ask_of_run(task: Task) -> str | None:
     """A child of a session that gave back nothing that the contracts know."""
     if task.own_state is State.FAILED:

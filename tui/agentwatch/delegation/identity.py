@@ -18,6 +18,7 @@ _KINDS: Final = "handoff|return|todos"
 _SUFFIX: Final = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
 _PREFIX: Final = re.compile(rf"^(?:{_KINDS})[._-](?=.)", re.IGNORECASE)
 _EXTENSION: Final = re.compile(r"(?:\.report)?\.json$|\.(?:md|markdown)$", re.IGNORECASE)
+_ANSWER: Final = re.compile(r"(?:^|[._-])(?:handoff|return)(?:[._-]|$)", re.IGNORECASE)
 _FOLDERS: Final = frozenset({"handoffs", "returns", "todos"})
 
 # `.return-meta.json` is the file of a task directory; `.return-meta-b.json` is that of a teammate in the same one.
@@ -65,6 +66,16 @@ def variant(path: str) -> str | None:
 def agent_of(document: Return) -> str | None:
     """The agent that wrote a return: the last element of its delegation path, else what it calls itself."""
     return document.delegation_path[-1] if document.delegation_path else document.agent
+
+
+def is_under_contract(path: str) -> bool:
+    """Whether a file is a handoff or a return by its name, or in the folder that it lies in: it must be readable.
+
+    >>> is_under_contract("job/x.return.md"), is_under_contract("job/x.todos.md")
+    (True, False)
+    """
+    name, folder = _EXTENSION.sub("", basename(path)), basename(dirname(path))
+    return _ANSWER.search(name) is not None or variant(path) is not None or folder in _FOLDERS - {"todos"}
 
 
 def own_id(document: Document) -> str | None:

@@ -124,6 +124,11 @@ class DelegationTree:
         """What is wrong with files that belong to no task."""
         return self._unread.notices
 
+    @property
+    def troubled(self) -> set[str]:
+        """The files that cannot be read or understood, of tasks and of nobody."""
+        return self._unread.paths
+
     def apply(self, observation: Observation) -> set[str]:
         """Take one observation in.
 
@@ -269,6 +274,9 @@ class DelegationTree:
         """What a task asks. A run that the sessions have left behind asks nothing, unless its program is known to wait
         for the answer."""
         ask = asks.ask(task, verdict, self._low_confidence)
+        hidden = self._unread.hidden(self._files.versions(task.task_id))
+        if hidden is not None and task.own_state is not State.CANCELED:
+            return asks.ask_to_mend(hidden)
         if ask is None or task.run is None or (task.run.waiting and task.run.process_gone is False):
             self._recency.forget(task.task_id)
             return ask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation import identity
@@ -10,6 +11,9 @@ from agentwatch.delegation.files import Files
 from agentwatch.delegation.groups import Groups
 from agentwatch.delegation.observation import Unreadable
 from agentwatch.delegation.task import PlacedFinding, Version
+
+_REFUSED: Final = "SRC"
+"""How the ids of the rules begin that a file must keep to be read at all."""
 
 
 class Unread:
@@ -39,6 +43,16 @@ class Unread:
             return set()
         self._by_slot.discard(identity.slot(path), path)
         return self._files.tasks_beside(path)
+
+    @property
+    def paths(self) -> set[str]:
+        """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
+        return {*self._findings, *(placed.path for placed in self._files.nobodys)}
+
+    def hidden(self, versions: Sequence[Version]) -> str | None:
+        """The first handoff or return of a task, by its name, that is there and was refused."""
+        refused = (one.path for one in self.of(versions) if one.finding.rule.startswith(_REFUSED))
+        return next(filter(identity.is_under_contract, refused), None)
 
     def of(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
         """What is wrong with the files of a task that has these versions."""

@@ -45,7 +45,7 @@ def _line(task: Task, depth: int, now: float) -> str:
 
 def _summary(monitor: Monitor) -> str:
     totals = monitor.tree.totals
-    files = len({placed.path for placed in monitor.tree.notices})
+    files = len(monitor.tree.troubled)
     noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
     if not totals.tasks:
         return f"no handoffs or returns in {clean(str(monitor.workspace))}{noted}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.contracts.shapes import Finding, Reading, Return
+from agentwatch.delegation import identity
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
 from agentwatch.sources.files.dating import Dating
 from agentwatch.sources.files.names import looks_like_ours, to_path
@@ -205,7 +206,8 @@ class Documents:
         file.racy = False
         self._settle(path, file, None)
         is_ours = file.shown is not None or looks_like_ours(path)
-        if error.rule is NOT_READABLE or (is_ours and error.rule in _FAILURES):
+        is_wanted = identity.is_under_contract(path) or isinstance(file.shown, str)
+        if error.rule is NOT_READABLE or is_wanted or (is_ours and error.rule in _FAILURES):
             self.unread[path] = error.reason
         else:
             self.unread.pop(path, None)
