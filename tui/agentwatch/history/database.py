@@ -138,6 +138,19 @@ def examine(connection: sqlite3.Connection) -> int:
         raise UnusableError(str(error)) from error
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """What is done meanwhile is written as a whole or not at all. Raises sqlite3.Error."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def _open(directory: Path, damage: tuple[tuple[int, int], str] | None) -> Database:
     name, notice = NAME, None
     for _ in range(4):
@@ -228,18 +241,12 @@ def _choose_journal(connection: sqlite3.Connection, directory: Path) -> None:
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
     if version == SCHEMA_VERSION:
         return
-    connection.execute("BEGIN EXCLUSIVE")
-    try:
+    with transaction(connection, "EXCLUSIVE"):
         for migration in MIGRATIONS[version:]:
             for statement in migration:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except sqlite3.Error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _set_aside(path: Path) -> str:

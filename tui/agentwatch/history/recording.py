@@ -14,6 +14,7 @@ from typing import Final
 
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.history.database import transaction
 from agentwatch.history.outline import contracts_version, outline_of, pack
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import numbers_in
@@ -66,15 +67,9 @@ class Recorder:
         """Write in one transaction. Returns the bytes of the texts that are new. Raises sqlite3.Error."""
         current = dict[str, int]()
         added = 0
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             for note in notes:
                 added += self._write(connection, note, current)
-            connection.execute("COMMIT")
-        except sqlite3.Error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         self._current |= current
         return added
 
@@ -89,15 +84,9 @@ class Recorder:
             # A file that could not be read is looked at again.
             if file.shown is None or isinstance(file.shown, str)
         ]
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             connection.execute("DELETE FROM files")
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-            connection.execute("COMMIT")
-        except sqlite3.Error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
     def _write(self, connection: sqlite3.Connection, note: Note, current: dict[str, int]) -> int:
         known = current.get(note.path) or self._current.get(note.path) or self._known(connection, note.path)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.delegation.observation import Gone, Observation, Seen
-from agentwatch.history.database import Database, UnusableError, is_damage, open_database
+from agentwatch.history.database import Database, UnusableError, is_damage, open_database, transaction
 from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
 from agentwatch.history.policy import superseded
 from agentwatch.history.read_only import Snapshot, open_snapshot
@@ -179,17 +179,19 @@ class History:
         """Give the file back. Nothing is recorded or read afterwards."""
         with self._writing, self._reading:
             self._closed = True
-            if self._source is not None:
-                self._source.close()
+            self._let_go()
+
+    def _let_go(self) -> bool:
+        """Give the file back. Returns whether it may be opened again."""
+        if self._source is not None:
+            self._source.close()
             self._source = None
+        return not self._closed
 
     def _open(self) -> None:
         """Open, or open again after damage; what cannot be opened is told in `notice`."""
         with self._reading:
-            if self._source is not None:
-                self._source.close()
-                self._source = None
-            if self._closed:
+            if not self._let_go():
                 return
             damage, self._damage = self._damage, None
             try:
@@ -210,10 +212,7 @@ class History:
 
     def _open_snapshot(self) -> None:
         with self._reading:
-            if self._source is not None:
-                self._source.close()
-            self._source = None
-            if self._closed:
+            if not self._let_go():
                 return
             try:
                 self._source = open_snapshot(self._directory)
@@ -254,19 +253,16 @@ class History:
         try:
             sizes = dict(database.writer.execute("SELECT digest, length(packed) FROM texts"))
             dropped = superseded(versions, sizes, self._limit - self._limit // 8)
-            database.writer.execute("BEGIN IMMEDIATE")
-            database.writer.executemany("DELETE FROM texts WHERE digest = ?", [(digest,) for digest in dropped])
-            # Without text and outline nothing is left to tell.
-            database.writer.execute(
-                "DELETE FROM observations WHERE digest IS NOT NULL AND outline IS NULL"
-                " AND digest NOT IN (SELECT digest FROM texts)"
-            )
-            database.writer.execute("COMMIT")
+            with transaction(database.writer):
+                database.writer.executemany("DELETE FROM texts WHERE digest = ?", [(digest,) for digest in dropped])
+                # Without text and outline nothing is left to tell.
+                database.writer.execute(
+                    "DELETE FROM observations WHERE digest IS NOT NULL AND outline IS NULL"
+                    " AND digest NOT IN (SELECT digest FROM texts)"
+                )
             self._bytes = _bytes(database.writer)
         except sqlite3.Error:
             # What was acknowledged is on disk; the next record meets the same error and tells it.
-            if database.writer.in_transaction:
-                database.writer.execute("ROLLBACK")
             return
         self._shrink_above = max(self._limit, self._bytes + self._limit // 8)
         self._full = None
