@@ -129,6 +129,15 @@ DOCUMENT: Final = [
     _broken("DOC003", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("Nine", "\ufffd"), '"summary"'),
     _broken("DOC003", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("Nine", "\\ud800"), '"summary"'),
     _broken("DOC003", "north.todos.md", TODOS, TODOS.replace("rows", "r\ufffd"), "Draw"),
+    *_json(
+        "north.return.json",
+        REPORT,
+        ("DOC015", put("status", "failed"), 31),
+        ("DOC015", put("status", "Error"), 31),
+    ),
+    *_json(
+        "x.json", {**SUBAGENT, "report_metadata": {}}, ("DOC015", put("report_metadata.status", "failed"), '"status"')
+    ),
     _broken(
         "DOC004",
         "north.return.json",

@@ -13,6 +13,7 @@ from agentwatch.contracts.findings import Judgement, shown
 from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.shapes import Contract, Reading
 from agentwatch.contracts.signatures import contract_of
+from agentwatch.contracts.stage_words import meaning
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Document
@@ -49,10 +50,19 @@ def opened(source: JsonSource, contract: Contract, name: str) -> Opened:
     """Judge an object by its contract."""
     judgement = Judgement()
     source.judge(judgement)
+    _judge_statuses(source.value, judgement)
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
     model, document = _judge(contract, source.value, judgement if source.whole else Judgement(), name)
     findings = judgement.findings(source.line_of) if judgement else ()
     return Opened(Reading(document, findings, source.complete), model)
+
+
+def _judge_statuses(top: dict[str, Any], judgement: Judgement) -> None:
+    """Note where the status of one contract says something else than that of another in the same object."""
+    metadata = top.get("report_metadata")
+    said = (top.get("status"), metadata.get("status") if isinstance(metadata, dict) else None)
+    if len({outcome for word in said if isinstance(word, str) and (outcome := meaning(word))}) > 1:
+        judgement.add("DOC015", ("status",), value=shown(said[0]), other=shown(said[1]))
 
 
 def read_json_by_name(text: str, name: str, contract: Contract) -> Opened | None:

@@ -80,6 +80,15 @@ _FAULTS: Final = frozenset({"blocker", "blockers", "conflict", "conflicts", "err
 """What is mended where a verb of mending follows: `conflicts_resolved`."""
 
 
+def meaning(status: str) -> Outcome | None:
+    """What a status means in any contract, None where that is not known for sure."""
+    return _MEANS.get(_plain(status))
+
+
+def _plain(status: str) -> str:
+    return status.strip().casefold().replace(" ", "_").replace("-", "_")
+
+
 def judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:
     """What the status of a return means, None where it means nothing known; every rule it breaks is noted."""
     if "status" not in top:
@@ -89,7 +98,7 @@ def judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:
     if not isinstance(status, str):
         judgement.add("MET002", ("status",), value=shown(status))
         return None
-    meant = status.strip().casefold().replace(" ", "_").replace("-", "_")
+    meant = _plain(status)
     outcome = _MEANS.get(meant)
     if outcome is not None:
         if meant != status:

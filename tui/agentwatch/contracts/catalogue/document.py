@@ -71,5 +71,10 @@ RULES: Final[tuple[Rule, ...]] = (
           why="It is understood here; a parser that reads from the top may find nothing.",
           right="## Status\nstate: SUCCESS\n\u2026", wrong="```markdown\n## Status\nstate: SUCCESS\n\u2026\n```",
           severity=WARNING),
+    _rule("DOC015", _VALID, "two statuses that disagree",
+          "`status` is {value} and `report_metadata.status` is {other}; keep the status of one contract.",
+          why="A reader of the one contract sees success where a reader of the other sees failure: nobody can tell.",
+          right='{"report_metadata": {"status": "failed", \u2026}, \u2026}',
+          wrong='{"status": "failed", "report_metadata": {"status": "completed", \u2026}, \u2026}'),
 )
 # fmt: on
