@@ -172,6 +172,56 @@ def test_nothing_is_verified_that_git_could_not_be_asked(
         assert {claim.verdict for claim in result.claims} <= {C, U}, result.claims
 
 
+def replaced(repository: Repository) -> None:
+    shutil.rmtree(repository.root / ".git")
+    repository.init()
+
+
+def replaced_by_a_commit(repository: Repository) -> None:
+    replaced(repository)
+    repository.git("commit", "-q", "--allow-empty", "-m", "x", at=AFTER)
+
+
+def replaced_by_an_old_commit(repository: Repository) -> None:
+    replaced(repository)
+    repository.git("commit", "-q", "--allow-empty", "-m", "x", at=BEFORE)
+
+
+def amended(repository: Repository) -> None:
+    repository.git("rm", "-q", "--cached", "old.md")
+    repository.git("commit", "-q", "--amend", "--allow-empty", "-m", "x", at=AFTER)
+    shutil.rmtree(repository.root / ".git" / "logs")
+
+
+def begun_anew(repository: Repository) -> None:
+    repository.git("rm", "-q", "--cached", "old.md")
+    repository.git("update-ref", "-d", "HEAD")
+    repository.git("commit", "-q", "--allow-empty", "-m", "x", at=BEFORE)
+
+
+def begun_without_a_commit(repository: Repository) -> None:
+    repository.git("update-ref", "-d", "HEAD")
+    shutil.rmtree(repository.root / ".git" / "logs")
+    (repository.root / ".git" / "index").unlink()
+
+
+@pytest.mark.parametrize(
+    "way", [replaced, replaced_by_a_commit, replaced_by_an_old_commit, amended, begun_anew, begun_without_a_commit]
+)
+def test_a_git_that_knows_nothing_of_before_verifies_nothing(tmp_path: Path, way: Callable[[Repository], None]) -> None:
+    made = Repository(tmp_path / "workspace", tmp_path / "home")
+    made.init()
+    made.write("old.md", at=BEFORE)
+    made.commit(at=BEFORE)
+    time.sleep(0.05)  # the clock of the disk is coarser
+    at = time.time()
+    time.sleep(0.05)
+    made.touch("old.md", AFTER)
+    way(made)
+    (result,) = Checker(made.root).check([asked()._replace(handed_off_at=at)])
+    assert V not in verdicts(result, "old.md"), result.claims
+
+
 def test_a_lock_hinders_nobody_who_only_reads(repository: Repository) -> None:
     (repository.root / ".git" / "index.lock").touch()
     (result,) = Checker(repository.root).check([asked()])

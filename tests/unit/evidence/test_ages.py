@@ -19,8 +19,12 @@ from agentwatch.evidence.commits import Commits
 from agentwatch.history.keeper import Keeper
 from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.evidence.repository import HANDED_OFF, Repository, returned
+from tests.unit.evidence import repository as repositories
+from tests.unit.evidence.repository import Repository, returned
 from tests.unit.files.watching import Receiver, packet, watching
+
+HANDED_OFF = 1_700_000_000.0
+"""Long ago: what is still at work is told by the clock."""
 
 NAME = "specs/1_shop/.return-meta.json"
 BROKEN_OFF = "specs/1_shop/.return-meta-b.json"
@@ -28,6 +32,7 @@ BROKEN_OFF = "specs/1_shop/.return-meta-b.json"
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repositories, "HANDED_OFF", HANDED_OFF)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 

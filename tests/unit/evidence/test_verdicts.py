@@ -86,6 +86,36 @@ def lost_by_the_index(repository: Repository) -> None:
     repository.git("rm", "-q", "--cached", "x.md")
 
 
+def only_moved(repository: Repository) -> None:
+    repository.git("mv", "tracked.md", "x.md")
+    repository.touch("x.md", AFTER)
+
+
+def only_moved_and_committed(repository: Repository) -> None:
+    only_moved(repository)
+    repository.commit(at=AFTER)
+
+
+def only_made_executable(repository: Repository) -> None:
+    tracked_and_rewritten_the_same(repository)
+    (repository.root / "x.md").chmod(0o755)
+
+
+def only_made_executable_and_staged(repository: Repository) -> None:
+    only_made_executable(repository)
+    repository.git("add", "x.md")
+
+
+def only_made_executable_and_committed(repository: Repository) -> None:
+    only_made_executable(repository)
+    repository.commit(at=AFTER)
+
+
+def hard_linked(repository: Repository) -> None:
+    os.link(repository.root / "tracked.md", repository.root / "x.md")
+    repository.touch("x.md", AFTER)
+
+
 def empty(repository: Repository) -> None:
     repository.write("x.md", "")
 
@@ -157,7 +187,14 @@ TABLE: list[tuple[str, Callable[[Repository], None], Verdict, str]] = [
     ("modified", tracked_and_rewritten_the_same, U, "git sees no difference"),
     ("modified", tracked_and_committed_since, V, "changed by a commit since the handoff"),
     ("modified", tracked_and_deleted, C, "missing: git had it before the handoff"),
-    ("modified", new_but_ignored, V, "written since the handoff, and git did not have it before"),
+    ("modified", new_but_ignored, U, "git ignores it"),
+    ("modified", only_moved, U, "git did not have it before under this name"),
+    ("modified", only_moved_and_committed, U, "git did not have it before under this name"),
+    ("modified", only_made_executable, U, "git sees no difference"),
+    ("modified", only_made_executable_and_staged, U, "git sees no difference"),
+    ("modified", only_made_executable_and_committed, U, "git sees no difference"),
+    ("created", hard_linked, U, "another name (a hard link)"),
+    ("modified", hard_linked, U, "another name (a hard link)"),
     ("modified", empty, C, "empty"),
     ("modified", pipe, C, "not a regular file"),
     ("modified", link_outside, C, "outside the workspace"),
@@ -279,6 +316,7 @@ def test_a_hostile_or_careless_path(repository: Repository, path: str, verdict: 
     repository.write("sub/x.md")
     repository.write("sub/__init__.py", "")
     (repository.root / "hollow").mkdir()
+    repository.touch("sub", AFTER)
     (repository.root / "through").symlink_to("sub")
     (repository.root / "out").symlink_to("/etc")
     claim = only(check(repository.root, artifact(path)))

@@ -43,6 +43,7 @@ class DiskFacts(NamedTuple):
 
     `words` name an OTHER's kind or why it was REFUSED. `variant` is the path in the spelling that the disk has, where
     that differs from the one asked for. `linked`: a symbolic link inside the workspace leads there.
+    `names` is how many hard links it has.
     """
 
     kind: FileKind
@@ -54,6 +55,7 @@ class DiskFacts(NamedTuple):
     words: str = ""
     variant: str | None = None
     linked: bool = False
+    names: int = 1
 
 
 MISSING: Final = DiskFacts(FileKind.MISSING)
@@ -203,7 +205,7 @@ def _facts(status: os.stat_result, name: str, directory: int) -> DiskFacts:
     mode = status.st_mode
     times = (status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     if stat.S_ISREG(mode):
-        return DiskFacts(FileKind.REGULAR, status.st_size, *times, empty=status.st_size == 0)
+        return DiskFacts(FileKind.REGULAR, status.st_size, *times, empty=status.st_size == 0, names=status.st_nlink)
     if stat.S_ISDIR(mode):
         return DiskFacts(FileKind.DIRECTORY, 0, *times, empty=_is_empty(name, directory))
     words = next((words for is_kind, words in _KINDS if is_kind(mode)), "no regular file")

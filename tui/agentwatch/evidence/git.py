@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing
@@ -36,7 +37,10 @@ _RENAMED: Final = 200
 """Missing paths that git is asked about in one round."""
 _MOVES: Final = 5
 """How often one file may have been moved."""
+_MODE: Final = "X"
 _RENAME: Final = re.compile(r"R\d{1,3}")
+_FAN_OUT: Final = 2
+"""Letters of a directory of stored objects."""
 _LATEST: Final = 2**31 - 1
 """The last second that older versions of git understand."""
 
@@ -45,15 +49,16 @@ class GitFacts(NamedTuple):
     """One path. None where git cannot say.
 
     `known`: in the index or the last commit. `tracked_before`: in the commit that was there at the handoff.
-    `committed`: the last commit has it otherwise than the one at the handoff. `changed`: it differs from the last
-    commit. Without a handoff `tracked_before` and `committed` are None; `changed` is None for a file that the index
-    has lost, for then nobody has compared it.
+    `committed`: the last commit has it otherwise than the one at the handoff, None where only its mode differs.
+    `changed`: it differs from the last commit. Without a handoff `tracked_before` and `committed` are None; `changed`
+    is None for a file that the index has lost, for then nobody has compared it. `ignored`: git was told not to look.
     """
 
     known: bool
     tracked_before: bool | None
     committed: bool | None
     changed: bool | None
+    ignored: bool = False
 
 
 @dataclass(slots=True)
@@ -70,9 +75,9 @@ class GitView:
     tracked: frozenset[str] | None = frozenset()
     """The paths of the last commit, None where they were too many to list."""
     bases: dict[float, str | None] = field(default_factory=dict)
-    """The commit at a handoff's time, None where there was none yet."""
+    """The commit at a handoff's time, None where nothing was ever committed. Left out where it is not known."""
     committed: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By commit, what the ones after it have done to a path: A added, D deleted, M or T changed."""
+    """By commit, what the ones after it have done to a path: A added, D deleted, M or T changed, X its mode only."""
     git_directory: str = ""
     """Where the index lies: absolute, resolved."""
 
@@ -90,10 +95,11 @@ class GitView:
             elif base in self.committed:
                 done = self.committed[base].get(path)
                 tracked_before = done != "A" if now else done == "D"
-                committed = done is not None
+                committed = None if done == _MODE else done is not None
         lost = path in self.deleted and path in self.untracked
         changed = None if lost else path in self.changed or path in self.deleted
-        return GitFacts(now or changed is not False, tracked_before, committed, changed)
+        known = now or changed is not False
+        return GitFacts(known, tracked_before, committed, changed, not known and path not in self.untracked)
 
     def facts_below(self, directory: str, handed_off_at: float | None) -> GitFacts | None:
         """The facts of a directory: what holds of any file that git has in it."""
@@ -109,7 +115,7 @@ class GitView:
             _any(one.changed for one in known),
         )
         is_new = any(path.startswith(start) for path in self.untracked - self.deleted)
-        return GitFacts(bool(paths), before, committed, True if is_new else changed)
+        return GitFacts(bool(paths), before, committed, True if is_new else changed, not paths and not is_new)
 
     def changes_since(self, handed_off_at: float) -> frozenset[str] | None:
         """What commits have done something to since a handoff; None where it was not looked up."""
@@ -143,13 +149,17 @@ def look(
     """
     repository = find_repository(workspace)
     history = history if history is not None else History()
-    times = sorted({time for time in handoffs if math.isfinite(time)})
+    # What was made, or put there, after a handoff knows nothing of what was before.
+    began = _began(repository)
+    times = sorted({time for time in handoffs if math.isfinite(time) and began <= time})
     with Plumbing(repository, workspace, seconds=seconds) as git, ThreadPoolExecutor(1) as beside:
         # The longest of the questions; the others are asked meanwhile.
         status = beside.submit(_status, git)
         view = GitView(git_directory=repository.git_directory)
         if repository.head is None:
-            view.bases = dict.fromkeys(times)
+            # Whatever was stored may have been a commit once.
+            if not any(len(place.name) == _FAN_OUT for place in Path(repository.common_directory, "objects").iterdir()):
+                view.bases = dict.fromkeys(times)
         else:
             if history.repository != repository:
                 history.tracked = _tracked(git, repository.head)
@@ -160,9 +170,8 @@ def look(
             with contextlib.suppress(GitFailedError):
                 if missing := [time for time in times if time not in history.bases]:
                     found = _bases(git, repository.head, missing)
-                    # Where the history was cut off, "no commit yet" is not known.
-                    cut = repository.is_shallow
-                    history.bases |= {time: base for time, base in found.items() if base is not None or not cut}
+                    # A first commit since the handoff may have taken the place of others.
+                    history.bases |= {time: base for time, base in found.items() if base is not None}
                 bases = {history.bases[time] for time in times if time in history.bases}
                 history.committed |= _committed(git, repository.head, bases - history.committed.keys())
             view.bases, view.committed = history.bases, history.committed
@@ -216,6 +225,13 @@ def _moves(git: Plumbing, *command: str, given: bytes = b"") -> dict[str, str]:
     return moves
 
 
+def _began(repository: Repository) -> float:
+    """When the oldest file of a repository was put there: its own time can be set back, that of its inode cannot."""
+    with contextlib.suppress(OSError), os.scandir(repository.common_directory) as entries:
+        return min((entry.stat(follow_symlinks=False).st_ctime for entry in entries), default=math.inf)
+    return math.inf
+
+
 def _any(values: Iterable[bool | None]) -> bool | None:
     found = set(values)
     return True if True in found else None if None in found else False
@@ -254,6 +270,9 @@ def _status(git: Plumbing, *more: str) -> tuple[frozenset[str], frozenset[str], 
         if kind not in _FIELDS:
             continue
         parts = entry.split(b" ", _FIELDS[kind])
+        if kind == b"1" and parts[1] == b"M." and parts[6] == parts[7] and parts[3][:3] == parts[4][:3]:
+            # Only its mode was staged.
+            continue
         path = os.fsdecode(parts[-1].removeprefix(prefix))
         (deleted if b"D" in parts[1][1:2] or parts[1] == b"D." else changed).add(path)
         if kind == b"2":
@@ -276,20 +295,20 @@ def _bases(git: Plumbing, head: str, times: list[float]) -> dict[float, str | No
     bases: dict[float, str | None] = {}
     for time in times:
         bases[time] = next(
-            (name for stamp, name in commits if stamp <= time and _was_there(git, name, stamp, time)), oldest
+            (name for stamp, name in commits if stamp <= time and _was_there(git, name, time)),
+            oldest if oldest is not None and _was_there(git, oldest, time) else None,
         )
     return bases
 
 
-def _was_there(git: Plumbing, commit: str, stamp: float, time: float) -> bool:
-    """Whether a commit was made before a time: its own is in whole seconds, that of its object's file is finer."""
-    if stamp < math.floor(time - SLACK):
-        return True
+def _was_there(git: Plumbing, commit: str, time: float) -> bool:
+    """Whether a commit of this time was there: its own can be set back, and that of its object's inode cannot."""
     path = f"{git.repository.common_directory}/objects/{commit[:2]}/{commit[2:]}"
     try:
-        return os.lstat(path).st_mtime <= time
+        status = os.lstat(path)
     except OSError:
         return True
+    return max(status.st_mtime, status.st_ctime) <= time
 
 
 def _tracked(git: Plumbing, head: str) -> frozenset[str] | None:
@@ -308,16 +327,18 @@ def _committed(git: Plumbing, head: str, bases: set[str | None]) -> dict[str, di
     # Compares the first with the second as if that were its only parent.
     given = "".join(f"{head} {base}\n" for base in asked).encode()
     prefix = git.repository.prefix
-    options = ("--stdin", "--always", "-r", "-z", "--name-status", "--no-renames", "--no-ext-diff")
+    options = ("--stdin", "--always", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff")
     output = git.ask("diff-tree", *options, "--", prefix or ".", given=given)
     words = iter(output.text.split(b"\0")[:-1])
     answers: list[dict[str, str]] = []
     for word in words:
-        # A letter is followed by a path; anything else is the head of the next answer.
-        if len(word) == 1 and answers:
+        # `:mode mode object object letter` is followed by a path; anything else is the head of the next answer.
+        if word.startswith(b":") and answers:
+            old_mode, mode, old, new, letter = word.decode("ascii", "replace").removeprefix(":").split(" ")
             path = next(words, None)
             if path is not None:
-                answers[-1][os.fsdecode(path).removeprefix(prefix)] = word.decode("ascii", "replace")
+                done = _MODE if old == new and old_mode[:2] == mode[:2] else letter
+                answers[-1][os.fsdecode(path).removeprefix(prefix)] = done
         else:
             answers.append({})
     if output.cut:

@@ -25,6 +25,7 @@ _CONFIGURATION: Final = """\
 [core]
 \tbare = false
 \tfsmonitor = false
+\tfilemode = false
 \thooksPath = /dev/null
 \tattributesFile = /dev/null
 \tuntrackedCache = false

@@ -20,7 +20,7 @@ _REFERENCE: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}\Z")
 _SECTION: Final = re.compile(r"\s*\[\s*([A-Za-z0-9.-]+)\s*(\"[^\"]*\")?\s*\]")
 _SETTING: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*\"?([A-Za-z0-9]{1,16})\"?\s*(?:[#;].*)?\Z")
 _SETTINGS: Final = frozenset(
-    {"filemode", "symlinks", "ignorecase", "precomposeunicode", "autocrlf", "eol", "trustctime", "checkstat"}
+    {"symlinks", "ignorecase", "precomposeunicode", "autocrlf", "eol", "trustctime", "checkstat"}
 )
 """Settings of `[core]` that say how files compare and name no program."""
 

@@ -197,7 +197,8 @@ def _made(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, 
             return _NO, "older than the handoff: claimed created, but last written before it"
     elif older:
         return _untouched(assertion, sight, is_sure=handed.sure <= handed.at + SLACK)
-    return _written(sight, is_sure=not is_older(disk, handed.sure))
+    is_modified = assertion.kind is Kind.MODIFIED
+    return _written(sight, is_modified=is_modified, is_sure=not is_older(disk, handed.sure))
 
 
 def _untouched(assertion: Assertion, sight: Sight, *, is_sure: bool) -> tuple[Verdict, str]:
@@ -211,6 +212,8 @@ def _untouched(assertion: Assertion, sight: Sight, *, is_sure: bool) -> tuple[Ve
         if not is_sure:
             return _OPEN, f"changed by a commit since the handoff, but {_LATER}"
         return _YES, _note("changed by a commit since the handoff", sight.disk, "")
+    if git is not None and git.tracked_before and git.committed is None:
+        return _OPEN, "only its mode was changed by a commit since the handoff"
     if git is not None and git.changed:
         return _NO, "older than the handoff: it differs from the last commit, but was last written before it"
     if git is not None and git.known:
@@ -219,17 +222,23 @@ def _untouched(assertion: Assertion, sight: Sight, *, is_sure: bool) -> tuple[Ve
     return _NO, f"older than the handoff: claimed modified, but last written before it ({why})"
 
 
-def _written(sight: Sight, *, is_sure: bool) -> tuple[Verdict, str]:
+def _written(sight: Sight, *, is_modified: bool, is_sure: bool) -> tuple[Verdict, str]:
     """A file that was last written since the handoff, by what the handoff says of its own time; `is_sure`: and also
     since that file lies there."""
     git, disk = sight.git, sight.disk
     if not is_sure:
         return _OPEN, f"written since the handoff, but {_LATER}"
+    has_names = disk.kind is FileKind.REGULAR and disk.names > 1
+    if has_names and (git is None or not git.tracked_before):
+        return _OPEN, "written since the handoff, but it has another name (a hard link), and may be as old as that"
     if git is None and not sight.failed:
         return _YES, _note(f"exists, written since the handoff ({sight.without_git})", disk)
     if git is None or git.tracked_before is None or git.changed is None:
-        why = sight.without_git or "its history or its index breaks off"
+        why = sight.without_git or "its history does not reach back to the handoff, or its index breaks off"
         return _OPEN, f"written since the handoff, but git cannot say whether it differs from before ({why})"
+    if not git.tracked_before and is_modified and (git.ignored or git.known):
+        why = "git ignores it" if git.ignored else "git did not have it before under this name"
+        return _OPEN, f"written since the handoff, but {why}: whether its content is another is not known"
     if not git.tracked_before:
         return _YES, _note("exists, written since the handoff, and git did not have it before", disk)
     if git.committed:
