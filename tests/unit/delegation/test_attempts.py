@@ -188,3 +188,19 @@ def test_a_deleted_return_reopens_the_attempt() -> None:
     tree.apply(recorder.gone("a.return.md"))
     assert states(tree, "a") == [(1, "submitted")]
     assert tree.asking() == []
+
+
+@pytest.mark.parametrize("number", [2, 99])
+def test_an_attempt_that_nobody_handed_out_does_not_hide_a_failure(number: int) -> None:
+    record = Recorder()
+    observations = [
+        record.seen("x.handoff.json", handoff("t.x")),
+        record.seen("x.return.md", returned("failed", attempt=1)),
+        record.seen("y.return.md", returned("completed", task_id="t.x", attempt=number)),
+    ]
+    task = tree_of(observations).tasks["t.x"]
+    assert [placed.finding.rule for placed in task.findings] == ["LNK011"]
+    assert task.needs_operator
+    handed = record.seen("y.handoff.json", handoff("t.x", attempt=number))
+    task = tree_of([*observations, handed]).tasks["t.x"]
+    assert (task.findings, task.needs_operator) == ((), False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, pairwise
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.catalogue.rule import Rule
@@ -16,6 +16,7 @@ from agentwatch.delegation.problems import (
     DUPLICATE_RETURN,
     SESSION_MISMATCH,
     TASK_MISMATCH,
+    UNASKED,
     finding_of,
 )
 from agentwatch.delegation.run import Asker, Run, RunState
@@ -95,6 +96,7 @@ def fold(
     _mark_life(history)
     for decision in history.decisions:
         _bind(history, decision)
+    _report_unasked(history)
     return history
 
 
@@ -381,6 +383,16 @@ def _report_session(history: History, attempt: Attempt) -> None:
     packet, returned = attempt.packet, attempt.returned
     if packet and packet.session_id and returned:
         history.problems.append(PlacedFinding(finding_of(SESSION_MISMATCH, packet.session_id), returned.path))
+
+
+def _report_unasked(history: History) -> None:
+    """A failure about which nobody decided is not over because a return says that it is of a later attempt."""
+    for before, attempt in pairwise(history.attempts):
+        has_failed = before.state in (State.FAILED, State.INVALID) or before.unasked
+        returned, run = attempt.returned, attempt.run
+        if has_failed and not before.decisions and attempt.handoff is None and run is None and returned is not None:
+            attempt.unasked = True
+            history.problems.append(PlacedFinding(finding_of(UNASKED, str(attempt.number)), returned.path))
 
 
 def _report_task(history: History, attempt: Attempt) -> None:

@@ -111,6 +111,16 @@ PROSE: Final = _rule(
     wrong="All done, have a look!",
     severity=WARNING,
 )
+UNASKED: Final = _rule(
+    "LNK011",
+    "Linking",
+    "nobody handed out the attempt",
+    "The attempt before failed, and nobody handed out attempt {other}; hand it off, or let the operator decide.",
+    why="A child that numbers its own attempts could hide a failure. The task asks until the operator decides.",
+    right='handoff: {"task_id": "a", "attempt": 2}   return: task_id: a / attempt: 2',
+    wrong="task_id: a / attempt: 2   after a failure, with no handoff and no decision for it",
+    severity=WARNING,
+)
 
 RULES: Final[tuple[Rule, ...]] = (
     CYCLE,
@@ -123,6 +133,7 @@ RULES: Final[tuple[Rule, ...]] = (
     TASK_MISMATCH,
     OVERRUN,
     PROSE,
+    UNASKED,
 )
 
 

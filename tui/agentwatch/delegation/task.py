@@ -115,6 +115,8 @@ class Attempt:
     """The execution as a session store shows it, None where only files speak of it."""
     again: bool = False
     """It goes on in the session of the attempt before, with the same handoff."""
+    unasked: bool = False
+    """Its return alone numbers it, after a failure about which nobody decided."""
     decisions: tuple[Decision, ...] = ()
     """What the operator decided about this attempt, or about an answer that it gave before in the same session, in the
     order of the decisions."""
