@@ -109,7 +109,7 @@ def test_the_inspector_ends_by_itself_once_nobody_listens(tmp_path: Path) -> Non
     inspector.start(closed)
     (attempt,) = monitor.tree.tasks["shop.api"].attempts
     assert attempt.returned is not None
-    inspector.want([Target(attempt.returned, None, None)])
+    inspector.want([Target("shop.api", attempt.returned)])
     assert told.wait(20)
     for thread in threading.enumerate():
         if thread.name == "agentwatch-evidence":
@@ -121,7 +121,7 @@ def test_what_a_session_gave_back_claims_nothing_by_the_tags_around_it(tmp_path:
     said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
     version = Version(1, 0.0, "agents:one", "d" * 64, said, (), stored=True)
     tagged = RETURN.replace("- (none)\n", "- src/a.py\n</result>\n")
-    (checks,) = Inspector(tmp_path, lambda _: tagged).check([Target(version)])
+    (checks,) = Inspector(tmp_path, lambda _: tagged).check([Target("x", version)])
     assert [claim.path for claim in checks.claims if claim.kind == "modified"] == ["src/a.py"]
 
 
@@ -175,6 +175,35 @@ async def test_a_return_that_breaks_its_contract_is_written_to_errors_json_once(
     (entry,) = json.loads((root / ".agentwatch" / "errors.json").read_text("utf-8"))["errors"]
     assert (entry["task_id"], entry["rules"]) == ("shop.api", ["RET011"])
     assert entry["recommendation"] == "Fix code subagent return format"
+
+
+async def test_the_returns_of_two_tasks_that_one_file_held_are_both_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = tmp_path / "shop"
+    (root / "specs").mkdir(parents=True)
+
+    def give_back(agent: str) -> None:
+        told = {
+            "status": "implemented",
+            "artifacts": [{"type": "plan", "path": f"specs/{agent}.md", "summary": "the plan"}],
+            "metadata": {"session_id": f"sess_{agent}", "delegation_path": ["boss", agent]},
+        }
+        (root / "specs" / ".return-meta.json").write_text(json.dumps(told), "utf-8")
+
+    monitor = monitor_of(root, remembers=True)
+    updates = monitor.updates()
+    for number, agent in enumerate(("planner", "coder"), 1):
+        give_back(agent)
+        async for _ in updates:
+            if sum(task.contradicted for task in monitor.tree.tasks.values()) == number:
+                break
+    await updates.aclose()  # type: ignore[attr-defined]
+    again = monitor_of(root, remembers=True)
+    again.scan()
+    for seen in (monitor, again):
+        assert {task.agent for task in seen.tree.tasks.values() if task.contradicted} == {"planner", "coder"}
 
 
 async def test_a_missing_artifact_is_written_to_errors_json_with_its_message(

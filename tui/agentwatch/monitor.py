@@ -84,7 +84,8 @@ class Monitor:
         self._herald: Herald | None = None
         self._forgotten: str | None = None
         """Why the history could not be read; told by `scan` only, for the keeper has it in its notice."""
-        self._inspected: dict[str, tuple[str, str | None, tuple[str, ...]]] = {}
+        self._inspected: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
+        """By task."""
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
 
@@ -121,7 +122,13 @@ class Monitor:
         None where it is not kept any more.
         """
         text = self._source.content(version.digest)
-        return self._keeper.text(version.digest) if text is None and self._keeper is not None else text
+        if text is not None or not self._remembers:
+            return text
+        if self._keeper is not None:
+            return self._keeper.text(version.digest)
+        from agentwatch.history.keeper import recall_text
+
+        return recall_text(self.workspace, version.digest)
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> Decided:
         """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError.
@@ -292,10 +299,10 @@ class Monitor:
                 continue
             returned, handoff = attempt.returned, attempt.handoff
             former = self.tree.former_places(task_id, returned)
-            key = (returned.digest, handoff.digest if handoff else None, former)
-            if self._inspected.get(returned.path) != key:
-                self._inspected[returned.path] = key
-                targets.append(Target(returned, handoff, attempt.handed_off_at, former))
+            key = (returned.path, returned.digest, handoff.digest if handoff else None, former)
+            if self._inspected.get(task_id) != key:
+                self._inspected[task_id] = key
+                targets.append(Target(task_id, returned, handoff, attempt.handed_off_at, former))
         return targets
 
     def _checked(self, checks: Sequence[Checks]) -> list[Observation]:

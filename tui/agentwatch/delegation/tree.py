@@ -80,7 +80,8 @@ class DelegationTree:
         self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
         self._overruns = Overruns()
         self._unread = Unread(self._files)
-        self._checked: dict[str, Checked] = {}
+        self._checked: dict[str, dict[str, Checked]] = {}
+        """By path and digest: a file may have held the latest returns of several tasks, one after the other."""
         self._carriers = Carriers()
         self._aborts = Aborts(self.tasks)
         self._removed: set[str] = set()
@@ -228,7 +229,11 @@ class DelegationTree:
             concerned = self._files.tasks_of(path) | self._runs.tasks_of(path)
             # A return by its name alone may get its handoff later.
             if concerned or self._files.holds(path):
-                self._checked[path] = observation
+                latest = (task.latest for task_id in concerned if (task := self.tasks.get(task_id)) is not None)
+                digests = {one.returned.digest for one in latest if one is not None and one.returned is not None}
+                checks = self._checked.get(path, {})
+                kept = {digest: checked for digest, checked in checks.items() if digest in digests}
+                self._checked[path] = kept | {observation.digest: observation}
             return concerned
         # The tasks from before count too: a file may speak of another task now.
         before = self._files.tasks_of(path) | self._unread.clear(path)
@@ -321,9 +326,8 @@ class DelegationTree:
         task.retry = budget(task, max_retries=self._max_retries, restored=self._carriers.restored(task.task_id))
 
     def _check_of(self, returned: Version) -> Checked | None:
-        """What was found about this very content; None where another one was checked last."""
-        checked = self._checked.get(returned.path)
-        return checked if checked and checked.digest == returned.digest else None
+        """What was found about this very content."""
+        return self._checked.get(returned.path, {}).get(returned.digest)
 
     def _hang(self, task_ids: set[str]) -> set[str]:
         """Put tasks where their links say. Returns the tasks that an abort above may end now, or no more."""

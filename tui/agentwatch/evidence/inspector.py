@@ -27,11 +27,13 @@ _JOIN_SECONDS: Final = 1.0
 
 
 class Target(NamedTuple):
-    """A return to check, the handoff it answers, and when that was given (epoch seconds).
+    """The latest return of a task, the handoff it answers, and when that was given (epoch seconds).
 
-    `former` are the names under which the return lay before.
+    `former` are the names under which the return lay before. A file may hold the return of another task by now: each
+    task is checked for itself.
     """
 
+    task_id: str
     returned: Version
     handoff: Version | None = None
     handed_off_at: float | None = None
@@ -93,9 +95,9 @@ class Inspector:
             self._thread.join(_JOIN_SECONDS)
 
     def want(self, targets: Iterable[Target]) -> None:
-        """Check these returns, soon. A target replaces the one before with the same file."""
+        """Check these returns, soon. A target replaces the one before of the same task."""
         with self._news:
-            self._wanted.update((target.returned.path, target) for target in targets)
+            self._wanted.update((target.task_id, target) for target in targets)
             self._news.notify()
 
     def check(self, targets: Sequence[Target]) -> list[Checks]:
@@ -117,9 +119,9 @@ class Inspector:
             results = self._checker.check([request for _, request in some])
             for (target, _), look, result in zip(some, looks, results, strict=True):
                 path = target.returned.path
-                known = self._known.get(path)
+                known = self._known.get(target.task_id)
                 checks = Checks(path=path, digest=target.returned.digest, claims=result.claims, changed=result.changed)
-                self._known[path] = _Known(target, tuple(sorted(result.watch_paths)), look, checks)
+                self._known[target.task_id] = _Known(target, tuple(sorted(result.watch_paths)), look, checks)
                 if known is None or known.target != target or known.found != checks:
                     found.append(checks)
         return found
@@ -187,7 +189,7 @@ class Inspector:
         return returned.stored or os.path.lexists(f"{self._root}/{to_name(returned.path)}")
 
     def _look_before(self, target: Target) -> _Look | None:
-        known = self._known.get(target.returned.path)
+        known = self._known.get(target.task_id)
         return self._look(known.watched) if known is not None and known.target == target else None
 
     def _look(self, paths: Sequence[str]) -> _Look:

@@ -40,6 +40,17 @@ def recall(workspace: Path) -> Recalled:
         history.close()
 
 
+def recall_text(workspace: Path, digest: str) -> str | None:
+    """The text of a version that lies on the disk no more, None where it is not kept. Blocks, and writes nothing."""
+    history = History.open_read_only(workspace)
+    if history is None:
+        return None
+    try:
+        return history.text(digest)
+    finally:
+        history.close()
+
+
 class Keeper:
     """The history of one workspace while it is watched, from `start` to `stop`.
 
