@@ -59,9 +59,7 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     if verdict is Verdict.CONTRADICTED:
         return _ask_about_lies(task)
     if task.latest is not None and task.latest.unasked:
-        return (
-            f"a failure came before, and nobody handed out attempt {task.attempt}: look at both, then accept or retry"
-        )
+        return f"nobody handed out attempt {task.attempt}, and the one before failed: accept, or retry"
     if result.review_reason is not None and task.own_state in (State.PARTIAL, State.COMPLETED):
         return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
     if result.confidence is not None and result.confidence < low_confidence and task.own_state is State.COMPLETED:
