@@ -76,6 +76,18 @@ def test_a_copy_is_no_sign_of_life(repository: Repository, tmp_path: Path, way: 
     assert (task.state, task.stale, since_handoff(task.updated_at)) == (State.WORKING, True, 50)
 
 
+def test_archived_work_is_as_old_as_its_content(repository: Repository, tmp_path: Path) -> None:
+    repository.write(NAME, meta())
+    repository.commit(at=50)
+    (repository.root / "specs" / "archive").mkdir()
+    repository.git("mv", "specs/1_shop", "specs/archive/1_shop")
+    repository.commit(at=5_000)
+    repository.git("clone", "-q", str(repository.root), str(tmp_path / "clone"))
+    for root in (repository.root, tmp_path / "clone"):
+        task = planner(root)
+        assert (task.stale, since_handoff(task.updated_at)) == (True, 50)
+
+
 def test_a_file_that_was_not_touched_since_is_as_old_as_it_says(repository: Repository) -> None:
     repository.write(NAME, meta("implemented"), at=20)
     repository.commit(at=50)

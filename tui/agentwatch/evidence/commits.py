@@ -23,7 +23,7 @@ class Commits:
         self._asked_at = 0.0
 
     def time_of(self, name: str, written: float) -> float | None:
-        """When the last commit of a file was made, in seconds since the epoch.
+        """When what a file holds was first committed, under whatever name, in seconds since the epoch.
 
         `name` is relative to the workspace, `written` when the file was last written. None where git cannot say, or
         the file holds something else by now.
@@ -47,7 +47,7 @@ class Commits:
                 held = unchanged(git, repository.head)
                 # No file can be called so.
                 mark = f"\1{secrets.token_hex(8)} "
-                options = ("-z", f"--format={mark}%ct", "--name-only", "--no-renames", "--no-ext-diff")
+                options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")
                 place = repository.prefix or "."
                 output = git.ask("log", *options, repository.head, "--", place, max_bytes=_MAX_BYTES)
         except NoRepositoryError:
@@ -56,15 +56,21 @@ class Commits:
 
 
 def _times(log: bytes, mark: bytes, prefix: bytes, held: frozenset[str]) -> dict[str, float]:
-    times: dict[str, float] = {}
-    at, is_first = 0.0, False
-    # The last one may be half a name.
+    """The log tells the newest commit first. Renamed and archived work is as old as its content."""
+    blobs: dict[str, bytes] = {}
+    first: dict[bytes, float] = {}
+    at, blob = 0.0, b""
+    # The last word may be half a name.
     for word in log.split(b"\0")[:-1]:
         if word.startswith(mark):
-            at, is_first = float(word[len(mark) :]), True
-            continue
-        name = os.fsdecode((word[1:] if is_first else word).removeprefix(prefix))
-        is_first = False
-        if name in held:
-            times.setdefault(name, at)
-    return times
+            at = float(word[len(mark) :])
+        elif not blob:
+            # `:modes, blob before, blob after, kind`, in front of the name.
+            blob = word.lstrip(b"\n").split(b" ")[3]
+        else:
+            name = os.fsdecode(word.removeprefix(prefix))
+            first[blob] = at
+            if name in held:
+                blobs.setdefault(name, blob)
+            blob = b""
+    return {name: first[blob] for name, blob in blobs.items()}
