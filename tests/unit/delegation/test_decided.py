@@ -337,3 +337,21 @@ def test_a_station_can_be_decided_anew_once_its_fitter_has_ended(outcome: str, s
         tree.apply(decided(replace(decision, decision_id="d2")))
         assert tree.tasks["a"].state is State.RETRYING
         assert [one.decision_id for one in station.attempts[0].decisions] == ["d1", "d2"]
+
+
+def test_a_retry_is_used_up_though_the_return_was_rewritten_while_nobody_watched() -> None:
+    record, observations, decision = failed()
+    rewritten = record.seen("a.return.md", returned("failed"))
+    task = tree_of([observations[0], rewritten, decided(decision)]).tasks["a"]
+    assert (task.needs_operator, task.retry.remaining) == (True, 0)
+    assert task.ask is not None
+    assert "no retry left" in task.ask
+
+
+def test_what_was_accepted_and_rewritten_since_is_asked_about_anew() -> None:
+    for outcome in ("completed", "partial"):
+        record, observations, decision = failed()
+        rewritten = record.seen("a.return.md", returned(outcome))
+        accepted = decided(replace(decision, action=Action.ACCEPT))
+        task = tree_of([observations[0], rewritten, accepted]).tasks["a"]
+        assert task.ask == "the return changed since you accepted it: look at it again, then accept or retry"

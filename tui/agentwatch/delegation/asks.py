@@ -27,6 +27,8 @@ _OF_RUNS: Final = {
     RunState.CANCELED: "it was aborted",
 }
 
+_ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
+
 _DECIDED: Final = {
     Action.RETRY: "you decided: retry",
     Action.ESCALATE: "you decided: escalate",
@@ -48,6 +50,9 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     if task.own_state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
         return f"answer: {blocker}" if blocker else "blocked, and does not say by what: answer or abort"
+    before = task.latest.superseded[-1:] if task.latest is not None else ()
+    if any(one.action is Action.ACCEPT for one in before) and task.own_state in _ACCEPTABLE:
+        return "the return changed since you accepted it: look at it again, then accept or retry"
     if task.own_state is State.INVALID and (dispute := _dispute(task)) is not None:
         return f"{dispute}; look at both, then retry, or accept the first as it is"
     if task.own_state is State.INVALID and task.latest is not None and task.latest.ended_without_result:

@@ -345,6 +345,9 @@ def _bind(history: History, decision: Decision) -> None:
         attempt.decisions += (decision if decision.action in _SENDS_ON else decision.acted(None),)
     elif attempt.returned is not None and _came_of(attempt, decision):
         attempt.decisions += (decision.acted(attempt.returned.at) if decision.is_read else decision,)
+        attempt.superseded += (decision,)
+    elif attempt.returned is not None and decision.return_sha256 is not None:
+        attempt.superseded += (decision,)
 
 
 def _came_of(attempt: Attempt, decision: Decision) -> bool:

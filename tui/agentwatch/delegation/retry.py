@@ -110,8 +110,12 @@ def overrun(task: Task) -> tuple[int, int] | None:
 def _used(task: Task) -> int:
     """How many retries were begun or decided."""
     latest = task.latest
-    decided = latest is not None and latest.binding is not None and is_retry(latest.binding.action, latest)
-    return _begun(task.attempts) + decided
+    if latest is None:
+        return 0
+    # One that was decided about a return that was rewritten since is used up as well: the ledger keeps it.
+    rewritten = sum(one.action is Action.RETRY and not one.expired for one in latest.superseded)
+    decided = latest.binding is not None and is_retry(latest.binding.action, latest)
+    return _begun(task.attempts) + decided + rewritten
 
 
 def _begun(attempts: Sequence[Attempt], until: float = math.inf) -> int:

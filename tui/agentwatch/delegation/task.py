@@ -115,6 +115,8 @@ class Attempt:
     """The execution as a session store shows it, None where only files speak of it."""
     again: bool = False
     """It goes on in the session of the attempt before, with the same handoff."""
+    superseded: tuple[Decision, ...] = ()
+    """What was decided about a return of this attempt that is not there any more, and that nobody saw."""
     unasked: bool = False
     """Its return alone numbers it, after a failure about which nobody decided."""
     decisions: tuple[Decision, ...] = ()
