@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -105,6 +106,47 @@ def test_of_several_returns_the_last_counts_and_a_warning_says_so_at_its_line(te
     assert isinstance(reading.document, Return)
     assert reading.document.reported_state == state
     assert [(finding.rule, finding.line) for finding in reading.findings] == [("DOC011", line)]
+
+
+CORRECTION = "Correction, this is my real return:"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        f"{CORRECTION}\n\n```markdown\n{FAILURE}```\n",
+        f"Correction:\n~~~\n{FAILURE}~~~\n",
+        f"{CORRECTION}\n\n```json\n{text_of(TEMPLATE)}```\n",
+        f"{CORRECTION}\n\n{text_of(TEMPLATE)}",
+    ],
+)
+def test_a_return_behind_an_open_one_that_tells_another_state_counts_also_in_a_file(behind: str) -> None:
+    for name, more in (("", []), ("x.return.md", ["DOC014"]), ("x.md", ["DOC014"])):
+        reading = read_document(f"{RETURN}\n{behind}", name, embedded=not name)
+
+        assert reading is not None
+        assert isinstance(reading.document, Return)
+        assert reading.document.outcome is Outcome.FAILED
+        assert [finding.rule for finding in reading.findings] == [*more, "DOC011"]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        f"```markdown\n{RETURN.replace('SUCCESS', 'SUCCESS | ERROR | PARTIAL')}```\n",
+        f"<!--\n```markdown\n{FAILURE}```\n-->\n",
+        f"limitations:\n- it said\n  ```\n{INDENTED.replace('SUCCESS', 'ERROR')}  ```\n",
+        f"limitations:\n- it said {json.dumps({'status': 'failed', 'summary': 'No.', 'errors': []})}\n",
+        "```\nstate: ERROR\n```\n",
+    ],
+)
+def test_templates_comments_and_quotes_behind_a_return_correct_nothing(behind: str) -> None:
+    for name in ("", "x.return.md", "x.md"):
+        reading = read_document(f"{RETURN}{behind}", name, embedded=not name)
+
+        assert reading is not None
+        assert isinstance(reading.document, Return)
+        assert reading.document.outcome is Outcome.COMPLETED
 
 
 @pytest.mark.parametrize(

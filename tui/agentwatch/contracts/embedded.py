@@ -12,8 +12,8 @@ from agentwatch.contracts.json_documents import Opened, opened, read_json
 from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.markdown_documents import read_fenced_packet, read_leading_packet, read_return
 from agentwatch.contracts.markdown_source import Fence, fences, lines_of, uncommented
-from agentwatch.contracts.return_sections import open_returns, unframed
-from agentwatch.contracts.shapes import Contract, Handoff, Return
+from agentwatch.contracts.return_sections import open_returns, tail_of, unframed
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.contracts.signatures import contract_of, leading_contract_of
 
 if TYPE_CHECKING:
@@ -30,11 +30,24 @@ _OBJECT: Final = re.compile(r'\{(?=\s*")')
 
 
 class _Found(NamedTuple):
-    """A return in a text: its lines are `first` up to, not including, `behind`."""
+    """A return in a text: its lines are `first` up to, not including, `behind`.
+
+    `tail` is where the last section of an open one begins, behind which another may stand; None where it is not open.
+    """
 
     first: int
     behind: int
     opened: Opened
+    tail: int | None = None
+
+    def is_corrected_by(self, made: Opened) -> bool:
+        """Whether a return that stands in its tail is another: whole, with another state, and no success."""
+        said = made.reading.document
+        own = self.opened.reading.document
+        if not (made.reading.complete and isinstance(said, Return) and isinstance(own, Return)):
+            return False
+        # A success may be what a good return would have been: nothing gets better by it.
+        return said.outcome not in (None, Outcome.COMPLETED, own.outcome)
 
 
 def read_inside(text: str, name: str) -> Opened | None:
@@ -77,33 +90,63 @@ def read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
     return found._replace(reading=replace(found.reading, findings=findings))
 
 
+def read_correction(text: str, name: str) -> Opened | None:
+    """Read the last return of a file that begins with an open one, where it stands in a fence or an object behind it.
+
+    None where none does.
+    """
+    found = _returns(lines_of(text), name)
+    corrected = found and found[0].tail is not None and found[-1].tail is None
+    return read_wrapped(text, name, Contract.RETURN_FORMAT) if corrected else None
+
+
 def _returns(lines: list[str], name: str) -> list[_Found]:
-    """The returns in a text, in their order. What stands inside one, such as quoted output, is no other."""
-    found = _in_sections(lines)
-    for fence in fences(lines):
-        if not any(each.first <= fence.first < each.behind for each in found):
-            made = _read_fence(lines, fence, name)
-            if made is not None and isinstance(made.reading.document, Return):
-                found.append(_Found(fence.first, fence.behind, made))
+    """The returns in a text, in their order.
+
+    What stands inside one, such as quoted output, is no other; but at the left margin of its tail one that tells
+    another state, and no success, corrects it (`is_corrected_by`).
+    """
+    shown = unframed(uncommented(lines))
+    open_ones = _in_sections(shown)
+    found = list(open_ones)
     rest = list(lines)
+    for fence in fences(lines):
+        around = _around(open_ones, fence.first)
+        if around is not None:
+            rest[fence.first : fence.behind] = [""] * (fence.behind - fence.first)
+            if around.tail is None or fence.first <= around.tail or shown[fence.first - 1][:1] not in ("`", "~"):
+                continue
+        made = _read_fence(lines, fence, name)
+        if made is not None and (
+            isinstance(made.reading.document, Return) if around is None else around.is_corrected_by(made)
+        ):
+            found.append(_Found(fence.first, fence.behind, made))
     for each in found:
-        rest[each.first : each.behind] = [""] * (each.behind - each.first)
+        behind = each.behind if each.tail is None else each.tail
+        rest[each.first : behind] = [""] * (behind - each.first)
     for line, made in _objects("\n".join(rest), name):
-        if isinstance(made.reading.document, Return):
+        around = _around(open_ones, line)
+        if around is None:
+            if isinstance(made.reading.document, Return):
+                found.append(_Found(line, line + 1, made))
+        elif shown[line][:1] == "{" and around.is_corrected_by(made):
             found.append(_Found(line, line + 1, made))
     return sorted(found, key=lambda each: each.first)
 
 
+def _around(found: list[_Found], line: int) -> _Found | None:
+    return next((each for each in found if each.first <= line < each.behind), None)
+
+
 def _in_sections(lines: list[str]) -> list[_Found]:
     """The returns that are neither fenced nor JSON: each goes on until the next one, or the end."""
-    lines = unframed(uncommented(lines))
     starts = open_returns(lines)
     found: list[_Found] = []
     for index, first in enumerate(starts):
         behind = starts[index + 1] if index + 1 < len(starts) else len(lines)
         made = read_return(lines[first:behind], embedded=True, first_line=first + 1)
         if made is not None:
-            found.append(_Found(first, behind, made))
+            found.append(_Found(first, behind, made, tail_of(lines, first, behind)))
     return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.embedded import read_inside, read_packet_inside, read_wrapped
+from agentwatch.contracts.embedded import read_correction, read_inside, read_packet_inside, read_wrapped
 from agentwatch.contracts.json_documents import Opened, read_json, read_json_by_name
 from agentwatch.contracts.markdown_documents import read_markdown, read_markdown_by_name, read_unfenced_packet
+from agentwatch.contracts.shapes import Contract
 from agentwatch.contracts.signatures import contract_by_name
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE)
 _JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE)
+_MORE_BEHIND: Final = re.compile(r"^(?:```|~~~|\{)", re.MULTILINE)
 _LOOKED_AT: Final = 200
 
 
@@ -56,6 +58,8 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
         found = (None if is_json else read_unfenced_packet(text, name)) or read_json(text, name)
     elif not is_json:
         found = read_markdown(text, name, head)
+        if found is not None and found.reading.contract is Contract.RETURN_FORMAT and _MORE_BEHIND.search(text):
+            found = read_correction(text, name) or found
     contract = contract_by_name(name) if found is None else None
     if contract is None:
         return found

@@ -127,6 +127,13 @@ def open_returns(lines: list[str]) -> list[int]:
     return starts if starts and first == STATUS else [0, *starts[1:]]
 
 
+def tail_of(lines: list[str], first: int, behind: int) -> int:
+    """Index of the last header of the return in these lines; `behind` where output may be quoted below it."""
+    headed = [(header, each.line) for each in headings(lines[first:behind]) if (header := header_of(each.text))]
+    header, line = headed[-1] if headed else (None, 0)
+    return first + line if header in (STATUS, ATTESTATION) else behind
+
+
 def find_sections(lines: list[str], *, embedded: bool = False, named: bool = False) -> Sections | None:
     """The sections of a return, None where the text is none.
 
