@@ -14,15 +14,6 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-# `AGENTWATCH_EXAMPLES=20000 pytest tests/unit` searches longer than CI has time for.
-settings.register_profile(
-    "agentwatch",
-    max_examples=int(os.environ.get("AGENTWATCH_EXAMPLES", "100")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("agentwatch")
-
 # Whoever runs the tests may ignore signals, as below `nohup` or in a background job, and what is ignored stays so in
 # whatever a test starts. What is handled, if only by nothing, is not: that has its signals by default.
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
@@ -30,6 +21,20 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
         signal.signal(number, lambda _number, _frame: None)
 
 _QUICK = ("unit", "app/test_screen.py")
+_QUICK_EXAMPLES = 20
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`AGENTWATCH_EXAMPLES=20000 pytest tests/unit` searches longer than CI has time for, the quick part shorter."""
+    if config.option.markexpr == "not slow":
+        os.environ.setdefault("AGENTWATCH_EXAMPLES", str(_QUICK_EXAMPLES))
+    settings.register_profile(
+        "agentwatch",
+        max_examples=int(os.environ.get("AGENTWATCH_EXAMPLES", "100")),
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("agentwatch")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

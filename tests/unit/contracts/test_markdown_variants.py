@@ -155,6 +155,7 @@ def inserted(text: str, blocks: list[tuple[int, str]]) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [*BASES, MANY], ids=["success", "error", "partial", "many"])
 def test_what_no_document_forbids_changes_nothing_wherever_it_stands(base: str) -> None:
     expected = told(base)
@@ -165,6 +166,7 @@ def test_what_no_document_forbids_changes_nothing_wherever_it_stands(base: str) 
         assert (errors(text), told(text)) == ([], expected), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [*BASES, MANY], ids=["success", "error", "partial", "many"])
 @pytest.mark.parametrize("around", range(len(WRAPPERS)))
 @pytest.mark.parametrize("dress", [None, *range(len(DRESSES))])
@@ -195,6 +197,7 @@ def test_many_decorations_together_change_nothing(base: str, data: st.DataObject
     assert (errors(text), told(text)) == ([], told(base))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", range(len(MUSTS)))
 def test_a_broken_must_is_an_error_below_every_decoration(broken: int) -> None:
     text = MUSTS[broken](RETURN)

@@ -214,6 +214,7 @@ def test_errors_are_kept_before_warnings_when_there_are_too_many() -> None:
     assert len(kept) == 3 * LIMIT_OF_ONE_RULE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

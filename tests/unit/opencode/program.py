@@ -45,6 +45,8 @@ class Program:
         is_new = not database.exists()
         self.connection = sqlite3.connect(database, isolation_level=None)
         self.connection.execute(f"PRAGMA journal_mode = {journal}")
+        # The power never goes here: nothing need wait for the disk.
+        self.connection.execute("PRAGMA synchronous = off")
         if is_new:
             self.connection.executescript(_SCHEMA + (_EVENTS if events else ""))
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from functools import cache
 from typing import Final, TypeVar
 
 from agentwatch.contracts.shapes import (
@@ -151,6 +152,12 @@ def large(tasks: int = 800, seed: int = 7) -> Session:
             session.told(last + 20, root, "completed", "All parts are there")
         clock += dice.uniform(200, 1_200)
     return session
+
+
+@cache
+def large_account(tasks: int = 800) -> Account:
+    """The account of such a session; all who ask share it."""
+    return large(tasks).account()
 
 
 def _end(session: Session, dice: random.Random, begin: float, task_id: str) -> float:

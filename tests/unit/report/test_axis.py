@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentwatch.report.axis import axis_of
 from agentwatch.report.strips import CELLS, NAME, strips
-from tests.unit.report.sessions import START, Session, large, small
+from tests.unit.report.sessions import START, Session, large_account, small
 
 times = st.floats(min_value=0, max_value=1e7)
 
@@ -75,7 +75,7 @@ def test_places_rise_with_moments_and_lie_between_the_ends(spans: list[tuple[flo
 
 
 def test_in_characters_every_bar_begins_in_the_same_column() -> None:
-    account = large(120).account()
+    account = large_account(120)
     head, *lines = strips(account)
     assert len(lines) == 120
     assert all(len(line) <= len(head) == 2 + NAME + 2 + CELLS for line in lines)

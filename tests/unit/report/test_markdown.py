@@ -19,7 +19,7 @@ from agentwatch.report.account import Attention, DecisionLine
 from agentwatch.report.markdown import LIMIT, markdown
 from agentwatch.report.plain import code, inline
 from tests.unit.report.hostile import TEXTS, is_visible
-from tests.unit.report.sessions import PLACE, START, Session, large, retold, small, told_everywhere
+from tests.unit.report.sessions import PLACE, START, Session, large_account, retold, small, told_everywhere
 
 GITHUB = MarkdownIt("gfm-like")
 OWN_INLINE = {"<code>", "</code>", "<span>", "</span>", "<br>", "<sub>", "</sub>"}
@@ -108,7 +108,7 @@ def test_each_task_tells_what_was_asked_what_came_back_and_what_is_true() -> Non
 
 
 def test_it_fits_into_a_pull_request_and_says_what_does_not() -> None:
-    account = large().account()
+    account = large_account()
     text = markdown(account)
     assert len(text) <= LIMIT
     assert re.search(r"The details of \d+ tasks do not fit here", text)
@@ -118,7 +118,7 @@ def test_it_fits_into_a_pull_request_and_says_what_does_not() -> None:
 
 
 def test_it_fits_whatever_is_written_in_it() -> None:
-    account = large().account()
+    account = large_account()
     # Each of these characters becomes an element of its own.
     hostile = "`@" * 400
     account = replace(

@@ -111,6 +111,7 @@ def test_however_a_store_grows_the_tree_is_that_of_one_look(build: Build, doings
 
 
 @every_store
+@pytest.mark.slow
 def test_every_step_of_a_store_gives_the_tree_of_one_look(build: Build) -> None:
     with built(build) as store:
         watch = store.watch()
