@@ -39,6 +39,14 @@ _BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
 _PLAIN: Final = re.compile(r"[\x20-\x7e]*\Z")
 
 
+_LOWER: Final = {ord(letter): ord(letter) + 32 for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def folded(text: str) -> str:
+    """The text with A to Z in lower case, and nothing else: other folding makes an `s` or a `k` of foreign letters."""
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
 @lru_cache(maxsize=4096)
 def _shown(character: str) -> str:
     """How one character is shown; "" where it is a combining mark that has to be counted."""

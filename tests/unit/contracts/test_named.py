@@ -8,7 +8,7 @@ import pytest
 
 from agentwatch.contracts.reading import open_document, read_document
 from agentwatch.contracts.report import Report
-from agentwatch.contracts.shapes import Contract, Handoff, Severity
+from agentwatch.contracts.shapes import Contract, Handoff, Return, Severity
 from tests.unit.contracts.documents import META, PACKET, REPORT, RETURN, SUBAGENT, drop, put, text_of
 
 
@@ -178,3 +178,12 @@ def test_the_message_of_a_missing_object_names_its_keys(base: Any, key: str, nam
         reading = read_document(text, name)
         assert reading is not None
         assert all(f"`{word}`" in reading.findings[0].message for word in inner)
+
+
+def test_only_ascii_letters_have_another_case() -> None:
+    kelvin = read_document(text_of({**SUBAGENT, "status": "bloc\u212aed"}), "north.return.json")
+
+    assert kelvin is not None
+    assert isinstance(kelvin.document, Return)
+    assert (kelvin.document.outcome, kelvin.has_error) == (None, True)
+    assert read_document("- [ ] Sow\n", "north.todo\u017f.md") is None

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES, Judgement, shown
 from agentwatch.contracts.validation import whole
+from agentwatch.text import folded
 
 _BLOCKER_TEXTS: Final = (
     "description",
@@ -41,7 +42,7 @@ def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
             continue
         for index, entry in enumerate(raw[:MAX_ENTRIES]):
             text = _blocker_text(entry)
-            if isinstance(entry, dict) and str(entry.get("status", "")).casefold() in _OVERCOME:
+            if isinstance(entry, dict) and folded(str(entry.get("status", ""))) in _OVERCOME:
                 continue
             if text is None:
                 judgement.add("MET034", (key, index), key=key, value=shown(entry))

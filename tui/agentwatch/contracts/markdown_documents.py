@@ -24,7 +24,7 @@ MAX_LINES: Final = 5_000
 _TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
 # Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
 _TODOS_OF_A_TASK: Final = re.compile(r"(?:^|/)(?:[^/]+\.todos\.md|handoffs/todos\.md)\Z")
-_RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE)
+_RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE | re.ASCII)
 _PACKET_LANGUAGES: Final = ("", "json", "jsonc", "json5")
 _GAP: Final = 200
 """Characters of white space that may stand between a title and the packet."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Reading
     from agentwatch.contracts.validation import Contracted
 
-_LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE)
-_JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE)
+_LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
+_JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE | re.ASCII)
 _MORE_BEHIND: Final = re.compile(r"^(?:```|~~~|\{)", re.MULTILINE)
 _LOOKED_AT: Final = 200
 

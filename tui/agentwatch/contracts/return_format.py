@@ -36,6 +36,7 @@ from agentwatch.contracts.return_sections import (
 from agentwatch.contracts.rows import Table, row
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.validation import Contracted, validated
+from agentwatch.text import folded
 
 if TYPE_CHECKING:
     from agentwatch.contracts.json_text import Location
@@ -175,7 +176,7 @@ def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool, 
         if section.heading.level != LEVEL:
             judgement.add_at("RET005", line, header=header, level=section.heading.level)
         if text != header:
-            rule = "RET006" if text.casefold() == header.casefold() else "RET007"
+            rule = "RET006" if folded(text) == folded(header) else "RET007"
             judgement.add_at(rule, line, value=shown("#" * section.heading.level + " " + text), header=f"## {header}")
     if sections.preamble and not embedded and STATUS in found:
         judgement.add_at("RET009", first_line + sections.start)

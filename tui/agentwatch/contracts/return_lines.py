@@ -14,6 +14,7 @@ from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.markdown_source import Bullet, Entry, bullet, entry, heading, is_rule, unfenced
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.return_sections import FILE_KEYS, LIST_KEYS, STATUS_KEYS, TEXT_KEYS
+from agentwatch.text import folded
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
@@ -103,7 +104,15 @@ def read_status(
             _put_split(keys, name, found.value, line, judgement)
         elif not (_ANY_KEY.match(text) or _is_no_text(text) or (swallowed and after_blank)):
             judgement.add_at("RET019", line)
+            above = next((key for key in _WORD_KEYS if keys.lines.get(key) == line - 1), None)
+            if above is not None and keys.values[above] and _indent(text) > _indent(lines[index - 1]):
+                # The value goes on: one word is not what it says.
+                keys.values[above] += f" {text.strip()}"
     return keys
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _with_keys(lines: list[str], spans: Spans, known: tuple[str, ...]) -> list[int]:
@@ -248,7 +257,7 @@ def read_evidence(lines: list[str], spans: Spans, judgement: Judgement, *, first
         item = _item(text)
         if item is not None:
             any_bullet = True
-            if item.text.casefold() not in _LIKE_NONE and len(found) < MAX_ENTRIES:
+            if folded(item.text) not in _LIKE_NONE and len(found) < MAX_ENTRIES:
                 found.append(item.text)
         elif text.strip() and not _is_no_text(text) and not (text[:1] in " \t" and found):
             judgement.add_at("RET041", first_line + index)
@@ -285,7 +294,7 @@ def read_attestation(lines: list[str], spans: Spans, judgement: Judgement, *, fi
                 judgement.add_at("RET061", line)
             elif current in FILE_KEYS:
                 _put_path(attested.lists[current], current, item, line, judgement)
-            elif current in attested.lists and not below and item.text.casefold() not in _LIKE_NONE:
+            elif current in attested.lists and not below and folded(item.text) not in _LIKE_NONE:
                 _append(attested.lists[current], item.text, line)
         elif _is_no_text(text) or _LABEL.match(text):
             apart = apart or not is_rule(text)
@@ -350,7 +359,7 @@ def _put_attested(attested: Attested, name: str, value: str, line: int, judgemen
     if value:
         if name in FILE_KEYS:
             judgement.add_at("RET056", line, key=name)
-            if value.casefold() not in _LIKE_NONE:
+            if folded(value) not in _LIKE_NONE:
                 for part in re.split(r"\s*[,;]\s*", value.strip("[]")):
                     _append(attested.lists[name], part.strip("`'\" "), line)
         else:
@@ -361,7 +370,7 @@ def _put_attested(attested: Attested, name: str, value: str, line: int, judgemen
 
 def _is_remark(text: str, below: bool) -> bool:
     """Whether a bullet behind the words of a list, or `below` another bullet, is no entry of that list."""
-    if text.casefold() in _LIKE_NONE:
+    if folded(text) in _LIKE_NONE:
         return False
     text = _undressed(text)
     marked = _marked_path(text)
@@ -383,10 +392,10 @@ def _marked_path(text: str) -> tuple[str, str] | None:
 
 def _put_path(entries: list[tuple[str, int]], key: str, item: Bullet, line: int, judgement: Judgement) -> None:
     text = item.text
-    if text.casefold() in _LIKE_NONE or _NO_FILES.match(text):
+    if folded(text) in _LIKE_NONE or _NO_FILES.match(text):
         # An entry all the same, so that the list does not count as empty.
         entries.append(("", line))
-        if text.casefold() != _NONE:
+        if folded(text) != _NONE:
             judgement.add_at("RET060", line, key=key)
         return
     if item.marker == "-" and _PLAIN_PATH.match(text) and not why_not_relative(text):

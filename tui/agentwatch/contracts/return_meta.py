@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
     from agentwatch.contracts.json_text import Location
 
-_HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE)
+_HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
 _OF_ARTIFACT: Final = dict.fromkeys(("type", "path", "summary"), "a string")
 _OF_ERROR: Final = dict.fromkeys(("type", "message", "recommendation"), "a string") | {"recoverable": "a boolean"}
 _NO_REASON: Final = "The return asks for a review without saying why."

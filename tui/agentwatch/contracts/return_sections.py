@@ -15,6 +15,7 @@ from agentwatch.contracts.markdown_source import (
     heading,
     headings,
 )
+from agentwatch.text import folded
 
 STATUS: Final = "Status"
 DELIVERABLES: Final = "Deliverables"
@@ -83,7 +84,7 @@ def header_of(text: str) -> str | None:
         return text
     if len(text) > _MAX_HEADING or "`" in text:
         return None
-    letters = _NOT_LETTERS.sub("", text.casefold())
+    letters = _NOT_LETTERS.sub("", folded(text))
     return _LETTERS.get(letters) or _NEARLY.get(letters)
 
 
@@ -293,8 +294,8 @@ def _state(lines: list[str], first: int, behind: int) -> str | None:
 
 def _tells_a_state(state: str, lines: list[str], status: Section) -> bool:
     """With no other section there, `state` must be one of ours, or cut off in one, or have a summary beside it."""
-    word = state.upper()
-    if any(known.startswith(word) for known in STATES) and (word or status.behind == len(lines)):
+    word = folded(state)
+    if any(folded(known).startswith(word) for known in STATES) and (word or status.behind == len(lines)):
         return True
     entries = (entry(lines[index]) for index in range(status.first, status.behind))
     return any(found is not None and found.key.lower() == "summary" for found in entries)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from agentwatch.contracts.shapes import Contract
 from agentwatch.contracts.stage_words import EVERYDAY, OUTSIDE_THE_ENUM, STAGE_WORDS
+from agentwatch.text import folded
 
 RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
 """The statuses of a subagent-return."""
@@ -18,16 +19,20 @@ RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")
 # Where the language of schemas is at home: a return may name the schema that it follows.
 _SCHEMAS: Final = "json-schema.org"
 # The schema of a contract, not a document about a task that happens to be called `schema`.
-_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", re.IGNORECASE)
+_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", re.IGNORECASE | re.ASCII)
 
 _PACKET_FAMILY: Final = "composability.handoff_packet"
 _PACKET_KEYS: Final = ("task_id", "objective", "evidence", "success_criteria", "risks")
 _IDENTIFYING: Final = ("task_id", "objective")
 _LEADING_KEYS: Final = (*_PACKET_KEYS[1:], "constraints", "deliverables")
-_JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE)
-_HANDOFF_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE)
+_JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE | re.ASCII)
+_HANDOFF_FILE: Final = re.compile(
+    r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE | re.ASCII
+)
 
-_NAMED: Final = re.compile(r"(?:^|/)[^/]+\.((?:handoff|return)\.(?:json|md)|report\.json|todos\.md)\Z", re.IGNORECASE)
+_NAMED: Final = re.compile(
+    r"(?:^|/)[^/]+\.((?:handoff|return)\.(?:json|md)|report\.json|todos\.md)\Z", re.IGNORECASE | re.ASCII
+)
 _NAMES: Final = {
     "handoff.json": Contract.HANDOFF_PACKET,
     "handoff.md": Contract.HANDOFF_PACKET,
@@ -38,7 +43,7 @@ _NAMES: Final = {
 }
 WRAPPER: Final = "handoff_packet"
 # The state of a whole project, or of one among many, as the authors of return-meta keep it: it has a status, too.
-_STATE_FILE: Final = re.compile(r"(?:^|/)state\.json\Z", re.IGNORECASE)
+_STATE_FILE: Final = re.compile(r"(?:^|/)state\.json\Z", re.IGNORECASE | re.ASCII)
 _STATE_KEYS: Final = (
     "next_project_number",
     "project_number",
@@ -195,7 +200,7 @@ def _is_subagent_return(top: dict[str, Any]) -> bool:
     status = top.get("status")
     return (
         isinstance(status, str)
-        and status.casefold() in RETURN_STATUSES
+        and folded(status) in RETURN_STATUSES
         and "artifacts" in top
         and any(key in top for key in ("summary", "errors", "next_steps"))
     )
@@ -208,14 +213,14 @@ def _is_rest_of_return(top: dict[str, Any]) -> bool:
     """
     status = top.get("status")
     kept = sum(isinstance(top.get(key), kind) for key, kind in _KINDS.items())
-    return isinstance(status, str) and status.casefold() in RETURN_STATUSES and kept >= _PAIR
+    return isinstance(status, str) and folded(status) in RETURN_STATUSES and kept >= _PAIR
 
 
 def _is_return_meta(top: dict[str, Any], name: str) -> bool:
     if is_meta_file(name):
         return any(key in top for key in _FAMILY_KEYS)
     status = top.get("status")
-    word = status.casefold() if isinstance(status, str) else ""
+    word = folded(status) if isinstance(status, str) else ""
     if _is_subagent_return(top):
         return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or any(key in top for key in _DRIFT_KEYS)
     if word not in STAGE_WORDS:

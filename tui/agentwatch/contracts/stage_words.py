@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts.findings import shown
 from agentwatch.contracts.shapes import Outcome
+from agentwatch.text import folded
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
@@ -86,7 +87,7 @@ def meaning(status: str) -> Outcome | None:
 
 
 def _plain(status: str) -> str:
-    return status.strip().casefold().replace(" ", "_").replace("-", "_")
+    return folded(status.strip()).replace(" ", "_").replace("-", "_")
 
 
 def judge_status(top: dict[str, Any], judgement: Judgement) -> Outcome | None:

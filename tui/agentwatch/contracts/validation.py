@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.rules import RULES
 from agentwatch.contracts.shapes import Severity
+from agentwatch.text import folded
 
 Pattern = tuple[str, ...]
 Faults = dict[tuple[Pattern, str], str]
@@ -141,7 +142,7 @@ def _edits(error: ValidationError, schema: Schema, judgement: Judgement) -> dict
         edits[location] = _DROP
         kind = _kind(item["type"], value)
         if kind == "value":
-            meant = next((word for word in schema.choices[pattern] if word.casefold() == value.casefold()), None)
+            meant = next((word for word in schema.choices[pattern] if folded(word) == folded(value)), None)
             if meant is not None and (pattern, "case") in schema.faults:
                 kind = "case"
                 edits[location] = meant
