@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from agentwatch.delegation import facts
 from agentwatch.delegation.task import Attempt, Task
 
+_YEAR: Final = 365 * 86_400
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
@@ -48,8 +49,9 @@ def waits_since(task: Task) -> float | None:
 
 
 def duration(seconds: float | None) -> str:
-    """A span in at most four characters: `8s`, `14m`, `3h`, `12d`; `-` for None."""
-    return _in_units(seconds, 1)
+    """A span in at most four characters: `8s`, `14m`, `3h`, `12d`, from 1,000 days on `2y`; `-` for None."""
+    short = _in_units(seconds, 1)
+    return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
 
 
 def span(seconds: float | None) -> str:

@@ -125,7 +125,9 @@ def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:
         yield said
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
-        yield Content.assemble(("attempt ", FAINT), f"{task.attempt} of {1 + task.retry.max_retries}")
+        yield Content.assemble(
+            ("attempt ", FAINT), f"{task.attempt} of {max(1 + task.retry.max_retries, task.attempt)}"
+        )
     if task.result and task.result.error_code:
         yield plain(task.result.error_code, 40).stylize("$text-error")
     if task.alive_at is not None:
