@@ -31,12 +31,9 @@ _TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
 
 
 @_DECIDE(
-    "pending [PATH]",
-    "print what needs you, and the command that answers it",
-    PATH,
-    flag("--json", "print JSON (schema_version 1)"),
-    codes=codes.OF_PENDING,
-)
+    "pending [PATH]", "print what needs you, and the command that answers it", PATH,
+    flag("--json", "print JSON (schema_version 1)"), codes=codes.OF_PENDING,
+)  # fmt: skip
 def _pending(options: argparse.Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
     workspace = workspace_at(options.path)
@@ -48,31 +45,20 @@ def _pending(options: argparse.Namespace) -> int:
 
 
 @_DECIDE(
-    "decide TASK",
-    "retry, escalate, abort, respond or accept",
-    _TASK,
-    PATH,
-    *one_of(
-        flag("--retry", "one more attempt, with an amended handoff"),
-        argument("--escalate", "MODE", "hand it to another mode; `fitter` restores a line", offers="modes"),
-        flag("--abort", "end it, with a final error report"),
-        argument("--respond", "TEXT", "answer its blocker; again for the next one", action="append"),
-        flag("--accept", "take its return as it is; needs --note"),
-        required=True,
-    ),
-    argument(
-        "--mitigation",
-        "",
-        "what is materially different in this retry",
-        choices=("changed_inputs", "reduced_scope", "corrected_constraints"),
-    ),
+    "decide TASK", "retry, escalate, abort, respond or accept", _TASK, PATH,
+    *one_of(flag("--retry", "one more attempt, with an amended handoff"),
+            argument("--escalate", "MODE", "hand it to another mode; `fitter` restores a line", offers="modes"),
+            flag("--abort", "end it, with a final error report"),
+            argument("--respond", "TEXT", "answer its blocker; again for the next one", action="append"),
+            flag("--accept", "take its return as it is; needs --note"), required=True),
+    argument("--mitigation", "", "what is materially different in this retry",
+             choices=("changed_inputs", "reduced_scope", "corrected_constraints")),
     argument("--note", "TEXT", "what you want to say to it; also into the handoff", default=""),
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
     argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
     argument("--attempt", "N", "the one that you looked at; refused if it is another", type=int),
-    flag("--yes", "do not ask"),
-    codes=codes.OF_DECIDE,
-)
+    flag("--yes", "do not ask"), codes=codes.OF_DECIDE,
+)  # fmt: skip
 def _decide(options: argparse.Namespace) -> int:
     """Decide about the latest attempt of a task, after one more question."""
     if options.return_sha256 not in (None, "none") and not _is_hex(options.return_sha256, 64):
@@ -84,26 +70,22 @@ def _decide(options: argparse.Namespace) -> int:
     from agentwatch.delegation.decision import Action
 
     action = next(one for one in Action if getattr(options, one) not in (None, False))
+    mitigation = Mitigation(options.mitigation) if options.mitigation else None
+    handoff = _handoff(options.handoff) if options.handoff is not None else None
     wish = Wish(
-        action,
-        options.escalate,
-        tuple(options.respond or ()),
-        Mitigation(options.mitigation) if options.mitigation else None,
-        options.note,
-        _handoff(options.handoff) if options.handoff is not None else None,
-    )
+        action=action, mode=options.escalate, answers=tuple(options.respond or ()), mitigation=mitigation,
+        note=options.note, handoff=handoff,
+    )  # fmt: skip
     seen, yes = (options.attempt, options.return_sha256), options.yes
     return decide(workspace, options.task, wish, settings=load(), load=scanned, seen=seen, yes=yes)
 
 
 @_DECIDE(
-    "verify [FILE]",
-    "verify a decision, or all of them",
-    argument("file", "FILE", "a decision file; a directory is taken for PATH", nargs="?"),
-    PATH,
+    "verify [FILE]", "verify a decision, or all of them",
+    argument("file", "FILE", "a decision file; a directory is taken for PATH", nargs="?"), PATH,
     flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
     codes=codes.OF_CHECKS,
-)
+)  # fmt: skip
 def _verify(options: argparse.Namespace) -> int:
     """Verify a decision file; without one, the whole ledger and what lies in the workspace."""
     file = options.file
@@ -124,21 +106,14 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 @_DECIDE(
-    "keys",
-    "show the key that signs your decisions, or change it",
-    argument(
-        "what",
-        "WHAT",
-        "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it",
-        nargs="?",
-        default="show",
-        choices=("show", "create", "rotate", "passphrase"),
-    ),
-    flag(
-        "--keyring", "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"
-    ),
+    "keys", "show the key that signs your decisions, or change it",
+    argument("what", "WHAT",
+             "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it",
+             nargs="?", default="show", choices=("show", "create", "rotate", "passphrase")),
+    flag("--keyring",
+         "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"),
     codes=codes.OF_KEYS,
-)
+)  # fmt: skip
 def _keys(options: argparse.Namespace) -> int:
     """Show the key that signs your decisions, or change it."""
     if options.keyring and options.what != "passphrase":
@@ -166,21 +141,12 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 @_AGENTS(
-    "wait TASK",
-    "wait for your decision, and print it as JSON",
-    _TASK,
-    PATH,
-    argument(
-        "--timeout",
-        "S",
-        f"how long to wait at most; 0 looks once (default: {_WAIT_SECONDS:g})",
-        type=float,
-        default=_WAIT_SECONDS,
-    ),
+    "wait TASK", "wait for your decision, and print it as JSON", _TASK, PATH,
+    argument("--timeout", "S", f"how long to wait at most; 0 looks once (default: {_WAIT_SECONDS:g})",
+             type=float, default=_WAIT_SECONDS),
     argument("--attempt", "N", "which attempt (default: the latest that is seen)", type=int),
-    flag("--json", "the JSON on one line"),
-    codes=codes.OF_WAIT,
-)
+    flag("--json", "the JSON on one line"), codes=codes.OF_WAIT,
+)  # fmt: skip
 def _wait(options: argparse.Namespace) -> int:
     """Wait for the operator's decision about a task, and print it as JSON."""
     if not 0 <= options.timeout < math.inf:
@@ -195,13 +161,10 @@ def _wait(options: argparse.Namespace) -> int:
 
 
 @_AGENTS(
-    "claim DECISION",
-    "claim it, so that only one carries it out",
-    argument("decision", "DECISION", "its decision_id, 32 hex digits"),
-    PATH,
-    argument("--by", "NAME", "who you are, for the others (default: user and process)"),
-    codes=codes.OF_CLAIM,
-)
+    "claim DECISION", "claim it, so that only one carries it out",
+    argument("decision", "DECISION", "its decision_id, 32 hex digits"), PATH,
+    argument("--by", "NAME", "who you are, for the others (default: user and process)"), codes=codes.OF_CLAIM,
+)  # fmt: skip
 def _claim(options: argparse.Namespace) -> int:
     """Claim a decision before you carry it out: exactly one of all who ask gets it."""
     if not _is_hex(options.decision, 32):
@@ -212,20 +175,13 @@ def _claim(options: argparse.Namespace) -> int:
 
 
 @_AGENTS(
-    "init [PATH]",
-    "show or --write what makes an agent hand off, return and wait this way",
-    PATH,
-    argument(
-        "--agent",
-        "NAME",
-        f"{', '.join(_PROGRAMS)} (default: those that are recognised here)",
-        choices=_PROGRAMS,
-        also={"claude": "claude-code"},
-    ),
+    "init [PATH]", "show or --write what makes an agent hand off, return and wait this way", PATH,
+    argument("--agent", "NAME", f"{', '.join(_PROGRAMS)} (default: those that are recognised here)",
+             choices=_PROGRAMS, also={"claude": "claude-code"}),
     flag("--write", "write them, each file with a backup beside it"),
     flag("--remove", "take out what was written; shown only, without --write"),
     codes="exit codes: 0 done or shown, 1 something is left to be added by hand, 2 wrong usage",
-)
+)  # fmt: skip
 def _init(options: argparse.Namespace) -> int:
     """Show the lines that make an agent program hand off, return and wait the agentwatch way; --write writes them."""
     workspace = workspace_at(options.path)
@@ -235,12 +191,9 @@ def _init(options: argparse.Namespace) -> int:
 
 
 @_AGENTS(
-    "mcp [PATH]",
-    "serve handoffs, returns and decisions to agents, over MCP",
-    PATH,
-    codes="exit codes: 0 the client has gone, 2 wrong usage, or the SDK is not installed",
-    stays=True,
-)
+    "mcp [PATH]", "serve handoffs, returns and decisions to agents, over MCP", PATH,
+    codes="exit codes: 0 the client has gone, 2 wrong usage, or the SDK is not installed", stays=True,
+)  # fmt: skip
 def _mcp(options: argparse.Namespace) -> int:
     """Serve handoffs, returns and the operator's decisions to agents: an MCP server over standard input and output."""
     workspace = workspace_at(options.path)
@@ -260,12 +213,10 @@ def _mcp(options: argparse.Namespace) -> int:
 
 
 @_AGENTS(
-    "hook",
-    "answer a hook of Claude Code",
+    "hook", "answer a hook of Claude Code",
     argument("path", "PATH", "the workspace (default: $CLAUDE_PROJECT_DIR, else the payload's cwd)", nargs="?"),
-    codes="exit codes: 0 answered, 1 not understood; never 2, which would block the agent",
-    wrong=1,
-)
+    codes="exit codes: 0 answered, 1 not understood; never 2, which would block the agent", wrong=1,
+)  # fmt: skip
 def _hook(options: argparse.Namespace) -> int:
     """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
     from agentwatch.agents.hook.command import run

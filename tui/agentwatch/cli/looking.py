@@ -68,15 +68,10 @@ def _format(*names: str, default: str = "") -> Argument:
 
 
 @_WATCH(
-    "[PATH]",
-    "watch a workspace (default: this directory)",
-    PATH,
+    "[PATH]", "watch a workspace (default: this directory)", PATH,
     flag("--version", "print the version", short="-V", action="version", version=f"agentwatch {__version__}"),
-    flag("--read-only", "write nothing into the workspace"),
-    *_SESSIONS,
-    _THEME,
-    _POLL,
-)
+    flag("--read-only", "write nothing into the workspace"), *_SESSIONS, _THEME, _POLL,
+)  # fmt: skip
 def _watch(options: argparse.Namespace) -> int:
     """Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
     checks every return against its contract, and points at what needs you."""
@@ -102,13 +97,9 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 @_WATCH(
-    "demo",
-    "watch a demo session, to see what it looks like",
-    _SPEED,
-    flag("--once", "play once and stay at the end, instead of starting over"),
-    _THEME,
-    _POLL,
-)
+    "demo", "watch a demo session, to see what it looks like", _SPEED,
+    flag("--once", "play once and stay at the end, instead of starting over"), _THEME, _POLL,
+)  # fmt: skip
 def _demo(options: argparse.Namespace) -> int:
     """Play a believable session of about two minutes into a temporary workspace and watch it."""
     _require_terminal()
@@ -126,16 +117,12 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 @_WATCH(
-    "replay FILE",
-    "play a recorded session, with pause, step and speed",
+    "replay FILE", "play a recorded session, with pause, step and speed",
     argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`", nargs="?"),
-    argument(
-        "--workspace", "PATH", "play what is kept of this workspace, and the agents' sessions in it, instead of a file"
-    ),
-    _SPEED,
-    *_SESSIONS,
-    _THEME,
-)
+    argument("--workspace", "PATH",
+             "play what is kept of this workspace, and the agents' sessions in it, instead of a file"),
+    _SPEED, *_SESSIONS, _THEME,
+)  # fmt: skip
 def _replay(options: argparse.Namespace) -> int:
     """Play a recorded session on the screen, with pause, step and speed."""
     if (options.file is None) == (options.workspace is None):
@@ -189,13 +176,9 @@ def _play(
 
 
 @_PRINT(
-    "tree [PATH]",
-    "print the tree once, as text or --json",
-    PATH,
-    _JSON,
-    flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"),
-    *_SESSIONS,
-)
+    "tree [PATH]", "print the tree once, as text or --json", PATH, _JSON,
+    flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"), *_SESSIONS,
+)  # fmt: skip
 def _tree(options: argparse.Namespace) -> int:
     """Print the delegation tree of a workspace once."""
     from agentwatch.headless.tree import print_tree
@@ -204,17 +187,12 @@ def _tree(options: argparse.Namespace) -> int:
 
 
 @_PRINT(
-    "log [PATH]",
-    "print every state change of files and sessions; --follow goes on",
-    PATH,
+    "log [PATH]", "print every state change of files and sessions; --follow goes on", PATH,
     flag("--json", "one JSON object a line"),
-    *one_of(
-        flag("--follow", "go on with each change as it happens, until ctrl+c", short="-f"),
-        argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`"),
-    ),
-    *_SESSIONS,
-    stays=True,
-)
+    *one_of(flag("--follow", "go on with each change as it happens, until ctrl+c", short="-f"),
+            argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`")),
+    *_SESSIONS, stays=True,
+)  # fmt: skip
 def _log(options: argparse.Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
     workspace = workspace_at(options.path)
@@ -226,13 +204,10 @@ def _log(options: argparse.Namespace) -> int:
 
 
 @_PRINT(
-    "report [PATH]",
-    "write the session's account as Markdown, HTML or JSON",
-    PATH,
+    "report [PATH]", "write the session's account as Markdown, HTML or JSON", PATH,
     _format("md", "json", "html", default="by the ending of FILE, else md"),
-    argument("--output", "FILE", "default: standard output"),
-    *_SESSIONS,
-)
+    argument("--output", "FILE", "default: standard output"), *_SESSIONS,
+)  # fmt: skip
 def _report(options: argparse.Namespace) -> int:
     """Write the account of a session, for a pull request or a post-mortem."""
     from agentwatch.report.face import write_report
@@ -241,11 +216,10 @@ def _report(options: argparse.Namespace) -> int:
 
 
 @_PRINT(
-    "check PATH ...",
-    "check handoffs and returns like a linter",
+    "check PATH ...", "check handoffs and returns like a linter",
     argument("paths", "PATH", "files, or directories that are searched", nargs="+"),
     _format("text", "json", "github"),
-)
+)  # fmt: skip
 def _check(options: argparse.Namespace) -> int:
     """Check handoffs and returns against their contracts."""
     from agentwatch.linting import check
@@ -254,12 +228,11 @@ def _check(options: argparse.Namespace) -> int:
 
 
 @_PRINT(
-    "rules",
-    "list the rules that are checked",
+    "rules", "list the rules that are checked",
     argument("--explain", "ID", "why the rule is there, with a right and a wrong example", offers="rules"),
     argument("--schema", "CONTRACT", f"its JSON Schema: {', '.join(CONTRACTS_IN_JSON)}", choices=CONTRACTS_IN_JSON),
     _format("text", "json"),
-)
+)  # fmt: skip
 def _rules(options: argparse.Namespace) -> int:
     """List the rules, explain one, or print the JSON Schema of a contract."""
     from agentwatch.linting import explain, list_rules, print_schema
@@ -283,10 +256,9 @@ def _sources(options: argparse.Namespace) -> int:
 
 
 @_PRINT(
-    "help [TOPIC]",
-    "read the manual; without TOPIC, list its topics",
+    "help [TOPIC]", "read the manual; without TOPIC, list its topics",
     argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?", offers="topics"),
-)
+)  # fmt: skip
 def _help(options: argparse.Namespace) -> int:
     """Read the manual."""
     from agentwatch.manual import print_page, topics
@@ -297,11 +269,9 @@ def _help(options: argparse.Namespace) -> int:
 
 
 @_PRINT(
-    "completion SHELL",
-    "print what makes bash, zsh or fish complete all of this",
-    argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
-    behind="words",
-)
+    "completion SHELL", "print what makes bash, zsh or fish complete all of this",
+    argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")), behind="words",
+)  # fmt: skip
 def _completion(options: argparse.Namespace) -> int:
     """Print a script that makes a shell complete commands, options, task ids, modes, rules, agents and themes.
     With -- WORD ..., print what the last word of a command line could be."""
