@@ -382,6 +382,7 @@ SUBAGENT_RETURN: Final = [
         ("SUB044", put("metadata.phase_count", 2.5), '"phase_count"'),
         ("SUB047", put("metadata.delegation_path", []), '"delegation_path"'),
         ("SUB050", put("status", "partial"), ROOT),
+        ("SUB061", put("errors", SUBAGENT_FAILED["errors"]), '"errors"'),
     ),
     *_json(
         "north.return.json",
@@ -449,6 +450,7 @@ REPORT_CONTRACT: Final = _json(
     ("REP022", put("report_metadata.execution_time_seconds", 4.5), '"execution_time_seconds"'),
     ("REP013", put("report_metadata.verbosity_level", None), '"verbosity_level"'),
     ("REP024", lambda report: put("report_metadata.status", "failed")(_no_gaps(report)), '"error_message"'),
+    ("REP026", put("report_metadata.error_message", "It broke."), '"error_message"'),
     ("REP032", put("findings.context_map", {"soil": 1}), '"context_map"'),
     ("REP033", put("findings.context_map.1", ["One."]), 18),
     ("REP033", put("findings.context_map.1", "One."), '"One."'),

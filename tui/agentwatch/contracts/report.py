@@ -42,7 +42,7 @@ class ReportMetadata(Contracted):
         "The task id correlates the report with the request.", right="sprint-1-auth",
         fill="repeat the id that the briefing gave", missing="REP006", type="REP007", empty="REP008")
     status: Literal["completed", "blocked", "failed"] | None = row(
-        "The status decides what the orchestrator does next.", right="completed", other="partial",
+        "The status decides what the orchestrator does next.", right="failed", other="partial",
         missing="REP009", type="REP010", value="REP011", case="REP012")
     verbosity_level: Literal["summary", "detailed", "comprehensive"] | None = row(
         "The agent confirms which level it delivers; without it `detailed`, the default, is assumed.",
@@ -80,7 +80,7 @@ class Report(Contracted):
         right=["Add tests."], type="REP040", entry="REP041")
     identified_gaps: list[str] | None = row(
         "They are what a task that succeeds leaves open.", section="4.4. identified_gaps (Optional)",
-        right=["No tests."], type="REP042", entry="REP043")
+        right=[], type="REP042", entry="REP043")
     blockers: list[str] | None = row(
         "They are what somebody must remove first.",
         section="4.5. blockers (Optional, Required if status is 'blocked')", right=[], type="REP044", entry="REP045")
@@ -103,6 +103,8 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[Report, Return]:
         message = top["report_metadata"].get("error_message")
         if message is None or is_blank(message):
             judgement.add("REP024", ("report_metadata", "error_message"))
+    elif metadata.status == "completed" and metadata.error_message and not is_blank(metadata.error_message):
+        judgement.add("REP026", ("report_metadata", "error_message"))
     blockers = top.get("blockers")
     blank = blockers is None or (isinstance(blockers, list) and all(map(is_blank, blockers)))
     if metadata.status == "blocked" and blank:

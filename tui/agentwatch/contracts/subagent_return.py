@@ -81,7 +81,7 @@ class SubagentReturn(Contracted):
 
     status: Literal["completed", "partial", "failed", "blocked"] | None = row(
         "The status decides what the orchestrator does next.", section="status (required)",
-        right="completed", other="finished", missing="SUB001", type="SUB002", value="SUB003", case="SUB004")
+        right="partial", other="finished", missing="SUB001", type="SUB002", value="SUB003", case="SUB004")
     summary: str | None = row(
         "The summary is all that the orchestrator reads of the work.", section="summary (required)",
         right="Built the API. All tests pass.", needs="a string of 2 to 5 sentences",
@@ -110,6 +110,8 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Re
     # Anything else that is empty, such as an object, is of the wrong type: that is said already.
     if returned.status not in (None, "completed") and top.get("errors") in (None, []):
         judgement.add("SUB050", ("errors",), status=returned.status)
+    if returned.status == "completed" and top.get("errors"):
+        judgement.add("SUB061", ("errors",))
     metadata = returned.metadata
     raw_metadata = top.get("metadata")
     if metadata is not None and isinstance(raw_metadata, dict):

@@ -56,5 +56,10 @@ RULES: Final[tuple[Rule, ...]] = (
           "`recoverable` and `recommendation`.",
           why="Errors are required if the status is not completed: they are what a retry is decided by.",
           right='"status": "failed", "errors": [{\u2026}]', wrong='"status": "failed"'),
+    _rule("SUB061", _ERRORS, "`errors` though completed",
+          "`errors` is filled though the status is `completed`; leave it out, or report `partial` or `failed`.",
+          why="Errors beside a success leave open which of the two holds; tell what was overcome in the summary.",
+          right='"status": "completed", "errors": []', wrong='"status": "completed", "errors": [{\u2026}]',
+          severity=WARNING),
 )
 # fmt: on
