@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from agentwatch.app.commands import COMMANDS, Group
+from agentwatch.app.actions import COMMANDS, Group
+from agentwatch.commands.check import every_rule
 from agentwatch.config import ROWS, Row, Settings, field_of
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON, schema_of
-from agentwatch.linting import every_rule
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
 WIDTH = 78

@@ -9,9 +9,9 @@ import pytest
 from tests.app.scenes import NOW
 from tests.app.stage import Stage, stage
 
+from agentwatch.app.actions import COMMANDS, Group, Home, Place, bindings, footer_commands
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.commands import COMMANDS, Group, Home, Place, bindings, footer_commands
-from agentwatch.app.screens.decide.frame import DecisionScreen
+from agentwatch.app.dialogs.frame import DecisionScreen
 from agentwatch.app.screens.help import HelpScreen, help_text
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.main import MainScreen

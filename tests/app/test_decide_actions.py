@@ -10,9 +10,9 @@ import pytest
 from tests.app.deciding import FAILED, handoff, office, returned
 from tests.app.scenes import Scene
 
-from agentwatch.app.screens.decide.document import Document
-from agentwatch.app.screens.decide.fields import Row
-from agentwatch.app.screens.decide.words import said
+from agentwatch.app.dialogs.document import Document
+from agentwatch.app.dialogs.fields import Row
+from agentwatch.app.dialogs.words import said
 from agentwatch.config import Settings
 from agentwatch.decisions.amend import report_problems
 from agentwatch.decisions.record import Answer

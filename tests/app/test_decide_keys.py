@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.app.deciding import FAILED, Office, handoff, office, returned
 
+from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.commands import COMMANDS, Group
-from agentwatch.app.screens.decide.document import Document
+from agentwatch.app.dialogs.document import Document
 from agentwatch.delegation.decision import Action
 
 Case = Callable[[Office, str], Awaitable[None]]

@@ -8,12 +8,12 @@ import pytest
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
 
-from agentwatch.app.decided import receipt_line, short, warning
+from agentwatch.app.decision_words import receipt_line, short, warning
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt
 from agentwatch.delegation.decision import Stage as Step
 from agentwatch.delegation.observation import Decided
-from agentwatch.view.decided import UNREAD_SECONDS
+from agentwatch.view.progress import UNREAD_SECONDS
 
 API = "checkout.implement.api"
 

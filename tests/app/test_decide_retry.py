@@ -15,8 +15,8 @@ from tests.app.deciding import FAILED, Office, handoff, office, returned
 from textual.widgets import TextArea
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.screens.decide import handing_on
-from agentwatch.app.screens.decide.document import Document
+from agentwatch.app.dialogs import handing_on
+from agentwatch.app.dialogs.document import Document
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import Action
 

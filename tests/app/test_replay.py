@@ -10,8 +10,8 @@ import pytest
 from tests.app.scenes import Scene, ToldSource, shop
 from tests.app.stage import Stage, stage
 
+from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.commands import COMMANDS, Home
 from agentwatch.app.replay import ReplayApp
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.widgets.filter_bar import FilterInput

@@ -40,14 +40,17 @@ def test_version_does_not_even_load_the_argument_parser() -> None:
 
 
 def test_the_headless_faces_load_no_screen() -> None:
-    names = "headless.log, agentwatch.headless.stores, agentwatch.headless.tree, agentwatch.linting, agentwatch.monitor"
-    statements = f"import agentwatch.{names}, agentwatch.sources.files.source"
+    names = ("commands.log", "commands.sources", "commands.tree", "commands.check", "monitor", "sources.files.source")
+    statements = "import " + ", ".join(f"agentwatch.{name}" for name in names)
     assert loaded(statements, "textual", "rich") == set()
 
 
 def test_looking_once_loads_no_event_loop_no_database_and_no_reader_of_a_program_that_is_not_there() -> None:
-    programs = [f"agentwatch.sources.{name}.reader" for name in ("claude_code", "codex", "opencode", "roo", "teamwork")]
-    statements = "import agentwatch.composition, agentwatch.headless.tree"
+    programs = [
+        f"agentwatch.sources.{name}.{name}_reader"
+        for name in ("claude_code", "codex", "opencode", "qwen", "roo", "teamwork")
+    ]
+    statements = "import agentwatch.composition, agentwatch.commands.tree"
     assert loaded(statements, "asyncio", "sqlite3", "tomllib", "importlib.metadata", *programs) == set()
 
 
@@ -103,13 +106,13 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps(payload).encode()!r}))\n"
         "from agentwatch.cli import run\nassert run(['hook']) == 0"
     )
-    names = ("decisions.reader", "decisions.ledger", "delegation.tree", "sources.files.source", "deciding.waiting")
+    names = ("decisions.reader", "decisions.ledger", "delegation.tree", "sources.files.source", "commands.wait")
     assert loaded(run, *HEAVY, *(f"agentwatch.{name}" for name in names)) == set()
 
 
 def test_the_commands_about_decisions_load_no_screen() -> None:
-    names = ["checks", "decide", "doctor", "keyring", "pending", "verifying", "waiting"]
-    statements = "import " + ", ".join(f"agentwatch.deciding.{name}" for name in names)
+    names = ["checks", "decide", "doctor", "keys", "pending", "verify", "wait"]
+    statements = "import " + ", ".join(f"agentwatch.commands.{name}" for name in names)
     assert loaded(statements, "textual", "rich") == set()
 
 

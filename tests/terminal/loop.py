@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agentwatch.deciding import codes
+from agentwatch import exit_codes
 from agentwatch.place import state_directory
 from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
 
@@ -73,7 +73,7 @@ class Orchestrator:
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             told = self.run("wait", task_id, self.workspace, "--json", "--timeout", "5")
-            if told.returncode not in (codes.PENDING, codes.REFUSED):
+            if told.returncode not in (exit_codes.PENDING, exit_codes.REFUSED):
                 assert told.returncode == 0, told.stderr
                 decision: dict[str, Any] = json.loads(told.stdout)
                 return decision

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability.deciding.stage import TASK, Stage, returned
+from tests.reliability.commands.stage import TASK, Stage, returned
 from tests.terminal.emulator import Terminal, agentwatch
 
 QUESTION = r"Record this decision\? \[y/N\]"

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details import wording
 from agentwatch.app.widgets.task_line import pose
-from agentwatch.deciding.pending import task_document
+from agentwatch.commands.pending import task_document
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.observation import Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.report.account import account_of
 from agentwatch.report.document import document
-from agentwatch.view.decided import is_on_its_way, on_their_way
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import LOOKS, look, look_of_attempt
+from agentwatch.view.progress import is_on_its_way, on_their_way
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.times import duration, ended_at, iso, span
 from tests.unit.delegation.test_interleaving import Step, applied, events, record

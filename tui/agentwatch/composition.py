@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agentwatch.config import Settings
 from agentwatch.evidence.commits import Commits
@@ -62,6 +62,15 @@ def scanned(
     )
     monitor.scan()
     return monitor
+
+
+class Load(Protocol):
+    """Loads a workspace, with its history. Blocks, and writes nothing."""
+
+    def __call__(
+        self, workspace: Path, settings: Settings, *, desk: Desk | None = None, inspects: bool = True
+    ) -> Monitor:
+        """With a `desk` the tree knows the decisions; with `inspects` it knows which claims are false."""
 
 
 class Repeated:

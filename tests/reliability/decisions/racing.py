@@ -11,7 +11,7 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from agentwatch.decisions.errors import AlreadyDecidedError
+from agentwatch.decisions.record import AlreadyDecidedError
 from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import Operator
 

@@ -10,9 +10,9 @@ import pytest
 
 from agentwatch.agents.setup import command, starts
 from agentwatch.agents.setup.programs import programs
+from agentwatch.checkup import Mark
 from agentwatch.cli import COMMANDS
 from agentwatch.config import Settings
-from agentwatch.deciding.results import Mark
 from agentwatch.errors import UsageError
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -13,11 +13,11 @@ import pytest
 
 from agentwatch.decisions.clerk import decision_of
 from agentwatch.decisions.desk import LIFETIME, Decided, Desk, operator_name, return_digest
-from agentwatch.decisions.errors import AlreadyDecidedError, KeyMissingError, KeyProblemError, ReturnChangedError
+from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import PRIVATE
 from agentwatch.decisions.reader import Question, Reader, Verified
 from agentwatch.decisions.receipts import Receipts
-from agentwatch.decisions.record import Answer, Params, Subject, written
+from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params, Subject, written
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.observation import Seen
 from agentwatch.delegation.tree import DelegationTree

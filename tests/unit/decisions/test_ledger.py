@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agentwatch.decisions.chain import Chain, ProblemKind
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import (
-    AlreadyDecidedError,
     DecisionError,
     LedgerError,
     NotRecordedError,
@@ -27,7 +26,7 @@ from agentwatch.decisions.errors import (
     UncertainError,
 )
 from agentwatch.decisions.ledger import Ledger
-from agentwatch.decisions.record import Mitigation, Params
+from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
 from agentwatch.decisions.trust import Trust
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Directory, Disk

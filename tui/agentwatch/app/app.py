@@ -19,9 +19,9 @@ from textual.theme import BUILTIN_THEMES
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
+from agentwatch.app.actions import COMMANDS, Command, Home, bindings
 from agentwatch.app.announcing import Announcer
 from agentwatch.app.at_hand import file_at_hand
-from agentwatch.app.commands import COMMANDS, Command, Home, bindings
 from agentwatch.app.editor import hand_over
 from agentwatch.app.ending import Terminal
 from agentwatch.app.guard import TerminalGuard
@@ -290,8 +290,8 @@ class AgentwatchApp(App[None]):
         # The dialogs need the models of the contracts: a tenth of a second when the first one opens. What is typed
         # meanwhile is not meant for the tree.
         with self._typeahead.held():
-            await asyncio.to_thread(import_module, "agentwatch.app.screens.decide")
-        from agentwatch.app.screens.decide import decide  # imported on the line above
+            await asyncio.to_thread(import_module, "agentwatch.app.dialogs")
+        from agentwatch.app.dialogs import decide  # imported on the line above
 
         await decide(self, desk, task_ids, action)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.app.decided import why_not
+from agentwatch.app.decision_words import why_not
 from agentwatch.delegation.decision import Action
 
 if TYPE_CHECKING:

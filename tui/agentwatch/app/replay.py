@@ -12,8 +12,8 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
+from agentwatch.app.actions import COMMANDS, REPLAY_ACTIONS, Command, Home, action_name, bindings
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.commands import COMMANDS, REPLAY_ACTIONS, Command, Home, action_name, bindings
 from agentwatch.app.widgets.replay_bar import ReplayBar
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 DecisionError
 ├── RecordError              it cannot be written down as it is
 ├── NotAllowedError          the retry policy does not allow it
-├── AlreadyDecidedError      this very attempt was decided before, otherwise
+├── AlreadyDecidedError      this very attempt was decided before, otherwise (in `record`)
 ├── ReturnChangedError       the return is not the one the operator looked at
 ├── NotRecordedError         it is certainly not in the ledger
 ├── UncertainError           whether it is in the ledger cannot be told
@@ -16,12 +16,8 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from agentwatch.errors import AgentwatchError
-
-if TYPE_CHECKING:
-    from agentwatch.decisions.record import Record
 
 
 class DecisionError(AgentwatchError):
@@ -36,19 +32,6 @@ class NotAllowedError(DecisionError):
     """The policy of error-propagation forbids the decision."""
 
     exit_code = 1
-
-
-class AlreadyDecidedError(DecisionError):
-    """Somebody decided this attempt before. `existing` is what holds."""
-
-    exit_code = 6
-
-    def __init__(self, existing: Record) -> None:
-        super().__init__(
-            f"already decided: {existing.operator} said {existing.action} at {existing.created_at}; that holds,"
-            " and you can decide about a new attempt"
-        )
-        self.existing = existing
 
 
 class ReturnChangedError(DecisionError):

@@ -27,7 +27,6 @@ from agentwatch.decisions.chain import (
 )
 from agentwatch.decisions.envelope import LARGEST, SigningKey, seal
 from agentwatch.decisions.errors import (
-    AlreadyDecidedError,
     LedgerError,
     NotRecordedError,
     ReturnChangedError,
@@ -35,7 +34,7 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
-from agentwatch.decisions.record import VERSION, Params, Record, Subject, written
+from agentwatch.decisions.record import VERSION, AlreadyDecidedError, Params, Record, Subject, written
 from agentwatch.decisions.trust import Trust
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory

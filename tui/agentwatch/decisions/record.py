@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeVar
 
-from agentwatch.decisions.errors import RecordError
+from agentwatch.decisions.errors import DecisionError, RecordError
 from agentwatch.delegation.decision import Action
 
 VERSION: Final = 1
@@ -338,3 +338,16 @@ _CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     "expires_at": _optional_moment,
     "after": _optional_identifier,
 }
+
+
+class AlreadyDecidedError(DecisionError):
+    """Somebody decided this attempt before. `existing` is what holds."""
+
+    exit_code = 6
+
+    def __init__(self, existing: Record) -> None:
+        super().__init__(
+            f"already decided: {existing.operator} said {existing.action} at {existing.created_at}; that holds,"
+            " and you can decide about a new attempt"
+        )
+        self.existing = existing

@@ -26,7 +26,7 @@ from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.tail import Line, Tail
 
 if TYPE_CHECKING:
-    from agentwatch.deciding.loading import Load
+    from agentwatch.composition import Load
 
 _TRANSCRIPT_SECONDS: Final = 1.0
 """A transcript becomes readable up to half a second after its agent has begun."""

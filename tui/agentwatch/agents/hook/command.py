@@ -19,7 +19,7 @@ from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
     from agentwatch.agents.hook.words import Answer
-    from agentwatch.deciding.loading import Load
+    from agentwatch.composition import Load
 
 FAILED: Final = 1
 """2 would block the agent, with our complaint as the reason."""

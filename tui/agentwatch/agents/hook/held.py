@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.agents.hook import words
 from agentwatch.agents.hook.child import Child, is_bad
-from agentwatch.agents.hook.desk import READER, Desk
+from agentwatch.agents.hook.inbox import READER, Inbox
 from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, Entry, Journal
 from agentwatch.config import Settings
 from agentwatch.decisions.reader import Expired, Forged, Found, Verified
@@ -36,7 +36,7 @@ class _Case(NamedTuple):
     call: HookCall
     child: Child
     row: list[Entry]
-    desk: Desk
+    desk: Inbox
     journal: Journal
 
     def send_back(self, kind: str, reason: str, why: str, decision_id: str | None = None) -> words.Answer:
@@ -60,7 +60,7 @@ class _Case(NamedTuple):
 
 def held(call: HookCall, child: Child, row: list[Entry], workspace: Path, settings: Settings) -> words.Answer:
     """The answer to it; `row` is how often it was sent back. Blocks for at most `hook_wait` seconds and a few more."""
-    desk = Desk(workspace, settings)
+    desk = Inbox(workspace, settings)
     _note_acted(desk, row)
     case = _Case(call, child, row, desk, Journal(desk.state))
     state = child.state(settings)
@@ -121,7 +121,7 @@ def _carried_out(case: _Case, found: Verified) -> words.Answer | None:
     )
 
 
-def _note_acted(desk: Desk, row: list[Entry]) -> None:
+def _note_acted(desk: Inbox, row: list[Entry]) -> None:
     """A child that stops again has done what it was sent back with."""
     if row and row[-1].decision_id is not None:
         desk.note_acted(row[-1].decision_id, "the child answered again")

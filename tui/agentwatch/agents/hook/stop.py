@@ -13,7 +13,7 @@ from agentwatch.sources.claude_code.hooks import HookCall
 
 if TYPE_CHECKING:
     from agentwatch.agents.hook.words import Answer
-    from agentwatch.deciding.loading import Load
+    from agentwatch.composition import Load
 
 
 def stopped(call: HookCall, workspace: Path, settings: Settings, load: Load) -> Answer:

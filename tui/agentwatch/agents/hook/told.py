@@ -12,7 +12,7 @@ from agentwatch.sources.claude_code.hooks import HookCall
 
 if TYPE_CHECKING:
     from agentwatch.agents.hook.words import Answer
-    from agentwatch.deciding.loading import Load
+    from agentwatch.composition import Load
 
 
 def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> Answer:
@@ -28,11 +28,11 @@ def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> Ans
 def _told(call: HookCall, child: Child, state: State, workspace: Path, settings: Settings) -> Answer:
     # Half of what a hook would load, and most children return well.
     from agentwatch.agents.hook import words
-    from agentwatch.agents.hook.desk import READER, Desk
+    from agentwatch.agents.hook.inbox import READER, Inbox
     from agentwatch.agents.hook.journal import TOLD, Entry, Journal
     from agentwatch.decisions.reader import Verified
 
-    desk = Desk(workspace, settings)
+    desk = Inbox(workspace, settings)
     journal = Journal(desk.state)
     found = desk.find(child, journal.carried_out(child.session_id, child.agent_id))
     decision_id = None

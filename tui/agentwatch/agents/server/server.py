@@ -14,8 +14,8 @@ from agentwatch.agents.examples import Name
 from agentwatch.agents.server import contracts, judging, submitting
 from agentwatch.agents.server.shapes import Submitted, Told, Validated, Waited
 from agentwatch.agents.server.waiting import Waiter
+from agentwatch.composition import Load
 from agentwatch.config import Settings
-from agentwatch.deciding.loading import Load
 
 INSTRUCTIONS: Final = """\
 A human operator watches this workspace with agentwatch and decides what happens to work that fails. Delegate like this:

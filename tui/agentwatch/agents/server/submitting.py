@@ -13,8 +13,8 @@ from agentwatch.agents.server.names import stem_of
 from agentwatch.agents.server.shapes import Submitted
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff, Reading, Return
-from agentwatch.deciding.waiting import ending_of
 from agentwatch.decisions.amend import is_final_report
+from agentwatch.decisions.asking import ending_of
 from agentwatch.delegation.identity import fallback_id, own_id
 from agentwatch.disk import Directory
 from agentwatch.text import quoted

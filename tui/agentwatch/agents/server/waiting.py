@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from agentwatch.agents.server.shapes import Waited
+from agentwatch.composition import Load
 from agentwatch.config import Settings
-from agentwatch.deciding.loading import Load
-from agentwatch.deciding.waiting import hand_out, note_read, question_about
 from agentwatch.decisions.answer import answer
+from agentwatch.decisions.asking import hand_out, note_read, question_about
 from agentwatch.decisions.reader import Expired, Found, Question, Reader, Verified
 from agentwatch.decisions.receipts import ReceiptError
 from agentwatch.delegation.task import State, Task

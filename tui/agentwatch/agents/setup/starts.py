@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.agents.setup.programs import NAME, programs
+from agentwatch.checkup import Result, bad, good
 from agentwatch.config import Settings
 from agentwatch.contracts.json_text import commented
-from agentwatch.deciding.results import Result, bad, good
 from agentwatch.disk import Directory
 from agentwatch.shell import command_line, launcher
 from agentwatch.text import quoted

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from agentwatch import manual
-from agentwatch.app.commands import COMMANDS, Group
+from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.app.markdown_safe import markdown
 from agentwatch.app.screens.page import PageScreen
 from agentwatch.app.widgets.details.blocks import Text, lay_out

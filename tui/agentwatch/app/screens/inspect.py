@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from agentwatch.app.commands import Home, Place, bindings
+from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import Inspect, TreeUpdated
 from agentwatch.app.offered import Offered
 from agentwatch.app.widgets.details import wording

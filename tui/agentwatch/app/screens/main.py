@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
-from agentwatch.app.commands import PANE_COMMANDS, Home, Place, bindings
+from agentwatch.app.actions import PANE_COMMANDS, Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.offered import Offered
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from agentwatch.app.commands import Home, Place, bindings
+from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.offered import Offered
 from agentwatch.app.widgets.footer import Footer

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
-from agentwatch.app.commands import COMMANDS
+from agentwatch.app.actions import COMMANDS
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task
-from agentwatch.view.decided import is_on_its_way
+from agentwatch.view.progress import is_on_its_way
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from agentwatch.app.commands import Home, bindings
+from agentwatch.app.actions import Home, bindings
 from agentwatch.app.widgets.search import Filter
 from agentwatch.delegation.task import State
 from agentwatch.view.looks import LOOKS

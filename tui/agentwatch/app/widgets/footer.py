@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from agentwatch.app.commands import COMMANDS, Command, Home, Place, footer_commands, key_label
+from agentwatch.app.actions import COMMANDS, Command, Home, Place, footer_commands, key_label
 from agentwatch.app.offered import ACTIONS
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of

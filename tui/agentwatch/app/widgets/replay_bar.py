@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
-from agentwatch.app.commands import COMMANDS, Home
+from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 

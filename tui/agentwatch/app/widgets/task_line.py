@@ -9,13 +9,13 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agentwatch.app.decided import short
+from agentwatch.app.decision_words import short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown, summary
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
-from agentwatch.view.decided import is_on_its_way
 from agentwatch.view.looks import LOOKS, look, worst_look
+from agentwatch.view.progress import is_on_its_way
 from agentwatch.view.times import duration, took_last, waits_since
 
 _NEEDS: Final = "NEEDS YOU"

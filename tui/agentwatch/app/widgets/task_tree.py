@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import var
 
-from agentwatch.app.commands import Home, bindings
+from agentwatch.app.actions import Home, bindings
 from agentwatch.app.widgets.search import Filter, find
 from agentwatch.app.widgets.tree_view import TreeView
 

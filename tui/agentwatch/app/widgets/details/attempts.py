@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app.decided import receipt_line, warning
+from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.cells import left
 from agentwatch.app.widgets.details import wording

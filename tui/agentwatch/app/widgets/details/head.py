@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from agentwatch.app.decided import receipt_line, warning
+from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.cells import clip, shown, summary
 from agentwatch.app.widgets.details import wording
@@ -20,7 +20,7 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
 from agentwatch.text import exact
 from agentwatch.view import times
-from agentwatch.view.decided import decision_of
+from agentwatch.view.progress import decision_of
 
 SUMMARY_LINES: Final = 3
 ASK_LINES: Final = 3

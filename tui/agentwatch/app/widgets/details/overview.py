@@ -28,7 +28,7 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
-from agentwatch.view.decided import decision_of
+from agentwatch.view.progress import decision_of
 from agentwatch.view.runtime import Agreement, mode_of, model_of
 from agentwatch.view.words import ADVICE, BASES, plural, retries_left, why_at
 

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
 
-from agentwatch.app.commands import Home, bindings
+from agentwatch.app.actions import Home, bindings
 from agentwatch.app.markdown_safe import NOTHING
 from agentwatch.app.widgets.details.blocks import Block, Line, lay_out
 

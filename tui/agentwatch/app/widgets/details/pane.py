@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widget import Widget
 
-from agentwatch.app.commands import Home, bindings
+from agentwatch.app.actions import Home, bindings
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import Inspect, KeysChanged
 from agentwatch.app.widgets.details import (

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from agentwatch.app.commands import Home, bindings
+from agentwatch.app.actions import Home, bindings
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.task_tree import TaskTree

@@ -1,0 +1,68 @@
+"""Places that the user may not look into, as sandboxes leave them: every command says what is true, and none breaks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.commands.stage import TASK, Stage
+
+COMMANDS = ("tree", "pending", "log", "sources", "verify", "doctor", "report", "wait", "decide")
+
+
+@pytest.fixture(params=["closed", "impossible"])
+def nowhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A place below a directory that may not be entered, and one that no system can look for, for root as well."""
+    if request.param == "impossible":
+        yield tmp_path / ("x" * 300) / "inside"
+        return
+    if os.geteuid() == 0:
+        pytest.skip("root may enter every directory")
+    closed = tmp_path / "closed"
+    (closed / "inside").mkdir(parents=True)
+    closed.chmod(0)
+    yield closed / "inside"
+    closed.chmod(0o700)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    stage = Stage(tmp_path / "stage")
+    assert stage.decide("--retry").code == 0
+    return stage
+
+
+def words(command: str, workspace: Path) -> tuple[str, ...]:
+    task, options = {"wait": ([TASK], ["--timeout=0"]), "decide": ([TASK], ["--abort", "--yes"])}.get(command, ([], []))
+    return (command, *task, str(workspace), *options)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("hidden", ["XDG_STATE_HOME", "CLAUDE_CONFIG_DIR CODEX_HOME XDG_DATA_HOME HOME"])
+def test_a_hidden_place_ends_no_command_unheard(stage: Stage, nowhere: Path, command: str, hidden: str) -> None:
+    environment = dict.fromkeys(hidden.split(), str(nowhere))
+    found = stage.run(*words(command, stage.workspace), environment=environment)
+    assert found.code in (0, 1, 2, 5, 6), found.err
+    assert found.out or found.err
+    if command in ("verify", "doctor", "decide") and hidden == "XDG_STATE_HOME":
+        assert found.code != 0
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "verify"])
+def test_a_hidden_workspace_is_said_to_be_one(stage: Stage, nowhere: Path, command: str) -> None:
+    found = stage.run(*words(command, nowhere))
+    assert found.code == 2
+    assert "give a directory that you can read and enter" in found.err
+
+
+def test_where_the_ledger_is_hidden_the_mirror_tells_the_decision(stage: Stage, nowhere: Path) -> None:
+    hidden = dict.fromkeys(("XDG_STATE_HOME", "XDG_CONFIG_HOME"), str(nowhere))
+    blind = stage.wait(environment=hidden)
+    assert blind.code == 5
+    assert "none is known here" in blind.err
+    given = stage.wait(environment={**hidden, "AGENTWATCH_PUBLIC_KEY": stage.keys.show().text})
+    assert given.code == 0
+    assert (given.json["place"], given.json["action"]) == ("mirror", "retry")

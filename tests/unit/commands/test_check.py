@@ -1,0 +1,294 @@
+"""`agentwatch check` and `agentwatch rules`: what they print and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.cli import run
+from agentwatch.commands.check import check, every_rule, explain, list_rules
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.rules import CONTRACTS_IN_JSON
+from agentwatch.errors import UsageError
+from tests.unit.contracts.cases import CASES
+from tests.unit.contracts.documents import FAILURE, META, PACKET, REPORT, RETURN, SUBAGENT, TODOS, put, text_of
+
+MESSAGE = "`status` is \u201cfinished\u201d; it must be `completed`, `partial`, `failed` or `blocked`."
+BROKEN = put("status", "finished")(SUBAGENT)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path: str, text: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def files_of(output: str) -> list[dict[str, Any]]:
+    document = json.loads(output)
+    assert document.keys() == {"files"}
+    found: list[dict[str, Any]] = document["files"]
+    return found
+
+
+def test_a_clean_file_says_so_and_ends_with_0(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("x.return.md", RETURN)
+
+    assert check(["x.return.md"]) == 0
+    assert capsys.readouterr() == ("1 file checked, nothing found\n", "")
+
+
+def test_a_finding_is_printed_with_its_line_and_an_excerpt(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("x.return.json", text_of(BROKEN))
+
+    assert check(["x.return.json"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"x.return.json:2: SUB003 error {MESSAGE}",
+        '  2 |   "status": "finished",',
+        "    |   ^^^^^^^^^^^^^^^^^^^^^",
+        "1 file checked: 1 error, 0 warnings",
+    ]
+
+
+def test_a_warning_alone_ends_with_0(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("x.return.md", RETURN.replace("SUCCESS", "success"))
+
+    assert check(["x.return.md"]) == 0
+    assert "0 errors, 1 warning" in capsys.readouterr().out
+
+
+def test_json_has_one_entry_for_each_recognised_file(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("a/x.handoff.json", text_of(PACKET))
+    write("a/x.return.json", text_of(BROKEN))
+    write("a/y.return.md", FAILURE)
+    write("b/.return-meta.json", text_of(put("status", "in_progress")(META)))
+    write("b/report.json", text_of(REPORT))
+    write("b/z.todos.md", TODOS)
+    write("b/README.md", "# About\n")
+    write("node_modules/p/x.return.json", text_of(BROKEN))
+
+    assert check(["."], "json") == 1
+    files = files_of(capsys.readouterr().out)
+    assert [(file["path"], file["contract"], file["state"]) for file in files] == [
+        ("a/x.handoff.json", "handoff-packet", "submitted"),
+        ("a/x.return.json", "subagent-return", "invalid"),
+        ("a/y.return.md", "return-format", "failed"),
+        ("b/.return-meta.json", "return-meta", "working"),
+        ("b/report.json", "report-contract", "completed"),
+        ("b/z.todos.md", "handoff-packet", "submitted"),
+    ]
+    assert files[1]["findings"] == [
+        {
+            "rule": "SUB003",
+            "severity": "error",
+            "message": MESSAGE,
+            "path": "a/x.return.json",
+            "line": 2,
+        }
+    ]
+
+
+def test_json_of_nothing_is_an_empty_list(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(["."], "json") == 0
+    assert files_of(capsys.readouterr().out) == []
+
+
+def test_github_gets_one_escaped_line_for_each_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("a,b: 100%.return.json", text_of(put("status", "50%\n::error::fake")(SUBAGENT)))
+    write("w.return.md", RETURN.replace("SUCCESS", "success"))
+
+    assert check(["a,b: 100%.return.json", "w.return.md"], "github") == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(
+        "::error file=a%2Cb%3A 100%25.return.json,line=2,title=SUB003::`status` is \u201c50%25\u240a::error"
+    )
+    assert second.startswith("::warning file=w.return.md,line=2,title=RET012::")
+
+
+def test_each_file_is_checked_once_however_often_it_is_named(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("a/x.return.json", text_of(BROKEN))
+
+    check(["a", "a/x.return.json", "./a/../a/x.return.json", "."], "json")
+    assert [file["path"] for file in files_of(capsys.readouterr().out)] == ["a/x.return.json"]
+
+
+def test_a_path_that_is_not_there_is_wrong_usage_and_prints_nothing(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("x.return.json", text_of(BROKEN))
+
+    with pytest.raises(UsageError, match="gone"):
+        check(["x.return.json", "gone.json"])
+    assert capsys.readouterr().out == ""
+
+
+def test_a_named_file_that_is_none_of_ours_is_mentioned(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("README.md", "# About\n")
+
+    assert check(["README.md"]) == 0
+    assert "README.md: follows none of the contracts" in capsys.readouterr().err
+    assert check(["."]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_what_cannot_be_read_safely_is_a_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("x.return.json")
+    write("elsewhere.json", text_of(BROKEN))
+    Path("link.return.json").symlink_to("elsewhere.json")
+    write("big.return.json", "[" * (2 * 1024 * 1024))
+
+    assert check(["x.return.json", "link.return.json", "big.return.json"], "json") == 1
+    files = files_of(capsys.readouterr().out)
+    assert [[finding["rule"] for finding in file["findings"]] for file in files] == [["SRC001"], ["SRC002"], ["SRC004"]]
+    assert {(file["contract"], file["state"]) for file in files} == {(None, None)}
+
+
+def test_bytes_that_are_not_utf8_are_one_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.return.md").write_bytes(RETURN.replace("\u2014", "-").replace("rows", "r\u00f6ws").encode("cp1252"))
+
+    assert check(["x.return.md"], "json") == 0
+    (file,) = files_of(capsys.readouterr().out)
+    assert [(finding["rule"], finding["line"]) for finding in file["findings"]] == [("DOC003", 3)]
+
+
+@pytest.mark.parametrize("output", ["text", "json", "github"])
+def test_foreign_text_reaches_the_terminal_harmless(
+    workspace: Path, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    hostile = "\x1b]52;c;aGk=\x07\x9b2J\u202e[/]"
+    write(f"{hostile.replace('/', '-')}.return.json", json.dumps(put("status", hostile)(SUBAGENT), ensure_ascii=False))
+
+    assert check(["."], output) == 1
+    printed = capsys.readouterr().out
+    assert not any(character in printed for character in "\x1b\x07\x9b\u202e")
+
+
+def test_the_rules_are_listed_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list_rules() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(every_rule())
+    assert any(line.startswith("RET004  error    return-format") for line in lines)
+
+
+def test_the_rules_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list_rules("json") == 0
+    rules = json.loads(capsys.readouterr().out)["rules"]
+    assert [rule["id"] for rule in rules] == list(every_rule())
+    assert {key for rule in rules for key in rule} == {
+        "id",
+        "contract",
+        "severity",
+        "section",
+        "title",
+        "message",
+        "why",
+        "right",
+        "wrong",
+    }
+
+
+def test_rules_of_documents_and_of_files_have_different_ids() -> None:
+    assert {case.rule for case in CASES} < every_rule().keys()
+    assert "SRC001" in every_rule()
+
+
+def test_a_rule_is_explained_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain("ret004") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("RET004 `## Runtime Attestation` missing (error)\nreturn-format, Minimum MVP Fields\n")
+    assert "Right:\n    ## Runtime Attestation" in printed
+    assert "Wrong:" in printed
+
+
+@pytest.mark.parametrize("contract", CONTRACTS_IN_JSON)
+def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
+    contract: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["rules", "--schema", contract]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert (schema["$schema"], schema["title"]) == ("https://json-schema.org/draft/2020-12/schema", contract)
+    reading = read_document(json.dumps(schema["examples"][0]), "x.json")
+    assert reading is not None
+    assert (reading.contract, reading.findings) == (contract, ())
+
+
+def test_an_unknown_rule_is_wrong_usage_with_a_hint() -> None:
+    with pytest.raises(UsageError, match="RET004"):
+        explain("RET0004")
+    with pytest.raises(UsageError, match="agentwatch rules"):
+        explain("\x1b[31m")
+
+
+def test_a_file_under_a_name_of_a_contract_is_judged_whatever_it_holds(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("a.return.json", '{"ok": true}')
+    write("b.handoff.json", "[]")
+    write("c.return.md", "It is done.")
+    write("d.handoff.md", "Go on.")
+    assert check(["."], "json") == 1
+    found = {file["path"]: (file["state"], file["findings"][0]["rule"]) for file in files_of(capsys.readouterr().out)}
+    assert found == {
+        "a.return.json": ("invalid", "DOC012"),
+        "b.handoff.json": (None, "DOC008"),
+        "c.return.md": ("invalid", "DOC012"),
+        "d.handoff.md": (None, "DOC013"),
+    }
+
+
+def test_a_report_of_another_program_is_checked_only_beside_a_handoff(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("jest.report.json", '{"status": "passed"}')
+    assert check(["."], "json") == 0
+    assert files_of(capsys.readouterr().out) == []
+    write("jest.handoff.json", text_of(PACKET))
+    assert check(["."], "json") == 1
+    assert [file["path"] for file in files_of(capsys.readouterr().out)] == ["jest.handoff.json", "jest.report.json"]
+
+
+def test_a_missing_artifact_is_an_error_and_an_archived_one_is_not(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    artifacts = [{"type": "plan", "path": "specs/7_x/plans/p.md", "summary": "the plan"}]
+    write("specs/7_x/x.return.json", text_of(put("artifacts", artifacts)(SUBAGENT)))
+    assert check(["specs"]) == 1
+    out = capsys.readouterr().out
+    assert "LNK007 error" in out
+    assert "specs/7_x/plans/p.md is not on disk" in out
+    assert "x.return.json:" in out
+
+    write("specs/7_x/.return-meta.json", text_of(put("artifacts", artifacts)(META)))
+    assert check(["specs/7_x/.return-meta.json"]) == 0
+    assert "LNK007 warning" in capsys.readouterr().out
+
+    write("specs/7_x/plans/p.md", "the plan")
+    assert check(["specs"]) == 0
+    Path("specs/archive").mkdir()
+    Path("specs/7_x").rename("specs/archive/7_x")
+    assert check(["."]) == 0
+
+
+def test_paths_are_those_of_the_git_repository_and_unknown_for_a_lone_file(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifacts = [{"type": "plan", "path": "docs/p.md", "summary": "the plan"}]
+    write("repo/specs/x.return.json", text_of(put("artifacts", artifacts)(SUBAGENT)))
+    write("elsewhere/a", "")
+    monkeypatch.chdir("elsewhere")
+    assert check(["../repo/specs/x.return.json"]) == 0
+    assert check(["../repo/specs"]) == 1
+    write("../repo/.git/HEAD", "")
+    assert check(["../repo/specs/x.return.json"]) == 1
+    write("../repo/docs/p.md", "the plan")
+    assert check(["../repo/specs/x.return.json"]) == 0

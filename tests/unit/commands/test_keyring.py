@@ -1,0 +1,179 @@
+"""`agentwatch keys passphrase --keyring`: who is asked, what is kept where, and what holds when a keyring fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from keyring.errors import KeyringLocked
+
+from agentwatch.commands import keys as keyring
+from agentwatch.decisions.errors import KeyProblemError
+from agentwatch.decisions.keys import PRIVATE, Keys
+from agentwatch.decisions.passphrase import store, stored
+from agentwatch.errors import UsageError
+from tests.unit.decisions.made import Operator
+from tests.unit.decisions.rings import Ring, in_use
+
+Types = Callable[..., list[str]]
+
+
+@pytest.fixture
+def ring() -> Iterator[Ring]:
+    made = Ring()
+    with in_use(made):
+        yield made
+
+
+@pytest.fixture
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = Keys(tmp_path / "configuration")
+    made.create()
+    return made
+
+
+@pytest.fixture
+def types(monkeypatch: pytest.MonkeyPatch) -> Types:
+    """Gives the operator's answers in their order; the questions are collected."""
+
+    def answers(*typed: str) -> list[str]:
+        left, questions = iter(typed), list[str]()
+
+        def ask(question: str) -> str:
+            questions.append(question)
+            return next(left)
+
+        monkeypatch.setattr(keyring, "getpass", ask)
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+        return questions
+
+    return answers
+
+
+def kept(keys: Keys) -> str:
+    return stored(keys.directory / PRIVATE)
+
+
+def test_a_passphrase_is_set_and_the_keyring_gives_it(
+    keys: Keys, ring: Ring, types: Types, capsys: pytest.CaptureFixture[str]
+) -> None:
+    types("sesame", "sesame")
+    keyring.passphrase(keys, in_keyring=True)
+    assert keys.load(lambda: kept(keys)).public == keys.show()
+    assert keys.in_keyring
+    told = capsys.readouterr()
+    assert "kept in the keyring “rings Ring”: decisions ask it first, and you if it does not answer" in told.out
+    assert "somebody may have read the key before" in told.err
+    assert "sesame" not in told.out + told.err
+    keyring.show(keys)
+    assert "a passphrase protects it, and the system's keyring holds it" in capsys.readouterr().out
+
+
+def test_where_the_keyring_does_not_take_it_nothing_is_changed(keys: Keys, ring: Ring, types: Types) -> None:
+    ring.trouble = KeyringLocked()
+    types("sesame", "sesame")
+    with pytest.raises(KeyProblemError, match="locked, and nobody unlocked it; nothing was changed"):
+        keyring.passphrase(keys, in_keyring=True)
+    assert not keys.is_encrypted()
+    assert not keys.in_keyring
+
+
+def test_a_passphrase_that_is_there_can_be_given_to_the_keyring_or_replaced(
+    keys: Keys, ring: Ring, types: Types
+) -> None:
+    keys.protect("sesame")
+    assert types("sesame", "", "") == []
+    keyring.passphrase(keys, in_keyring=True)
+    assert kept(keys) == "sesame"
+    # The keyring knows the one of now, so only the new one is asked.
+    asked = types("tulip", "tulip")
+    keyring.passphrase(keys, in_keyring=True)
+    assert asked == ["New passphrase (empty: the same): ", "Repeat it: "]
+    assert kept(keys) == "tulip"
+    keys.load(lambda: "tulip")
+
+
+@pytest.mark.parametrize("held", [None, "something else"])
+def test_where_the_entry_vanished_or_is_wrong_the_operator_is_asked(
+    keys: Keys, ring: Ring, types: Types, held: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys.protect("sesame")
+    keys.choose_keyring(chosen=True)
+    if held is not None:
+        store(keys.directory / PRIVATE, held)
+    asked = types("sesame", "", "")
+    keyring.passphrase(keys, in_keyring=True)
+    assert asked[0] == "Present passphrase: "
+    assert "the keyring does not hold the passphrase" in capsys.readouterr().err or held is not None
+    assert kept(keys) == "sesame"
+
+
+@pytest.mark.parametrize("new", ["tulip", ""])
+def test_without_the_keyring_it_is_taken_out_of_it(keys: Keys, ring: Ring, types: Types, new: str) -> None:
+    types("sesame", "sesame")
+    keyring.passphrase(keys, in_keyring=True)
+    types(new, new)
+    keyring.passphrase(keys, in_keyring=False)
+    assert ring.held == {}
+    assert not keys.in_keyring
+    assert keys.is_encrypted() is bool(new)
+    keys.load(lambda: new)
+
+
+def test_what_cannot_be_taken_out_of_the_keyring_is_said(
+    keys: Keys, ring: Ring, types: Types, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys.protect("sesame")
+    keys.choose_keyring(chosen=True)
+    ring.trouble = KeyringLocked()
+    types("sesame", "", "")
+    keyring.passphrase(keys, in_keyring=False)
+    assert "the old passphrase may still be in there" in capsys.readouterr().err
+    assert not keys.is_encrypted()
+
+
+def test_a_rotated_key_has_its_new_passphrase_in_the_keyring(
+    keys: Keys, ring: Ring, types: Types, capsys: pytest.CaptureFixture[str]
+) -> None:
+    types("sesame", "sesame")
+    keyring.passphrase(keys, in_keyring=True)
+    types("tulip", "tulip")
+    keyring.rotate(keys)
+    assert keys.load(lambda: kept(keys)).public == keys.show()
+    # Also where the key itself is lost.
+    (keys.directory / PRIVATE).unlink()
+    types("rose", "rose")
+    keyring.rotate(keys)
+    assert kept(keys) == "rose"
+    ring.trouble = KeyringLocked()
+    types("daisy", "daisy")
+    keyring.rotate(keys)
+    assert "each decision asks for the passphrase from now on" in capsys.readouterr().err
+    assert not keys.in_keyring
+    keys.load(lambda: "daisy")
+
+
+def test_decisions_that_are_later_than_the_clock_count_when_their_key_was_replaced(
+    keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator = Operator(tmp_path)
+    entry = operator.decide(created_at=datetime.now(UTC) + timedelta(hours=1)).entry
+    assert keyring.rotate(keys) == 0
+    assert "the clock was set back" in capsys.readouterr().err
+    assert (operator.chain().entries, operator.chain().problems) == ((entry,), ())
+    # Where nobody can tell, it is said.
+    operator.ledger.directory.rename(tmp_path / "elsewhere")
+    operator.ledger.directory.write_text("no directory")
+    assert keyring.rotate(keys) == 0
+    assert "counts only where it is not later than the clock of now" in capsys.readouterr().err
+
+
+def test_a_passphrase_is_asked_on_a_terminal_only(keys: Keys, ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    with pytest.raises(UsageError, match="only on a terminal"):
+        keyring.passphrase(keys, in_keyring=True)
+    assert ring.held == {}

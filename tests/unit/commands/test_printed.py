@@ -1,0 +1,147 @@
+"""A command that is printed means the task, the action and the question that it was printed for, whatever agents call
+their tasks, what they say in them, and where the workspace lies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.agents.hook import words
+from agentwatch.cli import COMMANDS
+from agentwatch.commands import pending
+from agentwatch.decisions.desk import Desk
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.errors import UsageError
+from agentwatch.shell import command_line
+from tests.unit.decisions.test_policy import returned
+from tests.unit.history.recorded import Workspace
+
+LINES = 25
+"""Tasks of an example, with all commands of each: with the usual number of examples 10,000 lines for each shell."""
+
+SHELLS = [path for path in map(shutil.which, ("sh", "bash", "zsh", "busybox")) if path is not None]
+PARTS = [
+    "--yes", "-x", "--note=hi", "--", "-", "-h", "--help", "--retry", "--abort", "--respond", "--timeout=0", "@x", "+x",
+    "$(touch owned)", "`touch owned`", "; touch owned", "&& touch owned", "| touch owned", "> owned", "& ", "'", '"',
+    "\\", "\n", "\r", "\t", " ", "!", "!!", "*", "?", "[a]", "~", "=ls", "%s", "%", "{a,b}", "#", "$HOME", "${w1%.}",
+    "$'\\x0a'", "\\012", "\x1b]0;x\x07", "\x7f", "\x9b", "\u202e", "\u00a0", "\ufe0f", "\u2028", "\u200d", "é", "日本",
+    "\U0001f600", "TEXT", "MODE", "shop", "api", ".", "/", "..", "0", "7",
+]  # fmt: skip
+
+
+def name(random: Random, workspace: str) -> str:
+    parts = random.choices([*PARTS, workspace, chr(random.randrange(1, 0xD800))], k=random.randrange(1, 5))
+    return "".join(parts)
+
+
+def tree_of(random: Random, workspace: str) -> DelegationTree:
+    seen, tree = Workspace(), DelegationTree()
+    for number in range(LINES):
+        packet = {
+            "handoff_schema": "handoff-v1",
+            "task_id": name(random, workspace),
+            "objective": name(random, workspace),
+            "evidence": [{"path": "a", "purpose": name(random, workspace), "required": True}],
+            "success_criteria": [name(random, workspace)],
+            "risks": [{"risk": "r", "mitigation": "m"}],
+        }
+        tree.apply(seen.seen(f"{number}.handoff.json", json.dumps(packet)))
+        said = " ".join(name(random, workspace).split())
+        state = random.choice(("ERROR", "BLOCKED", "PARTIAL"))
+        tree.apply(seen.seen(f"{number}.return.md", returned(state).replace("It is so.", said)))
+    return tree
+
+
+def words_of(shell: str, lines: list[str], directory: str) -> list[list[str]]:
+    """The arguments that agentwatch gets from each line, pasted into a shell."""
+    script = 'agentwatch() { printf "%s\\0" "$#" "$@"; }\n' + "\n".join(lines)
+    arguments = [shell, *(["sh"] if shell.endswith("busybox") else [])]
+    done = subprocess.run(arguments, input=os.fsencode(script), cwd=directory, capture_output=True, check=True)
+    assert done.stderr == b""
+    words = iter(map(os.fsdecode, done.stdout.split(b"\0")[:-1]))
+    return [[next(words) for _ in range(int(count))] for count in words]
+
+
+@contextmanager
+def called(module: str, function: str) -> Iterator[list[tuple[Any, ...]]]:
+    """What a command understands of its arguments."""
+    heard: list[tuple[Any, ...]] = []
+
+    def hear(*given: Any, **more: Any) -> int:
+        heard.append((*given, more))
+        return 0
+
+    with patch(f"agentwatch.commands.{module}.{function}", hear):
+        yield heard
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
+@given(st.integers(0, 2**64))
+@pytest.mark.slow
+def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: str, seed: int) -> None:
+    random = Random(seed)
+    with tempfile.TemporaryDirectory() as root, patch.object(pending, "called", lambda: ("agentwatch",)):
+        workspace = Path(root).resolve() / name(random, "w").replace("/", "").strip(".")[:40].ljust(1, "w")
+        workspace.mkdir()
+        tree, desk = tree_of(random, str(workspace)), Desk(workspace, read_only=True)
+        asked = [
+            (task, action, line)
+            for task in tree.tasks.values()
+            for action, line in pending.commands(task, desk, workspace).items()
+        ]
+        assert len(asked) > len(tree.tasks)
+        found = words_of(shell, [line for _, _, line in asked], root)
+        assert list(Path(root).iterdir()) == [workspace]
+        for (task, action, _), words in zip(asked, found, strict=True):
+            assert words[0] == "decide"
+            with called("decide", "decide") as heard:
+                COMMANDS["decide"].start(words[1:])
+            where, task_id, wish, more = heard[0]
+            returned_digest = task.latest.returned.digest if task.latest and task.latest.returned else None
+            assert (where, task_id, wish.action) == (workspace, task.task_id, action)
+            assert (wish.note, wish.handoff, wish.mitigation) == ("TEXT" if action is Action.ACCEPT else "", None, None)
+            assert (more["seen"], more["yes"]) == ((task.attempt, returned_digest or "none"), False)
+
+
+def test_a_parent_that_is_told_to_wait_gets_a_command_of_that_task(tmp_path: Path) -> None:
+    for task_id in ("--yes", "a\nb", "$(id)", "shop.api"):
+        told = words.undecided(SimpleNamespace(task_id=task_id), "failed", tmp_path)  # type: ignore[arg-type]
+        assert told.splitlines()[-1].endswith(command_line(["wait", "--", task_id, str(tmp_path)]))
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
+@given(st.integers(0, 2**64))
+@pytest.mark.slow
+def test_no_id_changes_what_an_agent_that_is_told_to_wait_waits_for(shell: str, seed: int) -> None:
+    random = Random(seed)
+    with tempfile.TemporaryDirectory() as root:
+        ids = [name(random, root) for _ in range(LINES)]
+        lines = [command_line(["agentwatch", "wait", "--", task_id, root]) for task_id in ids]
+        for task_id, words in zip(ids, words_of(shell, lines, root), strict=True):
+            with called("wait", "wait") as heard:
+                COMMANDS["wait"].start(words[1:])
+            assert (heard[0][0], heard[0][3]) == (Path(root).resolve(), task_id)
+        assert list(Path(root).iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words", [["--note", "--", "shop.api"], ["--respond", "--", "shop.api", "."], ["--escalate", "--", "x", "."]]
+)
+def test_no_option_takes_what_stands_behind_the_dashes_for_its_value(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="expected one argument"):
+        COMMANDS["decide"].start(["--retry", *words] if words[0] == "--note" else words)

@@ -1,0 +1,52 @@
+"""The tree as text: a line a task, which says and shows what the screen does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentwatch.commands.tree import print_tree
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Contract, Return
+from agentwatch.delegation.observation import Tick
+from agentwatch.monitor import Monitor
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Monitor:
+    return Monitor(tmp_path, Settings(), FilesSource(tmp_path), lambda: 2e9)
+
+
+def printed(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    print_tree(monitor, as_json=False, fail=False)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_contradicted_task_is_marked_as_on_the_screen(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+    record = Recorder()
+    seen = record.seen("a.return.md", returned("completed", task_id="a"))
+    monitor.tree.apply(seen)
+    assert printed(monitor, capsys)[0].startswith("✓ a  completed")
+    monitor.tree.apply(record.checked("a.return.md", seen.digest, "contradicted"))
+    assert printed(monitor, capsys)[0].startswith("⚑ a  completed, contradicted  NEEDS YOU: a claim is false")
+
+
+def test_a_stale_task_says_for_how_long_and_what_is_known_of_its_process(
+    monitor: Monitor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = Recorder()
+    for seen in (record.seen("a.handoff.json", handoff("a")), record.seen("a.todos.md", todos("x", " "))):
+        monitor.tree.apply(seen)
+    monitor.tree.apply(Tick(9, seen.at + 7_500.0))
+    line = printed(monitor, capsys)[0]
+    assert line.startswith("◌ a  working")
+    assert "silent for 2 h; whether its process still runs is not known" in line
+
+
+def test_files_that_belong_to_no_task_are_counted(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+    named = Return(Contract.SUBAGENT_RETURN, None, None, recognised=False)
+    monitor.tree.apply(Recorder().seen("b.return.json", named, BROKEN))
+    assert printed(monitor, capsys)[-1].endswith("; 1 other file with problems: `agentwatch check` tells them")

@@ -1,0 +1,58 @@
+"""Every command, defined once.
+
+Bindings, footer, help screen and palette are made from these definitions, so none can say what another does not do.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.binding import Binding, BindingType
+
+from agentwatch.app.actions.command import Command, Group, Home, Place, key_label
+from agentwatch.app.actions.table import COMMANDS
+
+__all__ = [
+    "COMMANDS",
+    "PANE_COMMANDS",
+    "REPLAY_ACTIONS",
+    "Command",
+    "Group",
+    "Home",
+    "Place",
+    "action_name",
+    "bindings",
+    "footer_commands",
+    "key_label",
+]
+
+PANE_COMMANDS: Final = frozenset(command.id for command in COMMANDS if command.homes == (Home.PANE,) and command.footer)
+"""Ids of what the keys do in some tabs of the details only."""
+
+
+def action_name(action: str) -> str:
+    """The name of an action without its arguments."""
+    return action.partition("(")[0]
+
+
+REPLAY_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
+"""What only the app that plays a recording can do."""
+
+
+def bindings(home: Home) -> list[BindingType]:
+    """The bindings of one home. A command with several numbered keys gets each key's number as its argument."""
+    made: list[BindingType] = []
+    for command in COMMANDS:
+        if home not in command.homes:
+            continue
+        for number, key in enumerate(command.keys.split(" ")):
+            action = f"{command.action}({number})" if command.is_numbered else command.action
+            made.append(
+                Binding(key, action, command.words, show=False, tooltip=command.tooltip, priority=command.priority)
+            )
+    return made
+
+
+def footer_commands(place: Place) -> list[Command]:
+    """What the footer of a place names, most needed first."""
+    return [command for command in COMMANDS if place in command.footer]

@@ -1,0 +1,81 @@
+"""What was decided, and what can be: in words, for every place that shows it. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.content import Content
+
+from agentwatch.app.widgets.cells import shown
+from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Decision, Stage
+from agentwatch.delegation.retry import FITTER
+from agentwatch.delegation.task import Task
+from agentwatch.view import times
+from agentwatch.view.progress import is_on_its_way, is_unread
+
+GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
+
+_WORDS: Final = {
+    Action.RETRY: "retry",
+    Action.ESCALATE: "escalate",
+    Action.ABORT: "abort",
+    Action.RESPOND: "your answer",
+    Action.ACCEPT: "accept it as it is",
+}
+
+
+def why_not(task: Task, action: Action, now: float) -> str | None:
+    """Why a task cannot be decided in this way, whatever comes along; one sentence in small letters, None if it can."""
+    if (decision := task.binding) is not None:
+        ago = times.ago(decision.at, now)
+        return f"already decided: you said {decision.action} {ago}; you can decide about the next attempt"
+    # Not for the first frame, in which nothing can be decided yet.
+    from agentwatch.decisions import policy, record
+
+    if policy.options(task, mitigation=record.Mitigation.CHANGED_INPUTS)[action].allowed:
+        return None
+    return policy.options(task)[action].why_not
+
+
+def short(decision: Decision, now: float) -> str:
+    """The same in a few cells, for a row of the tree: a glyph and a word, `!` where the operator should look."""
+    if decision.waits:
+        return "! undelivered"
+    age = times.duration(now - decision.receipt.at)
+    if is_unread(decision, now):
+        return f"! unread {age}"
+    stage = decision.receipt.stage
+    said = "says " if decision.receipt.claimed else ""
+    return f"{GLYPHS[stage]} {said}{stage}" + (f" {age}" if stage is Stage.READ else "")
+
+
+def receipt_line(decision: Decision, now: float) -> Content:
+    """What was decided and how far it has got, with the age of each step; one as old as the step before says none."""
+    mode = f" to {shown(decision.mode, 40)}" if decision.mode else ""
+    words = [Content.styled(f"{_WORDS[decision.action]}{mode}", "bold")]
+    age = ""
+    for receipt in decision.receipts:
+        by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
+        before, age = age, times.ago(receipt.at, now)
+        claimed = SAYS_SO if receipt.claimed else ""
+        words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
+    if decision.announced:
+        words.append(Content(decision.announced))
+    if decision.receipt.stage is Stage.READ and is_on_its_way(decision) and decision.action not in ENDING:
+        to_fitter = decision.action is Action.ESCALATE and decision.mode == FITTER
+        awaited = f"the {FITTER}" if to_fitter else f"attempt {decision.attempt + 1}"
+        words.append(Content(f"{awaited} not seen yet"))
+    return Content(" · ").join(words)
+
+
+def warning(decision: Decision, now: float) -> str | None:
+    """What the operator should do about a decision that gets no further, a sentence; None if all is well."""
+    if decision.waits:
+        return f"{shown(decision.waits, 300)}"
+    if is_unread(decision, now):
+        age = times.duration(now - decision.receipt.at)
+        return (
+            f"not read for {age}: is an agent waiting for it, with `agentwatch wait`?"
+            " An agent can also read .agentwatch/decisions/"
+        )
+    return None

@@ -1,0 +1,257 @@
+"""The commands of decisions: the operator's, and what agents use."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from agentwatch import exit_codes
+from agentwatch.arguments import workspace_at
+from agentwatch.cli.command import Command, argument, flag, one_of
+from agentwatch.cli.shared import PATH, load, scanned
+from agentwatch.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from agentwatch.config import Settings
+
+_DECIDE: Final = partial(Command, "decide")
+_AGENTS: Final = partial(Command, "for agents")
+
+_WAIT_SECONDS: Final = 90.0
+"""Shells of agents end a command, or move it away, after two minutes."""
+
+_LARGEST_HANDOFF: Final = 1024 * 1024
+_HEX: Final = frozenset("0123456789abcdef")
+_SDK: Final = ("mcp", "mcp_types")
+_PROGRAMS: Final = ("claude-code", "opencode", "kilo", "codex", "generic")
+_TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
+
+
+@_DECIDE(
+    "pending [PATH]", "print what needs you, and the command that answers it", PATH,
+    flag("--json", "print JSON (schema_version 1)"), codes=exit_codes.OF_PENDING,
+)  # fmt: skip
+def _pending(options: argparse.Namespace) -> int:
+    """Print what needs you, with the commands that answer it, and the decisions on their way."""
+    workspace = workspace_at(options.path)
+    from agentwatch.commands.pending import print_pending
+    from agentwatch.decisions.desk import Desk
+
+    desk = Desk(workspace, read_only=True)
+    return print_pending(scanned(workspace, load(), desk=desk), desk, as_json=options.json)
+
+
+@_DECIDE(
+    "decide TASK", "retry, escalate, abort, respond or accept", _TASK, PATH,
+    *one_of(flag("--retry", "one more attempt, with an amended handoff"),
+            argument("--escalate", "MODE", "hand it to another mode; `fitter` restores a line", offers="modes"),
+            flag("--abort", "end it, with a final error report"),
+            argument("--respond", "TEXT", "answer its blocker; again for the next one", action="append"),
+            flag("--accept", "take its return as it is; needs --note"), required=True),
+    argument("--mitigation", "", "what is materially different in this retry",
+             choices=("changed_inputs", "reduced_scope", "corrected_constraints")),
+    argument("--note", "TEXT", "what you want to say to it; also into the handoff", default=""),
+    argument("--handoff", "FILE", "your own handoff for the next attempt"),
+    argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
+    argument("--attempt", "N", "the one that you looked at; refused if it is another", type=int),
+    flag("--yes", "do not ask"), codes=exit_codes.OF_DECIDE,
+)  # fmt: skip
+def _decide(options: argparse.Namespace) -> int:
+    """Decide about the latest attempt of a task, after one more question."""
+    if options.return_sha256 not in (None, "none") and not _is_hex(options.return_sha256, 64):
+        raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
+    workspace = workspace_at(options.path)
+    from agentwatch.commands.decide import decide
+    from agentwatch.commands.wish import Wish
+    from agentwatch.decisions.record import Mitigation
+    from agentwatch.delegation.decision import Action
+
+    action = next(one for one in Action if getattr(options, one) not in (None, False))
+    mitigation = Mitigation(options.mitigation) if options.mitigation else None
+    handoff = _handoff(options.handoff) if options.handoff is not None else None
+    wish = Wish(
+        action=action, mode=options.escalate, answers=tuple(options.respond or ()), mitigation=mitigation,
+        note=options.note, handoff=handoff,
+    )  # fmt: skip
+    seen, yes = (options.attempt, options.return_sha256), options.yes
+    return decide(workspace, options.task, wish, settings=load(), load=scanned, seen=seen, yes=yes)
+
+
+@_DECIDE(
+    "verify [FILE]", "verify a decision, or all of them",
+    argument("file", "FILE", "a decision file; a directory is taken for PATH", nargs="?"), PATH,
+    flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
+    codes=exit_codes.OF_CHECKS,
+)  # fmt: skip
+def _verify(options: argparse.Namespace) -> int:
+    """Verify a decision file; without one, the whole ledger and what lies in the workspace."""
+    file = options.file
+    if file is not None and os.path.isdir(file):
+        file, options.path = None, file
+    workspace = workspace_at(options.path)
+    from agentwatch.commands.verify import set_aside, verify_all, verify_file
+    from agentwatch.decisions.desk import Desk
+
+    desk = Desk(workspace, read_only=True)
+    if options.set_aside:
+        if file is not None:
+            raise UsageError("--set-aside is about the whole ledger; give no FILE")
+        return set_aside(desk)
+    if file is None:
+        return verify_all(workspace, desk)
+    return verify_file(file, scanned(workspace, load(), inspects=False).tree, desk)
+
+
+@_DECIDE(
+    "keys", "show the key that signs your decisions, or change it",
+    argument("what", "WHAT",
+             "show (default); create the first one; rotate: replace it; passphrase: set, change or remove it",
+             nargs="?", default="show", choices=("show", "create", "rotate", "passphrase")),
+    flag("--keyring",
+         "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"),
+    codes=exit_codes.OF_KEYS,
+)  # fmt: skip
+def _keys(options: argparse.Namespace) -> int:
+    """Show the key that signs your decisions, or change it."""
+    if options.keyring and options.what != "passphrase":
+        raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
+    from agentwatch.commands import keys as keyring
+    from agentwatch.decisions.keys import Keys
+
+    if options.what == "passphrase":
+        return keyring.passphrase(Keys(), in_keyring=options.keyring)
+    return {"create": keyring.create, "rotate": keyring.rotate}.get(options.what, keyring.show)(Keys())
+
+
+@_DECIDE(
+    "doctor", "check this machine, or with -- CMD an agent's sandbox", PATH, codes=exit_codes.OF_CHECKS, behind="cmd"
+)
+def _doctor(options: argparse.Namespace) -> int:
+    """Check that agentwatch can work here. With -- CMD, try what an agent started by CMD could do to decisions."""
+    if options.cmd is not None and not options.cmd:
+        raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
+    workspace = workspace_at(options.path)
+    from agentwatch.agents.setup.starts import checks
+    from agentwatch.commands.doctor import examine, examine_sandbox
+
+    if options.cmd is not None:
+        return examine_sandbox(workspace, options.cmd)
+    return examine(workspace, load(), checks(workspace))
+
+
+@_AGENTS(
+    "wait TASK", "wait for your decision, and print it as JSON", _TASK, PATH,
+    argument("--timeout", "S", f"how long to wait at most; 0 looks once (default: {_WAIT_SECONDS:g})",
+             type=float, default=_WAIT_SECONDS),
+    argument("--attempt", "N", "which attempt (default: the latest that is seen)", type=int),
+    flag("--json", "the JSON on one line"), codes=exit_codes.OF_WAIT,
+)  # fmt: skip
+def _wait(options: argparse.Namespace) -> int:
+    """Wait for the operator's decision about a task, and print it as JSON."""
+    if not 0 <= options.timeout < math.inf:
+        raise UsageError(f"a time-out of {options.timeout} s cannot be waited; give 0 or more")
+    if options.attempt is not None and options.attempt < 1:
+        raise UsageError(f"there is no attempt {options.attempt}; they count from 1")
+    workspace = workspace_at(options.path)
+    from agentwatch.commands.wait import wait
+
+    settings, indent = _settings_in_sight(), None if options.json else 2
+    return wait(workspace, settings, scanned, options.task, options.attempt, timeout=options.timeout, indent=indent)
+
+
+@_AGENTS(
+    "claim DECISION", "claim it, so that only one carries it out",
+    argument("decision", "DECISION", "its decision_id, 32 hex digits"), PATH,
+    argument("--by", "NAME", "who you are, for the others (default: user and process)"), codes=exit_codes.OF_CLAIM,
+)  # fmt: skip
+def _claim(options: argparse.Namespace) -> int:
+    """Claim a decision before you carry it out: exactly one of all who ask gets it."""
+    if not _is_hex(options.decision, 32):
+        raise UsageError("a decision id has 32 hex digits; `agentwatch wait` prints it as decision_id")
+    from agentwatch.commands.wait import claim
+
+    return claim(workspace_at(options.path), _settings_in_sight(), options.decision, options.by)
+
+
+@_AGENTS(
+    "init [PATH]", "show or --write what makes an agent hand off, return and wait this way", PATH,
+    argument("--agent", "NAME", f"{', '.join(_PROGRAMS)} (default: those that are recognised here)",
+             choices=_PROGRAMS, also={"claude": "claude-code"}),
+    flag("--write", "write them, each file with a backup beside it"),
+    flag("--remove", "take out what was written; shown only, without --write"),
+    codes="exit codes: 0 done or shown, 1 something is left to be added by hand, 2 wrong usage",
+)  # fmt: skip
+def _init(options: argparse.Namespace) -> int:
+    """Show the lines that make an agent program hand off, return and wait the agentwatch way; --write writes them."""
+    workspace = workspace_at(options.path)
+    from agentwatch.agents.setup.command import run
+
+    return run(workspace, options.agent, load(), write=options.write, remove=options.remove)
+
+
+@_AGENTS(
+    "mcp [PATH]", "serve handoffs, returns and decisions to agents, over MCP", PATH,
+    codes="exit codes: 0 the client has gone, 2 wrong usage, or the SDK is not installed", stays=True,
+)  # fmt: skip
+def _mcp(options: argparse.Namespace) -> int:
+    """Serve handoffs, returns and the operator's decisions to agents: an MCP server over standard input and output."""
+    workspace = workspace_at(options.path)
+    from agentwatch.composition import Repeated
+
+    settings = load()
+    try:
+        from agentwatch.agents.server.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in _SDK:
+            raise
+        raise UsageError(
+            "the MCP server needs the MCP SDK, version 2: install it where agentwatch is, with"
+            " pip install 'agentwatch[mcp]'"
+        ) from error
+    return serve(workspace, settings, Repeated())
+
+
+@_AGENTS(
+    "hook", "answer a hook of Claude Code",
+    argument("path", "PATH", "the workspace (default: $CLAUDE_PROJECT_DIR, else the payload's cwd)", nargs="?"),
+    codes="exit codes: 0 answered, 1 not understood; never 2, which would block the agent", wrong=1,
+)  # fmt: skip
+def _hook(options: argparse.Namespace) -> int:
+    """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
+    from agentwatch.agents.hook.command import run
+
+    return run(options.path, scanned)
+
+
+def _settings_in_sight() -> Settings:
+    from agentwatch.config import Settings
+
+    try:
+        return load()
+    except ConfigError:
+        # A sandbox may hide them, and nothing in them decides what an agent is told.
+        return Settings()
+
+
+def _handoff(path: str) -> tuple[str, str]:
+    """The text of the operator's own file, and its name."""
+    from pathlib import Path
+
+    file = Path(path)
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_HANDOFF + 1)
+        if len(data) > _LARGEST_HANDOFF:
+            raise UsageError(f"{path}: larger than {_LARGEST_HANDOFF:,} bytes, which no agent reads")
+        return data.decode(), file.name
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give --handoff a file that can be read") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+
+
+def _is_hex(word: str, digits: int) -> bool:
+    return len(word) == digits and _HEX.issuperset(word)

@@ -1,0 +1,216 @@
+"""What agentwatch needs of the machine it runs on, checked one by one. Whatever a check makes it removes again."""
+
+from __future__ import annotations
+
+import errno
+import locale
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from agentwatch.checkup import Result, bad, counted, good, note
+from agentwatch.config import Settings
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
+from agentwatch.evidence.repository import NoRepositoryError, find_repository
+from agentwatch.history.filesystem import kind_of
+from agentwatch.history.store import History
+from agentwatch.place import state_directory
+from agentwatch.sources.files.names import pruning
+from agentwatch.sources.files.scan import walk
+from agentwatch.sources.files.settings import DEFAULT_PRUNED
+
+_OPEN_TO_OTHERS: Final = 0o077
+_SKEW_SECONDS: Final = 2.0
+"""File systems that keep whole or even seconds only are not wrong by more than that."""
+
+_NETWORK: Final = frozenset({"9p", "afs", "ceph", "cifs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"})
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
+_MOST_OF_THE_LIMIT: Final = 0.5
+"""Editors and build tools watch the same directories with the same allowance."""
+
+_SMALLEST: Final = (80, 24)
+
+
+def all_checks(workspace: Path, settings: Settings, desk: Desk) -> Iterator[Result]:
+    """Every check, in the order in which they are told."""
+    yield from _state(state_directory(workspace))
+    yield from _keys(desk)
+    yield from _workspace(workspace, settings)
+    yield _watches(workspace, settings)
+    yield from _terminal()
+    yield _git(workspace)
+    yield _history(workspace)
+    yield from _ledger(desk)
+
+
+def _state(state: Path) -> Iterator[Result]:
+    about = "state directory"
+    there = next(one for one in (state, *state.parents) if os.path.exists(one))
+    try:
+        _try_links(there)
+    except OSError as error:
+        yield bad(about, f"{there} cannot be used: {reason(error)}; {remedy(error)}, else nothing can be decided")
+        return
+    made = "writable" if there == state else f"not there yet; it can be made in {there}"
+    if there == state and state.stat().st_mode & _OPEN_TO_OTHERS:
+        yield bad(about, f"others can look into it: chmod 700 {state}")
+    else:
+        yield good(about, f"{state}: {made}, and new files never replace old ones there")
+    kind = _kind(there)
+    if kind in _NETWORK or kind.startswith("fuse"):
+        yield note(about, f"it lies on {kind}: locks between machines may not hold; use one machine, or a local disk")
+
+
+def _try_links(directory: Path) -> None:
+    """Write, link and remove as the ledger does. Raises OSError."""
+    first, second = (directory / f".agentwatch-doctor-{secrets.token_hex(8)}" for _ in range(2))
+    try:
+        descriptor = os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            os.link(first, second)
+        except OSError as error:
+            # Without hard links the ledger renames under its lock, which is as good on one machine.
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+    finally:
+        for one in (first, second):
+            with suppress(OSError):
+                one.unlink()
+
+
+def _kind(directory: Path) -> str:
+    """The type of the file system, "" where the system does not say."""
+    try:
+        return kind_of(os.fsencode(os.path.realpath(directory)), _MOUNTS.read_bytes()) or ""
+    except OSError:
+        return ""
+
+
+def _keys(desk: Desk) -> Iterator[Result]:
+    about = "signing key"
+    try:
+        public, locked = desk.keys.show(), desk.keys.is_encrypted()
+        in_keyring = locked and desk.keys.in_keyring
+        why_not = desk.why_locked() if in_keyring else None
+    except KeyMissingError as error:
+        yield note(about, str(error))
+    except DecisionError as error:
+        yield bad(about, str(error))
+    else:
+        private = f"{public.keyid[:16]}…, readable by you alone"
+        cure = "an agent that can read your files could decide in your name; `agentwatch keys passphrase` prevents that"
+        if why_not is not None:
+            yield note(about, f"{private}; {why_not}: each decision asks for it")
+        elif locked:
+            yield good(about, f"{private}, with a passphrase{' in the keyring' if in_keyring else ''}")
+        else:
+            yield note(about, f"{private}; {cure}")
+
+
+def _workspace(workspace: Path, settings: Settings) -> Iterator[Result]:
+    about = "workspace"
+    if settings.read_only:
+        yield note(about, f"{workspace}: read_only is set, so decisions are not delivered there")
+        return
+    probe = workspace / f".agentwatch-doctor-{secrets.token_hex(8)}"
+    try:
+        probe.touch(exist_ok=False)
+        skew = probe.stat().st_mtime - time.time()
+    except OSError as error:
+        why = f"{workspace}: {reason(error)}; decisions wait in the ledger, and agents in a sandbox do not get them"
+        yield bad(about, f"{why}: {remedy(error)}")
+        return
+    finally:
+        with suppress(OSError):
+            probe.unlink()
+    yield good(about, f"{workspace} can be written, so decisions are delivered there")
+    if abs(skew) > _SKEW_SECONDS:
+        yield note(
+            "clock", f"the workspace's disk is {skew:+.0f} s off, so elapsed and stale times are wrong: set the clocks"
+        )
+    else:
+        yield good("clock", "a file written now is from now")
+
+
+def _watches(workspace: Path, settings: Settings) -> Result:
+    about = "file events"
+    pruned = DEFAULT_PRUNED if settings.pruned is None else settings.pruned
+    count = sum(1 for _ in walk(os.path.realpath(workspace), pruning(pruned)))
+    directories = "1 directory" if count == 1 else f"{count:,} directories"
+    try:
+        limit = int(_WATCHES.read_text("ascii"))
+    except (OSError, ValueError):
+        return good(about, f"{directories}; this system names no limit")
+    if count > limit * _MOST_OF_THE_LIMIT:
+        cure = "raise fs.inotify.max_user_watches, or prune directories; until then agentwatch looks at intervals"
+        return note(about, f"{directories}, and the system allows {limit:,} watches to all programs: {cure}")
+    return good(about, f"{directories}, of {limit:,} that the system allows")
+
+
+def _terminal() -> Iterator[Result]:
+    about = "terminal"
+    if sys.stdout is None or not sys.stdout.isatty():
+        yield note(about, "the output is no terminal, so it was not checked; the screen needs one")
+        return
+    columns, lines = shutil.get_terminal_size()
+    if columns < _SMALLEST[0] or lines < _SMALLEST[1]:
+        yield note(about, f"{columns} × {lines}; from {_SMALLEST[0]} × {_SMALLEST[1]} on everything fits")
+    else:
+        yield good(about, f"{columns} × {lines}")
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+        yield bad(about, f"its encoding is {locale.getpreferredencoding(False)}: set LANG to one that ends in UTF-8")
+    if os.environ.get("COLORTERM") not in ("truecolor", "24bit"):
+        yield note(about, "it does not say that it has all colours (COLORTERM=truecolor): the themes are less exact")
+    if os.environ.get("TERM") in (None, "", "dumb"):
+        yield bad(about, "TERM says that it can do nothing: use another terminal, or set TERM")
+
+
+def _git(workspace: Path) -> Result:
+    if shutil.which("git") is None:
+        return note("git", "not found: claims about changed files cannot be checked against it")
+    try:
+        repository = find_repository(os.path.realpath(workspace))
+    except NoRepositoryError as error:
+        return note("git", f"{error.reason}: claims are checked against the disk alone")
+    return good("git", f"the repository {repository.top} is asked, and its configuration never read")
+
+
+def _history(workspace: Path) -> Result:
+    history = History.open_read_only(workspace)
+    if history is None:
+        return good("history", "nothing is kept yet; it begins when `agentwatch` watches this workspace")
+    try:
+        count = len(history.observations())
+        return (
+            bad("history", history.notice)
+            if history.notice
+            else good("history", f"{counted(count, 'observation')}, sound")
+        )
+    finally:
+        history.close()
+
+
+def _ledger(desk: Desk) -> Iterator[Result]:
+    try:
+        chain = desk.read()
+    except DecisionError as error:
+        yield bad("ledger", str(error))
+        return
+    for problem in chain.problems:
+        yield bad("ledger", problem.message)
+    if not chain.problems:
+        yield good(
+            "ledger", f"{counted(len(chain.entries), 'decision')}, sound" if chain.entries else "nothing is decided yet"
+        )

@@ -1,0 +1,138 @@
+"""`agentwatch pending`: what waits for the operator, with the commands that answer it, and decisions on their way."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Final
+
+from agentwatch import exit_codes
+from agentwatch.decisions import policy
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.errors import RecordError
+from agentwatch.delegation.decision import Action, Decision
+from agentwatch.delegation.retry import FITTER, is_line_fault
+from agentwatch.delegation.task import Task
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.monitor import Monitor
+from agentwatch.shell import called, command_line
+from agentwatch.sources.health import complain_of
+from agentwatch.text import clean, exact, quoted, say
+from agentwatch.view import document as view
+from agentwatch.view.progress import on_their_way
+from agentwatch.view.times import ago
+
+SCHEMA_VERSION: Final = 1
+
+_ALSO: Final = {Action.RESPOND: ("TEXT",), Action.ACCEPT: ("--note", "TEXT")}
+_TOLD: Final = frozenset({"task_id", "attempt", "state", "ask", "error_code", "error_message", "errors"})
+
+
+def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
+    """Print what is pending in a monitor that has loaded, with this desk. Writes nothing.
+
+    Returns 1 if something could not be read, else 0.
+    """
+    asking = monitor.tree.asking()
+    moving = on_their_way(monitor.tree)
+    now = time.time()
+    if as_json:
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "workspace": str(monitor.workspace),
+            "complete": not monitor.problems,
+            "problems": view.problem_documents(monitor.problems),
+            "tasks": [task_document(monitor.tree, task, desk, monitor.workspace) for task in asking],
+            "decisions": [_decision_document(decision, now) for decision in moving],
+        }
+        say(json.dumps(document, indent=2))
+    else:
+        for task in asking:
+            _say_task(task, desk, monitor.workspace)
+        for decision in moving:
+            _say_decision(decision, now)
+        if not asking and not moving:
+            say("nothing that can be seen needs you" if monitor.problems else "nothing needs you")
+    complain_of(monitor.problems)
+    return exit_codes.NOT if monitor.problems else exit_codes.DONE
+
+
+def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
+    """The command lines of the decisions that the policy allows, the one that the contracts point to first.
+
+    Words in capitals are for the operator to replace. Empty where the id of the task cannot be written.
+    """
+    try:
+        subject = desk.subject(task)
+        _ = subject.decision_id
+        options = policy.options(task)
+        first = policy.suggested(task)
+        actions = sorted((one for one in Action if options[one].allowed), key=lambda one: one is not first)
+        return {action: command_line(_words(task, action, subject.return_sha256, workspace)) for action in actions}
+    except (RecordError, ValueError):
+        return {}
+
+
+def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path) -> list[str]:
+    words = [*called(), "decide", *_asked(task, action)]
+    words += ["--attempt", str(task.attempt), "--return-sha256", return_sha256 or "none"]
+    # Behind this nothing is an option, whatever an agent calls its task.
+    return [*words, "--", task.task_id, str(workspace)]
+
+
+def _asked(task: Task, action: Action) -> list[str]:
+    """The options that ask for an action."""
+    if action is Action.ESCALATE:
+        return ["--escalate", FITTER if is_line_fault(task) else "MODE"]
+    return [f"--{action}", *_ALSO.get(action, ())]
+
+
+def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
+    say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
+    say(f"  {clean(task.ask or '', 400)}")
+    lines = commands(task, desk, workspace)
+    if not lines:
+        say("  its id cannot stand in a decision: give it another one")
+        return
+    ways = [" ".join(_asked(task, action)) for action in lines]
+    say(f"    {next(iter(lines.values()))}")
+    if ways[1:]:
+        say(f"    or, in place of {ways[0]}: {', '.join(ways[1:])}")
+
+
+def _say_decision(decision: Decision, now: float) -> None:
+    steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
+    by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
+    say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
+    for words in filter(None, (decision.waits, decision.announced)):
+        say(f"  {clean(words)}")
+
+
+def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path) -> view.Document:
+    """A task that asks: what `tree --json` says of it, and what can be decided."""
+    told = view.task_document(tree, task)
+    options = policy.options(task)
+    suggested = policy.suggested(task)
+    return {
+        **{key: value for key, value in told.items() if key in _TOLD},
+        **{key: value for key, value in told["attempts"][-1].items() if key in ("return_path", "return_sha256")},
+        "suggested": suggested.value if suggested else None,
+        "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
+        "not_possible": {one.value: options[one].why_not for one in Action if not options[one].allowed},
+    }
+
+
+def _decision_document(decision: Decision, now: float) -> view.Document:
+    return {
+        "decision_id": decision.decision_id,
+        "task_id": decision.task_id,
+        "attempt": decision.attempt,
+        "action": decision.action.value,
+        "operator": decision.operator,
+        "waits": decision.waits or None,
+        "receipts": [
+            {"stage": one.stage.value, "by": one.by, "age_seconds": max(round(now - one.at), 0), "claimed": one.claimed}
+            for one in decision.receipts
+        ],
+    }

@@ -1,0 +1,178 @@
+"""`agentwatch verify`: one decision file, or the whole ledger and its mirror, held against the keys. Writes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from agentwatch import exit_codes
+from agentwatch.checkup import Result, bad, counted, good, note, tell
+from agentwatch.decisions.chain import Chain, RefusedError, verified
+from agentwatch.decisions.delivery import NAME as MIRROR
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.envelope import LARGEST
+from agentwatch.decisions.errors import reason
+from agentwatch.decisions.readable import page
+from agentwatch.decisions.record import Record
+from agentwatch.decisions.trust import VARIABLE, Trust, parse_public_keys
+from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.disk import TEMPORARY, Directory
+from agentwatch.dot_directory import NAME as DOT
+from agentwatch.dot_directory import open_dot_directory
+from agentwatch.errors import UsageError
+from agentwatch.text import clean, quoted, say
+
+_RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
+_MOST: Final = 1_000
+"""Files of the mirror that are told of."""
+
+
+def verify_file(path: str, tree: DelegationTree, desk: Desk) -> int:
+    """Verify one file, against the ledger and the tree of this workspace. Prints; returns 0 or 1."""
+    return tell(_of_file(path, tree, desk))
+
+
+def verify_all(workspace: Path, desk: Desk) -> int:
+    """Verify the whole ledger, and what lies in the workspace. Prints; returns 0 or 1."""
+    chain = desk.read()
+    return tell([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, _trust(desk))])
+
+
+def set_aside(desk: Desk) -> int:
+    """Move what is wrong in the ledger away, so that decisions can be made again. Prints; returns 0."""
+    names = desk.ledger.set_aside(desk.keys.trust())
+    for name in names:
+        say(f"{clean(name)}: set aside; what was decided there must be decided again")
+    if not names:
+        say("nothing in the ledger had to be set aside")
+    return exit_codes.DONE
+
+
+def _trust(desk: Desk) -> Trust:
+    """The keys of this user and those that an orchestrator was started with."""
+    return desk.keys.trust().with_more(parse_public_keys(os.environ.get(VARIABLE, "")))
+
+
+def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
+    file = Path(path)
+    try:
+        with Directory.open(file.parent) as directory:
+            data = directory.read(file.name, LARGEST)
+    except OSError as error:
+        raise UsageError(f"{path}: {reason(error)}; give a decision file, or none to verify the ledger") from error
+    try:
+        record, keyid = verified(data, _trust(desk), None)
+    except RefusedError as error:
+        yield bad("signature", str(error))
+        return
+    yield good("signature", f"{_what(record)}, signed with your key {keyid[:16]}…")
+    if record.workspace_id == desk.workspace_id:
+        yield good("workspace", "it is about this one")
+    else:
+        yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
+        return
+    yield _in_chain(record, data, desk)
+    yield _of_time(record)
+    yield _of_return(record, tree, desk)
+
+
+def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
+    if not os.path.exists(desk.ledger.directory) and not desk.keys.is_in_sight():
+        return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
+    chain = desk.read()
+    entry = next((one for one in chain.entries if one.sha256 == hashlib.sha256(data).hexdigest()), None)
+    if entry is None:
+        return bad("ledger", "it is not in it: an old copy, or one of a decision that was set aside")
+    if chain.latest[record.decision_id] is not entry:
+        return bad("ledger", f"number {record.seq}, and the attempt has been decided again since")
+    return good("ledger", f"number {record.seq}, byte for byte")
+
+
+def _of_time(record: Record) -> Result:
+    if record.is_expired(datetime.now(UTC)):
+        return bad("expiry", f"it held until {record.expires_at}; the operator must decide again")
+    return good("expiry", f"it holds until {record.expires_at or 'further notice'}")
+
+
+def _of_return(record: Record, tree: DelegationTree, desk: Desk) -> Result:
+    task = tree.tasks.get(record.task_id)
+    attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
+    if attempt is None or task is None:
+        return note("return", "the attempt is not seen here any more")
+    digest = attempt.returned.digest if attempt.returned else None
+    if digest == record.return_sha256:
+        return good("return", "it is still the one that was decided about")
+    if attempt is not task.latest:
+        return note("return", "it is another one now: there has been another attempt")
+    is_read = desk.receipts([record])[record.decision_id].furthest.stage.rank >= Stage.READ.rank
+    if is_read and attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256:
+        return note("return", "it is another one now, given after an agent had read the decision")
+    return bad("return", "it has changed since the decision, so the decision does not hold for it")
+
+
+def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Result]:
+    where = clean(str(desk.ledger.directory))
+    if not chain.entries and not chain.problems:
+        yield good("ledger", f"nothing has been decided in {where}")
+    elif chain.entries:
+        yield good(
+            "ledger",
+            f"{counted(len(chain.entries), 'decision')} in {where}, each signed, and each following the one before it",
+        )
+    for problem in chain.problems:
+        yield bad("ledger", f"{problem.message} ({problem.kind})")
+
+
+def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Result]:
+    place = f"{DOT}/{MIRROR}"
+    try:
+        with open_dot_directory(workspace, MIRROR) as directory:
+            names = sorted(name for name in directory.names() if not name.startswith(TEMPORARY))
+            sound = 0
+            for name in names[:_MOST]:
+                why = _why_not(directory, name, chain, trust)
+                sound += why is None
+                if why is not None:
+                    yield bad("mirror", f"{place}/{quoted(name)}: {why}")
+    except FileNotFoundError:
+        names, sound = [], 0
+    except OSError as error:
+        yield bad("mirror", f"{place} cannot be looked at: {reason(error)}")
+        return
+    if len(names) > _MOST:
+        yield bad("mirror", f"{len(names) - _MOST:,} more files, which were not looked at; remove them")
+    if sound:
+        yield good("mirror", f"{counted(sound, 'file')} in {place} as the ledger has them")
+    missing = [one for one in chain.latest if not {f"{one}.json", f"{one}.md"} <= set(names)]
+    if missing:
+        yield note("mirror", f"{len(missing)} not delivered yet, or removed; agentwatch puts them back")
+
+
+def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str | None:
+    """How a file of the mirror differs from the ledger; None if it does not."""
+    stem, _, ending = name.rpartition(".")
+    entry = chain.latest.get(stem) if ending in ("json", "md") else None
+    if entry is None and _RECORD.match(name) is None:
+        return "agentwatch did not put it there; remove it"
+    try:
+        data = directory.read(name, LARGEST)
+    except OSError as error:
+        return f"it cannot be read: {reason(error)}"
+    if entry is None:
+        try:
+            verified(data, trust, None)
+        except RefusedError as error:
+            return f"it is no decision of yours: {error}"
+        return "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
+    wanted = entry.sha256 if ending == "json" else hashlib.sha256(page(entry.record)).hexdigest()
+    return None if hashlib.sha256(data).hexdigest() == wanted else "it differs from the ledger: it was edited"
+
+
+def _what(record: Record) -> str:
+    return f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}, by {quoted(record.operator, 60)}"

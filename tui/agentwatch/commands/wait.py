@@ -1,0 +1,129 @@
+"""`agentwatch wait` and `agentwatch claim`: an agent asks for the operator's decision, and who carries it out."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agentwatch import exit_codes
+from agentwatch.config import Settings
+from agentwatch.decisions.answer import answer
+from agentwatch.decisions.asking import hand_out, note_read, question_about
+from agentwatch.decisions.desk import operator_name
+from agentwatch.decisions.reader import Expired, Forged, Found, Question, Reader, Verified
+from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
+from agentwatch.place import state_directory
+from agentwatch.sources.health import complain_of
+from agentwatch.text import clean, complain, quoted, say
+
+if TYPE_CHECKING:
+    from agentwatch.composition import Load
+
+_READER: Final = "wait"
+
+
+def wait(
+    workspace: Path,
+    settings: Settings,
+    load: Load,
+    task_id: str,
+    attempt: int | None,
+    *,
+    timeout: float,
+    indent: int | None,
+) -> int:
+    """Wait for a decision, at most `timeout` seconds, and print it. Returns one of `exit_codes`.
+
+    Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
+    """
+    task = quoted(task_id)
+    found = _decided(workspace, settings, load, task_id, attempt, timeout=timeout)
+    path = None
+    if isinstance(found, Verified):
+        path = hand_out(workspace, settings, found.record)
+    document = answer(found, handoff_path=path)
+    # ASCII only: foreign characters reach the reader as escapes, the terminal never.
+    say(json.dumps(document, indent=indent))
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    if isinstance(found, Verified):
+        # Only now somebody has it.
+        try:
+            note_read(workspace, settings, found, "agentwatch wait", _READER)
+        except ReceiptError as error:
+            complain(clean(str(error)))
+    elif isinstance(found, Expired):
+        complain(f"the decision about {task} has expired: the operator must decide again")
+    elif isinstance(found, Forged):
+        complain(f"pending: the operator has not decided about {task} yet; call again")
+        _complain_of(found)
+    else:
+        complain(f"pending: the operator has not decided about {task} yet; call again")
+        # The agents' sessions may be large, and nobody has decided anything about them.
+        files = load(workspace, settings._replace(sessions=False), inspects=False)
+        complain_of(files.problems)
+        if task_id not in files.tree.tasks:
+            place = clean(str(workspace))
+            complain(f"no task {task} is seen in the files of {place}: if no session has it either, check its id")
+    return _code(found)
+
+
+def _decided(
+    workspace: Path, settings: Settings, load: Load, task_id: str, attempt: int | None, *, timeout: float
+) -> Found:
+    """What there is to say after at most `timeout` seconds.
+
+    What is there now is looked at when there is a decision about the task, whichever: before that, nothing in the
+    workspace can make one, and the agents' sessions may be large.
+    """
+    end = time.monotonic() + timeout
+    reader = Reader(workspace)
+    found = reader.wait(Question(task_id, attempt), timeout)
+    if not isinstance(found, Verified | Expired):
+        return found
+    question = question_about(load(workspace, settings, inspects=False).tree, task_id, attempt)
+    return reader.wait(question, max(end - time.monotonic(), 0.0))
+
+
+def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
+    """Claim a decision before it is carried out, and print who has it. Returns an exit code. Raises ReceiptError."""
+    found = Reader(workspace).find(Question(None, decision_id=decision_id))
+    if not isinstance(found, Verified):
+        known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"
+        complain(f"not claimed: a signed decision {decision_id} {known}")
+        _complain_of(found)
+        return _code(found)
+    asker = by or f"{operator_name()}, process {os.getppid()}"
+    book = ReceiptBook(workspace, state_directory(workspace), read_only=settings.read_only)
+    made = book.claim(decision_id, asker, since=found.record.created_at)
+    document: dict[str, Any] = {
+        "decision_id": decision_id,
+        "won": made.won,
+        "by": made.by,
+        "at": made.at,
+        "proof": made.proof,
+    }
+    say(json.dumps(document))
+    if not made.won:
+        complain(f"not yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}; do not carry it out again")
+    return exit_codes.DONE if made.won else exit_codes.TAKEN
+
+
+def _complain_of(found: Found) -> None:
+    if isinstance(found, Forged):
+        for problem in found.refused[:10]:
+            complain(f"refused: {clean(problem.message)}")
+        if len(found.refused) > 10:
+            complain(f"refused: {len(found.refused) - 10} more")
+
+
+def _code(found: Found) -> int:
+    if isinstance(found, Verified):
+        return exit_codes.DONE
+    if isinstance(found, Expired):
+        return exit_codes.EXPIRED
+    return exit_codes.REFUSED if isinstance(found, Forged) else exit_codes.PENDING
