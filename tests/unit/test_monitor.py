@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.observation import Observation
 from agentwatch.monitor import Monitor, Update
+from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.health import Batch, Health
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned
 
@@ -137,3 +140,24 @@ def test_the_text_of_a_version_comes_from_the_source() -> None:
     assert attempt.returned is not None
     assert monitor.content(attempt.returned) == f"text of {attempt.returned.digest}"
     assert monitor.absolute(attempt.returned.path) == Path("/w/a.md")
+
+
+def test_a_monitor_that_is_cancelled_twice_leaves_no_thread_behind(tmp_path: Path) -> None:
+    async def watch() -> None:
+        async for _ in Monitor(tmp_path, Settings(), FilesSource(tmp_path), time.time).updates():
+            watching.set()
+
+    async def cancelled_twice() -> None:
+        task = asyncio.create_task(watch())
+        await watching.wait()
+        task.cancel()
+        # Now it waits for its parts to stop, and the end of an event loop cancels what is left.
+        await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    before = set(threading.enumerate())
+    watching = asyncio.Event()
+    asyncio.run(cancelled_twice())
+    assert [one.name for one in set(threading.enumerate()) - before] == []

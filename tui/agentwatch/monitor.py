@@ -200,12 +200,16 @@ class Monitor:
             async for update in self._apply_all(arrived):
                 yield update
         finally:
-            for part in (self.clerk, self._inspector, self._source):
-                if part is not None:
-                    await asyncio.to_thread(part.stop)
-            if self._keeper is not None:
-                self._keeper.keep_files(self._source.known())
-                await asyncio.to_thread(self._keeper.stop)
+            # The end of an event loop cancels once more what still ends: the thread goes on all the same.
+            await asyncio.shield(loop.run_in_executor(None, self._stop))
+
+    def _stop(self) -> None:
+        for part in (self.clerk, self._inspector, self._source):
+            if part is not None:
+                part.stop()
+        if self._keeper is not None:
+            self._keeper.keep_files(self._source.known())
+            self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
         import asyncio
