@@ -158,27 +158,36 @@ def test_what_happened_while_the_process_was_stopped_is_found(root: Path, way: s
         cwd=Path(__file__).parents[2],
     )
     assert process.stdin is not None
-    assert process.stdout is not None
     try:
-        until_line(process.stdout.readline, "live 0")
+        until_line(process, "live 0")
         process.send_signal(signal.SIGSTOP)
         for number in range(count):
             (root / f"{number % 20}" / f"{number}.json").write_text(packet(str(number)))
         process.send_signal(signal.SIGCONT)
-        until_line(process.stdout.readline, f"live {count}")
+        until_line(process, f"live {count}")
         process.stdin.write("\n")
         process.stdin.flush()
-        until_line(process.stdout.readline, "same")
+        until_line(process, "same")
     finally:
         process.kill()
         process.communicate()
 
 
-def until_line(readline: Callable[[], str], wanted: str) -> None:
-    line = "nothing"
-    while line and line != wanted:
-        line = readline().strip()
-    assert line == wanted
+def until_line(process: subprocess.Popen[str], wanted: str) -> None:
+    """Read on until this line comes; fails with the last that came where the process polls, ends, or takes too long."""
+    assert process.stdout is not None
+    line = ""
+    too_long = threading.Timer(10 * PATIENCE, process.kill)
+    too_long.start()
+    try:
+        while line != wanted:
+            before, line = line, process.stdout.readline().strip()
+            assert line, f"{wanted!r} never came, the last line was {before!r}"
+            assert not line.startswith("polling"), (
+                f"it polls ({line!r}): too few inotify watches?"
+            )
+    finally:
+        too_long.cancel()
 
 
 @EVERY_WAY
