@@ -10,11 +10,11 @@ from pathlib import Path
 from shutil import rmtree
 
 from agentwatch.history.store import History
-from agentwatch.sources.files.scan import scan_candidates
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
-from agentwatch.sources.files.source import FilesSource, scan_once
+from agentwatch.sources.files.source import FilesSource
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.workspaces import write
+from tests.unit.files.watching import candidates
 
 
 def _walk(root: Path) -> list[str]:
@@ -58,16 +58,16 @@ def run() -> list[Row]:
         walk, scan, load, once = interleaved(
             [
                 lambda: _walk(root),
-                lambda: list(scan_candidates(root, DEFAULT_PRUNED)),
+                lambda: list(candidates(root)),
                 lambda: _walk_and_load(root),
-                lambda: scan_once(root),
+                lambda: FilesSource(root).scan(),
             ],
             5,
         )
         state = root.with_name(f"{root.name}-state")
         try:
             _keep(root, state)
-            cold, warm = interleaved([lambda: scan_once(root), lambda: _start(root, state)], 5)
+            cold, warm = interleaved([lambda: FilesSource(root).scan(), lambda: _start(root, state)], 5)
         finally:
             rmtree(state)
     return [

@@ -14,7 +14,7 @@ import pytest
 
 from agentwatch.delegation.observation import Seen, Unreadable
 from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.source import scan_once
+from agentwatch.sources.files.source import FilesSource
 
 COUNT = 5_000
 """In one workspace."""
@@ -63,7 +63,7 @@ def test_every_hostile_file_is_read_or_refused_and_none_ends_the_scan(tmp_path: 
         make(tmp_path, chance, number)
     tracemalloc.start()
     try:
-        batch = scan_once(tmp_path, FilesSettings(settle_seconds=0.0))
+        batch = FilesSource(tmp_path, FilesSettings(settle_seconds=0.0)).scan()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

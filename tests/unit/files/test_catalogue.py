@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import time
@@ -17,11 +18,11 @@ from agentwatch.sources.files import documents as documents_module
 from agentwatch.sources.files import read as read_module
 from agentwatch.sources.files import scan as scan_module
 from agentwatch.sources.files.catalogue import Catalogue
-from agentwatch.sources.files.content import ContentStore
 from agentwatch.sources.files.documents import Documents, Reader
 from agentwatch.sources.files.read import FileRefusedError, FileText
 from agentwatch.sources.files.rules import CHANGING
 from agentwatch.sources.files.settings import FilesSettings
+from agentwatch.sources.files.source import ContentStore
 from tests.unit.files.watching import HALF, OTHER, packet, read_document
 
 
@@ -287,7 +288,7 @@ def test_a_withheld_file_that_is_deleted_is_forgotten(look: Look, tmp_path: Path
     look.at("a.json")
     (tmp_path / "a.json").unlink()
     assert look.at("a.json") == []
-    assert look.documents.withheld == []
+    assert look.documents.next_due == math.inf
     assert look.after(10) == []
 
 
@@ -577,7 +578,7 @@ def test_a_known_file_that_changed_for_a_moment_is_looked_at_twice_more_and_not_
     assert look.after(0.2) == []
     assert look.documents.next_due == pytest.approx(2.0)
     assert look.after(2.0) == []
-    assert look.documents.next_due is None
+    assert look.documents.next_due == math.inf
 
 
 def test_the_text_of_what_was_seen_is_kept(look: Look, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from pathlib import Path
 
-from agentwatch.sources.files.content import ContentStore
+from agentwatch.sources.files.source import ContentStore
 
 NOWHERE = "/nowhere"
 

@@ -14,6 +14,7 @@ from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Severity
 from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, read_file
 from agentwatch.sources.files.rules import CHANGING, NOT_READABLE, NOT_REGULAR, OUTSIDE, RULES, SYMBOLIC_LINK, TOO_LARGE
+from agentwatch.sources.files.scan import inode_in
 from tests.unit.files.watching import descriptors
 
 
@@ -30,8 +31,8 @@ def test_a_file_comes_with_the_digest_of_its_bytes(tmp_path: Path) -> None:
     status = path.stat()
     assert read.text == '{"a": "ä"}\r\n'
     assert read.digest == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert (read.size, read.mtime_ns, read.inode) == (status.st_size, status.st_mtime_ns, status.st_ino)
-    assert (read.replaced, read.findings) == (False, ())
+    assert (read.mtime_ns, read.changed_ns) == (status.st_mtime_ns, status.st_ctime_ns)
+    assert read.findings == ()
 
 
 def test_a_byte_order_mark_is_dropped_from_the_text_only(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_a_byte_order_mark_is_dropped_from_the_text_only(tmp_path: Path) -> None
 def test_bytes_that_are_not_utf8_are_replaced_and_told_with_their_line(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"one\ntwo\n\xff\xfethree\n")
     read = read_file(tmp_path, "x.json")
-    assert (read.text, read.replaced) == ("one\ntwo\n��three\n", True)
+    assert read.text == "one\ntwo\n��three\n"
     assert [(finding.rule, finding.severity, finding.line) for finding in read.findings] == [
         ("SRC006", Severity.WARNING, 3)
     ]
@@ -179,7 +180,7 @@ def test_a_huge_file_is_refused_without_reading_it(tmp_path: Path, monkeypatch: 
 
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"x" * 100)
-    assert read_file(tmp_path, "x.json", max_bytes=100).size == 100
+    assert len(read_file(tmp_path, "x.json", max_bytes=100).text) == 100
     with refused(TOO_LARGE):
         read_file(tmp_path, "x.json", max_bytes=99)
 
@@ -283,7 +284,7 @@ def test_a_file_replaced_while_it_is_read_gives_one_of_the_two_contents(
     during_reads(monkeypatch, replace)
     read = read_file(tmp_path, "x.json")
     # Replacing changes the ctime of the old file, so the reader looks once more.
-    assert (read.text, read.inode) == ("new", path.stat().st_ino)
+    assert (read.text, inode_in(read.fingerprint)) == ("new", path.stat().st_ino)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agentwatch.sources.files.names import pruning
-from agentwatch.sources.files.scan import Listing, list_directory, scan_candidates, walk
+from agentwatch.sources.files.scan import Listing, list_directory, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
-from tests.unit.files.watching import descriptors
+from tests.unit.files.watching import candidates, descriptors
 
 
 def touch(path: Path) -> None:
@@ -22,14 +22,14 @@ def touch(path: Path) -> None:
 def test_only_names_worth_reading_are_found_in_every_directory(tmp_path: Path) -> None:
     for name in ("a.json", "b/c.md", "b/.hidden/d.json", ".claude/e.md", "f.py", "target/g.json"):
         touch(tmp_path / name)
-    assert set(scan_candidates(tmp_path)) == {"a.json", "b/c.md", "b/.hidden/d.json", ".claude/e.md", "target/g.json"}
+    assert set(candidates(tmp_path)) == {"a.json", "b/c.md", "b/.hidden/d.json", ".claude/e.md", "target/g.json"}
 
 
 @pytest.mark.parametrize("name", sorted(DEFAULT_PRUNED))
 def test_pruned_directories_are_not_entered(tmp_path: Path, name: str) -> None:
     touch(tmp_path / "a" / name / "x.json")
     touch(tmp_path / "a" / "y.json")
-    assert list(scan_candidates(tmp_path)) == ["a/y.json"]
+    assert list(candidates(tmp_path)) == ["a/y.json"]
 
 
 def test_a_pruned_directory_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,27 +42,27 @@ def test_a_pruned_directory_is_never_opened(tmp_path: Path, monkeypatch: pytest.
         return real_open(path, *arguments)
 
     monkeypatch.setattr(os, "open", recording_open)
-    assert list(scan_candidates(tmp_path)) == []
+    assert list(candidates(tmp_path)) == []
     assert opened == [str(tmp_path)]
 
 
 def test_what_is_ignored_by_git_is_found(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*\n")
     touch(tmp_path / "x.json")
-    assert list(scan_candidates(tmp_path)) == ["x.json"]
+    assert list(candidates(tmp_path)) == ["x.json"]
 
 
 def test_links_to_directories_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "everything").symlink_to("/")
     (tmp_path / "myself").symlink_to(".")
     touch(tmp_path / "x.json")
-    assert list(scan_candidates(tmp_path)) == ["x.json"]
+    assert list(candidates(tmp_path)) == ["x.json"]
 
 
 def test_the_root_may_be_given_as_a_link(tmp_path: Path) -> None:
     touch(tmp_path / "real" / "x.json")
     (tmp_path / "link").symlink_to("real")
-    assert list(scan_candidates(tmp_path / "link")) == ["x.json"]
+    assert list(candidates(tmp_path / "link")) == ["x.json"]
 
 
 def test_a_directory_that_is_a_link_by_now_is_an_error(tmp_path: Path) -> None:
@@ -87,12 +87,12 @@ def test_a_directory_that_cannot_be_listed_is_reported_and_the_others_are_walked
     walked = dict(walk(str(tmp_path), pruning(frozenset())))
     assert isinstance(walked["shut"], PermissionError)
     assert isinstance(walked["open"], Listing)
-    assert list(scan_candidates(tmp_path)) == ["open/y.json"]
+    assert list(candidates(tmp_path)) == ["open/y.json"]
 
 
 def test_a_directory_named_like_a_document_is_walked(tmp_path: Path) -> None:
     touch(tmp_path / "x.json" / "y.json")
-    assert list(scan_candidates(tmp_path)) == ["x.json/y.json"]
+    assert list(candidates(tmp_path)) == ["x.json/y.json"]
 
 
 def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path: Path) -> None
         (tmp_path / "above").mkdir()
         (tmp_path / "d").rename(tmp_path / "above" / "d")
         (tmp_path / "above").rename(tmp_path / "d")
-    assert [found.count("d/") for found in scan_candidates(tmp_path)] == [depth]
+    assert [found.count("d/") for found in candidates(tmp_path)] == [depth]
     # Whoever cleans up after the tests cannot recurse so deep either.
     for _ in range(depth - 1):
         (tmp_path / "d" / "d").rename(tmp_path / "above")
@@ -114,5 +114,5 @@ def test_descriptors_are_given_back(tmp_path: Path) -> None:
     for number in range(50):
         touch(tmp_path / str(number) / "x.json")
     before = descriptors()
-    list(scan_candidates(tmp_path))
+    list(candidates(tmp_path))
     assert descriptors() == before

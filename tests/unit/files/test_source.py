@@ -313,8 +313,8 @@ class Told(PollingBackend):
 @pytest.fixture
 def rare_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the sweeps that a start brings along, there is none unless something is said to be lost."""
-    for name in ("sweeps._IDLE_SECONDS", "sweeps._LONGEST_SECONDS", "watcher._ACTIVE_SECONDS"):
-        monkeypatch.setattr(f"agentwatch.sources.files.{name}", 1000.0)
+    for name in ("_IDLE_SECONDS", "_LONGEST_SECONDS", "_ACTIVE_SECONDS"):
+        monkeypatch.setattr(f"agentwatch.sources.files.watcher.{name}", 1000.0)
 
 
 @contextmanager

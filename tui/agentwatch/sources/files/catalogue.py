@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from posixpath import basename, dirname
 from typing import Final
 
@@ -39,16 +39,6 @@ class _Directory:
     directories: set[str] | None = None
     files: set[str] | None = None
     """The names in it; None, because most directories hold either of them, and an empty set is large."""
-
-    def add_directory(self, name: str) -> None:
-        if self.directories is None:
-            self.directories = set()
-        self.directories.add(name)
-
-    def add_file(self, name: str) -> None:
-        if self.files is None:
-            self.files = set()
-        self.files.add(name)
 
 
 class Catalogue:
@@ -111,19 +101,16 @@ class Catalogue:
 
     # What is to be looked at
 
-    def mark(self, path: str) -> None:
-        """Something may have happened to this path: look at it with the next drain."""
+    def mark(self, path: str, *, first: bool = False) -> None:
+        """Something may have happened to this path: look at it with the next drain, `first` or after all others."""
         if path not in self._queued:
             self._queued.add(path)
-            self._queue.append(path)
+            (self._queue.appendleft if first else self._queue.append)(path)
 
     def mark_changed(self, paths: Iterable[str]) -> None:
-        """Mark the paths of one burst of events, before everything that is marked already: first what is gone, then
-        the rest in the order it was last changed."""
-        for _, path in sorted(((self._mtime_ns(path), path) for path in paths), reverse=True):
-            if path not in self._queued:
-                self._queued.add(path)
-                self._queue.appendleft(path)
+        """Mark the paths of one burst of events as the first: what is gone, then the rest as it was last changed."""
+        for _, path in sorted(((mtime_in(self._fingerprint(path)), path) for path in paths), reverse=True):
+            self.mark(path, first=True)
 
     def mark_around(self, paths: set[str]) -> None:
         """Mark the directories of these paths, and the files in them that may have changed unseen since."""
@@ -132,18 +119,12 @@ class Catalogue:
             if known is not None:
                 self.mark(directory)
                 for path in _in(directory, known.files or ()):
-                    file = self._documents.files.get(path)
-                    if file is not None and file.racy:
+                    if path in self._documents.files and self._documents.files[path].racy:
                         self.mark(path)
 
     def mark_due(self, now: float) -> None:
-        """Mark the withheld files whose time, on the monotonic clock, has come."""
+        """Mark the withheld files that are to be looked at by `now`, on the monotonic clock."""
         for path in self._documents.due(now):
-            self.mark(path)
-
-    def mark_withheld(self) -> None:
-        """Mark all withheld files: they may be whole by now."""
-        for path in self._documents.withheld:
             self.mark(path)
 
     def sweeping(self) -> Iterator[None]:
@@ -157,8 +138,10 @@ class Catalogue:
                     yield
 
     def scan(self, below: str = "") -> None:
-        """Walk the tree from one directory on, whatever was known of it, and mark its files in the order they were
-        last changed. What was known and is no longer there is gone."""
+        """Walk the tree from one directory on, and mark its files in the order they were last changed.
+
+        What was known and is no longer there is gone.
+        """
         for _ in self.scanning(below):
             pass
 
@@ -171,7 +154,7 @@ class Catalogue:
             if isinstance(listing, Listing):
                 files = list(_in(path, listing.candidates))
             elif path in self.unlisted:
-                # What was known in it may be there still. A look at each file says whether it can be reached.
+                # What was known in it may still be there: a look at each file says whether it can be reached.
                 files = [file for file in old_files if not path or file.startswith(f"{path}/")]
             else:
                 continue
@@ -183,14 +166,13 @@ class Catalogue:
         for file in sorted(old_files):
             self._drop_file(file)
         for _, file in sorted(found):
-            if file not in self._documents.files:
-                self._documents.files[file] = KnownFile()
+            self._documents.files.setdefault(file, KnownFile())
             self.mark(file)
 
     def _to_look_at(self, files: list[str]) -> Iterator[tuple[int, str]]:
         """Those of the files that may have changed since they were read, with their mtime."""
         for path in files:
-            now = self._fingerprint(path) or 0
+            now = self._fingerprint(path)
             known = self._documents.files.get(path)
             if known is None or known.fingerprint != now or known.racy or known.due is not None:
                 yield mtime_in(now), path
@@ -206,7 +188,7 @@ class Catalogue:
             if time.monotonic() >= deadline:
                 break
         else:
-            # Emptied one by one, a set keeps the room that a first scan took: twenty bytes for every file.
+            # A set that is emptied one by one keeps the room that it once took.
             self._queued.clear()
         return self._documents.made()
 
@@ -235,7 +217,7 @@ class Catalogue:
         directory, _, name = path.rpartition("/")
         parent = self._directories.get(directory)
         if parent is not None and is_candidate(name):
-            parent.add_file(name)
+            parent.files = _with(parent.files, name)
             self._look_at_file(path, status)
 
     def _look_at_file(self, path: str, status: os.stat_result) -> None:
@@ -244,10 +226,10 @@ class Catalogue:
         except FileNotFoundError:
             self._drop_file(path)
         except BehindLinkError:
-            # A directory was swapped for a link: none of what is behind it is in the workspace. Its parents are
-            # looked at from the top, so that what lies behind the link is forgotten and not listed.
+            # A directory was swapped for a link. The parents are looked at from the top, so that what lies behind
+            # the link is forgotten and not listed.
             self._drop_file(path)
-            for parent in reversed(_parents(path)):
+            for parent in accumulate(dirname(path).split("/"), "{}/{}".format):
                 self.mark(parent)
 
     def _look_at_directory(self, path: str, status: os.stat_result) -> None:
@@ -255,7 +237,7 @@ class Catalogue:
         if known is None:
             parent = self._directories.get(dirname(path))
             if parent is not None and not self._is_pruned(basename(path)):
-                parent.add_directory(basename(path))
+                parent.directories = _with(parent.directories, basename(path))
                 self.scan(path)
             return
         # It may be another directory by now, even one with the same inode: then the watch died with the first one.
@@ -369,12 +351,6 @@ class Catalogue:
         except OSError:
             return None
 
-    def _mtime_ns(self, path: str) -> int:
-        try:
-            return os.lstat(self._absolute(path)).st_mtime_ns
-        except OSError:
-            return 0
-
 
 def _in(directory: str, names: Iterable[str]) -> Iterator[str]:
     """The paths of names in a directory, in their order; of a set in the order of the alphabet."""
@@ -382,9 +358,7 @@ def _in(directory: str, names: Iterable[str]) -> Iterator[str]:
     return (f"{directory}/{name}" for name in ordered) if directory else iter(ordered)
 
 
-def _parents(path: str) -> list[str]:
-    """The directories around a path, nearest first, the root excluded."""
-    parents = []
-    while path := dirname(path):
-        parents.append(path)
-    return parents
+def _with(names: set[str] | None, name: str) -> set[str]:
+    names = set() if names is None else names
+    names.add(name)
+    return names

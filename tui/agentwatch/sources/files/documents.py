@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.contracts.shapes import Finding, Reading, Return
+from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
-from agentwatch.sources.files.dating import Dating
 from agentwatch.sources.files.names import looks_like_ours, to_path
 from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, FileText, read_file
 from agentwatch.sources.files.rules import CHANGING, NOT_READABLE, NOT_UNDERSTOOD
@@ -26,6 +26,15 @@ _FAILURES: Final = (CHANGING, NOT_UNDERSTOOD)
 
 Keep = Callable[[str, str, str], None]
 """Takes the digest, the text and the path of a document that was observed."""
+
+Committed = Callable[[str, float], float | None]
+"""The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
+
+_FIRST: Final = 1_577_836_800.0
+"""2020 began: before that no agent handed work to another."""
+
+LATE: Final = 60.0
+"""Seconds after which a change that is only seen now was not made then: the file's own time was set, or kept."""
 
 TICK_NS: Final = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a look may leave every stamp as it was."""
@@ -54,6 +63,60 @@ class KnownFile:
     """While what was read last is withheld: when it is emitted if it stays so, on the monotonic clock."""
 
 
+class Dating:
+    """Since when a file holds what it holds, in seconds since the epoch: the one answer to when something was alive.
+
+    What was there before the first look was perhaps copied, cloned or checked out: what the document itself says, or
+    git (`committed`), comes before the time of the file. What arrives later counts from when it was seen, unless the
+    time of the file fits: nobody puts a failure into the past. A content that was known under another name was moved
+    or copied, which is no sign of life.
+    """
+
+    def __init__(self, committed: Committed | None = None) -> None:
+        self._committed = committed
+        self._looked_at: float | None = None
+        self._is_watching = False
+        self._known: dict[str, tuple[str, float]] = {}
+        """By digest: the first file that held it, and since when."""
+
+    def remember(self, name: str, digest: str, at: float) -> None:
+        """This was known when the workspace was last looked at."""
+        self._known.setdefault(digest, (name, at))
+
+    def looked(self, at: float) -> None:
+        """The workspace was watched before, until then."""
+        self._looked_at = at
+
+    def watching(self) -> None:
+        """All that was there has been looked at; from now on every change is seen as it happens."""
+        self._is_watching = True
+
+    def at(self, name: str, digest: str, written: float, document: Document, now: float) -> float:
+        """Since when a file holds this, which was `written` by the file's own time."""
+        written = min(written, now)
+        elsewhere = self._known.get(digest)
+        if elsewhere is not None and elsewhere[0] != name:
+            return elsewhere[1]
+        at = self._first_time(name, written, now, document)
+        self._known[digest] = name, at
+        return at
+
+    def _first_time(self, name: str, written: float, now: float, document: Document) -> float:
+        if self._is_watching:
+            return written if now - written < LATE else now
+        is_first_look = self._looked_at is None
+        if self._looked_at is not None and written < self._looked_at:
+            written = now
+        answer = document if isinstance(document, Return) else None
+        is_working = answer is not None and answer.outcome is Outcome.WORKING
+        if self._committed is None or not (is_first_look or is_working):
+            return written
+        stated = answer.stated_at if is_first_look and answer is not None else None
+        if stated is not None and _FIRST <= stated <= written:
+            return stated
+        return min(self._committed(name, written) or written, written)
+
+
 class Documents:
     """The files of one workspace, by their names relative to the root; it makes the observations."""
 
@@ -73,18 +136,13 @@ class Documents:
         """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
     @property
-    def withheld(self) -> list[str]:
-        """The files that wait to be whole, or to be given up."""
-        return list(self._due)
-
-    @property
-    def next_due(self) -> float | None:
+    def next_due(self) -> float:
         """When the first withheld file is to be looked at, on the monotonic clock."""
-        return min(self._due.values(), default=None)
+        return min(self._due.values(), default=math.inf)
 
-    def due(self, now: float) -> Iterator[str]:
+    def due(self, now: float) -> list[str]:
         """The withheld files whose time has come."""
-        return (path for path, due in self._due.items() if due <= now)
+        return [path for path, due in self._due.items() if due <= now]
 
     def made(self) -> list[Observation]:
         """The observations since the last call."""
@@ -96,9 +154,7 @@ class Documents:
 
         Raises FileNotFoundError where it is gone by now, BehindLinkError where it is not where its path says.
         """
-        file = self.files.get(path)
-        if file is None:
-            file = self.files[path] = KnownFile()
+        file = self.files.setdefault(path, KnownFile())
         now = time.monotonic()
         expired = file.due is not None and file.due <= now
         if file.fingerprint == fingerprint(status) and not file.racy and not expired:
@@ -110,9 +166,9 @@ class Documents:
             file.fingerprint = text.fingerprint
             file.racy = looked_at - text.changed_ns < TICK_NS
             self._take(path, file, text, expired=expired)
-        except BehindLinkError:
-            raise
         except FileRefusedError as error:
+            if isinstance(error, BehindLinkError):
+                raise
             if error.rule is not CHANGING or expired:
                 self._refuse(path, file, error, status)
                 return
@@ -122,11 +178,9 @@ class Documents:
 
     def unreachable(self, path: str, error: OSError) -> None:
         """Not even lstat reaches the file any more, though it may be there."""
-        file = self.files.get(path)
-        if file is not None:
-            self._refuse(
-                path, file, FileRefusedError(NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=False), None
-            )
+        if path in self.files:
+            refusal = FileRefusedError(NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=False)
+            self._refuse(path, self.files[path], refusal, None)
 
     def drop(self, path: str) -> None:
         """The file is not there any more."""
@@ -144,25 +198,20 @@ class Documents:
                 self._due[path] = file.due
             return
         reading = self._recognise(path, text)
-        if reading is not None and reading.complete:
-            self._settle(path, file, text.digest)
-            self._show(path, file, text, reading)
-        elif same:
+        is_nothing = reading is None and not isinstance(file.shown, str)
+        if same or is_nothing or (reading is not None and reading.complete):
             self._settle(path, file, text.digest)
             if reading is not None:
                 self._show(path, file, text, reading)
             else:
                 self._hide(path, file)
-        elif reading is None and not isinstance(file.shown, str):
-            self._settle(path, file, text.digest)
-            self._hide(path, file)
-        else:
-            # Half of a document, or something else where a document was: perhaps somebody is about to write the rest.
-            rest = self._rest(text, known=file.digest is not None)
-            file.digest = text.digest
-            file.due = self._due[path] = time.monotonic() + rest
-            if rest <= 0:
-                self._take(path, file, text, expired=True)
+            return
+        # Half of a document, or something else where a document was: perhaps somebody is about to write the rest.
+        rest = self._rest(text, known=file.digest is not None)
+        file.digest = text.digest
+        file.due = self._due[path] = time.monotonic() + rest
+        if rest <= 0:
+            self._take(path, file, text, expired=True)
 
     def _recognise(self, path: str, text: FileText) -> Reading | None:
         try:
@@ -195,10 +244,11 @@ class Documents:
         file.shown = file.digest = text.digest
         file.incomplete = incomplete
         at = self.dating.at(path, text.digest, text.mtime_ns / 1e9, reading.document, time.time())
-        findings = _findings(text, reading)
-        self._made.append(
-            Seen(self._next_seq(), at, to_path(path), text.digest, reading.document, findings, incomplete)
-        )
+        findings = reading.findings
+        if all(finding.rule != "DOC003" for finding in findings):  # a contract's rule against the U+FFFD of SRC006
+            findings = (*text.findings, *findings)
+        seen = Seen(self._next_seq(), at, to_path(path), text.digest, reading.document, findings, incomplete)
+        self._made.append(seen)
 
     def _refuse(self, path: str, file: KnownFile, error: FileRefusedError, status: os.stat_result | None) -> None:
         """The file is not read. Said of those that look like ours, or were."""
@@ -211,10 +261,9 @@ class Documents:
             self.unread[path] = error.reason
         else:
             self.unread.pop(path, None)
-        if not is_ours:
-            return
-        now = time.time()
-        self._complain(path, file, error.finding, now if status is None else min(status.st_mtime, now))
+        if is_ours:
+            now = time.time()
+            self._complain(path, file, error.finding, now if status is None else min(status.st_mtime, now))
 
     def _complain(self, path: str, file: KnownFile, finding: Finding, at: float) -> None:
         if file.shown != finding:
@@ -229,10 +278,3 @@ class Documents:
     def _next_seq(self) -> int:
         self._seq += 1
         return self._seq
-
-
-def _findings(text: FileText, reading: Reading) -> tuple[Finding, ...]:
-    """Bytes that are no UTF-8 are told once: some contracts have a rule against the U+FFFD that replaces them."""
-    if any(finding.rule == "DOC003" for finding in reading.findings):
-        return reading.findings
-    return (*text.findings, *reading.findings)

@@ -10,7 +10,6 @@ from posixpath import basename, dirname
 from typing import Final
 
 _SUFFIXES: Final = (".json", ".md", ".markdown")
-_LONGEST_SUFFIX: Final = max(len(suffix) for suffix in _SUFFIXES)
 
 _HANDOFF_LIKE: Final = re.compile(
     r"(?:handoff|return).*\.(?:json|md|markdown)$|\.report\.json$|todos\.md$", re.IGNORECASE | re.DOTALL
@@ -23,14 +22,13 @@ _ESCAPED: Final = re.compile(r"\\(?:\\|x([89a-f][0-9a-f]))")
 
 def is_candidate(name: str) -> bool:
     """The file is worth reading, judged by its name alone. `name` may be a whole path."""
-    return name[-_LONGEST_SUFFIX:].lower().endswith(_SUFFIXES)
+    return name.lower().endswith(_SUFFIXES)
 
 
 def looks_like_ours(path: str) -> bool:
     """The name says handoff, return, report or todos: the operator must hear of it when it cannot be read."""
-    return _HANDOFF_LIKE.search(basename(path)) is not None or (
-        is_candidate(path) and basename(dirname(path)) in _FOLDERS
-    )
+    is_in_folder = is_candidate(path) and basename(dirname(path)) in _FOLDERS
+    return is_in_folder or _HANDOFF_LIKE.search(basename(path)) is not None
 
 
 def pruning(names: frozenset[str]) -> Callable[[str], bool]:

@@ -11,15 +11,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.catalogue.rule import Rule
 from agentwatch.contracts.shapes import Finding
-from agentwatch.sources.files.rules import (
-    CHANGING,
-    NOT_READABLE,
-    NOT_REGULAR,
-    NOT_UTF8,
-    OUTSIDE,
-    SYMBOLIC_LINK,
-    TOO_LARGE,
-)
+from agentwatch.sources.files import rules
 from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.files.settings import MAX_BYTES
 
@@ -45,10 +37,9 @@ _KINDS: Final = (
 
 
 class FileRefusedError(Exception):
-    """A file is not read. `reason` is the sentence for people: what is wrong and what to do; it quotes no foreign text.
+    """A file is not read, by `rule`. `reason` says what is wrong and what to do; it quotes no foreign text.
 
-    `rule` is the one that it breaks, `facts` what its sentence names. `lasting`: it stays so until the attributes of
-    the file change; otherwise trying again may help at any time.
+    `facts` are what the rule's sentence names. `lasting`: only a change of the file's attributes can help.
     """
 
     def __init__(self, rule: Rule, *, lasting: bool = True, **facts: object) -> None:
@@ -69,40 +60,25 @@ class BehindLinkError(FileRefusedError):
 class FileText(NamedTuple):
     """A file as it was read. `digest` is the sha256, in hex, of its bytes; `text` is those bytes as UTF-8 without BOM.
 
-    `mtime_ns`, `size` and `inode` are those of the file as it was read, `changed_ns` is its ctime. `replaced_line` is
-    the 1-based line of the first bytes that are not UTF-8 and were replaced by U+FFFD, None where there are none.
+    `changed_ns` is the ctime. `findings` has SRC006 where bytes are not UTF-8 and were replaced by U+FFFD.
     """
 
     text: str
     digest: str
-    size: int
     mtime_ns: int
     changed_ns: int
-    inode: int
     fingerprint: int
-    replaced_line: int | None = None
-
-    @property
-    def replaced(self) -> bool:
-        return self.replaced_line is not None
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """SRC006 where bytes were replaced."""
-        if self.replaced_line is None:
-            return ()
-        return (Finding(NOT_UTF8.id, NOT_UTF8.severity, NOT_UTF8.message, self.replaced_line),)
+    findings: tuple[Finding, ...] = ()
 
 
 def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> FileText:
-    """Read one file of a workspace. `relative` is its name below `root`, with `/`, as the system gives it.
+    """Read one file of a workspace. `relative` is its name below `root`, with `/`; neither may contain a symbolic link.
 
-    Raises FileRefusedError where it must not or cannot be read, FileNotFoundError where there is none. No component
-    of `relative` may be a symbolic link, nor may `root`: resolve it first.
+    Raises FileRefusedError where it must not or cannot be read, FileNotFoundError where there is none.
     """
     components = relative.split("/")
     if "\0" in relative or not _NO_NAMES.isdisjoint(components):
-        raise FileRefusedError(OUTSIDE)
+        raise FileRefusedError(rules.OUTSIDE)
     try:
         directory = _enter(root, components[:-1])
         try:
@@ -116,8 +92,8 @@ def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> Fi
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE):
             raise FileNotFoundError(error.errno, os.strerror(error.errno)) from None
         denied = error.errno in (errno.EACCES, errno.EPERM)
-        raise FileRefusedError(NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=denied) from None
-    raise FileRefusedError(CHANGING, lasting=False)
+        raise FileRefusedError(rules.NOT_READABLE, reason=os.strerror(error.errno or 0), lasting=denied) from None
+    raise FileRefusedError(rules.CHANGING, lasting=False)
 
 
 def _enter(root: Path | str, directories: list[str]) -> int:
@@ -130,7 +106,7 @@ def _enter(root: Path | str, directories: list[str]) -> int:
         except OSError as error:
             # What the system says of a link differs: ELOOP, EMLINK, or ENOTDIR with O_DIRECTORY.
             if error.errno != errno.ENOENT and _is_link(name, parent):
-                raise BehindLinkError(OUTSIDE) from None
+                raise BehindLinkError(rules.OUTSIDE) from None
             raise
         finally:
             os.close(parent)
@@ -159,7 +135,7 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
         before = os.fstat(descriptor)
         _refuse_by_kind(before, root, relative)
         if before.st_size > max_bytes:
-            raise FileRefusedError(TOO_LARGE, size=before.st_size, limit=max_bytes)
+            raise FileRefusedError(rules.TOO_LARGE, size=before.st_size, limit=max_bytes)
         data = _read_bytes(descriptor, before.st_size, max_bytes)
         after = os.fstat(descriptor)
     finally:
@@ -168,31 +144,21 @@ def _read(directory: int, name: str, max_bytes: int, root: Path | str, relative:
     if data is None or fingerprint(before) != read_as:
         return None
     if len(data) > max_bytes:
-        raise FileRefusedError(TOO_LARGE, size=len(data), limit=max_bytes)
+        raise FileRefusedError(rules.TOO_LARGE, size=len(data), limit=max_bytes)
     payload = data.removeprefix(_BOM)
-    replaced_line = None
+    findings: tuple[Finding, ...] = ()
     try:
         text = payload.decode("utf-8")
     except UnicodeDecodeError as error:
         text = payload.decode("utf-8", "replace")
-        replaced_line = payload.count(b"\n", 0, error.start) + 1
-    return FileText(
-        text,
-        hashlib.sha256(data).hexdigest(),
-        after.st_size,
-        after.st_mtime_ns,
-        after.st_ctime_ns,
-        after.st_ino,
-        read_as,
-        replaced_line,
-    )
+        rule, line = rules.NOT_UTF8, payload.count(b"\n", 0, error.start) + 1
+        findings = (Finding(rule.id, rule.severity, rule.message, line),)
+    digest = hashlib.sha256(data).hexdigest()
+    return FileText(text, digest, after.st_mtime_ns, after.st_ctime_ns, read_as, findings)
 
 
 def _read_bytes(descriptor: int, size: int, max_bytes: int) -> bytes | None:
-    """The bytes of a file that says it holds `size`, at most `max_bytes` + 1: one more tells that there are too many.
-
-    None where it does not come to an end: somebody writes as fast as it is read.
-    """
+    """The bytes of a file that says it holds `size`, at most `max_bytes` + 1; None where it does not come to an end."""
     data = os.read(descriptor, min(max(size, _CHUNK), max_bytes + 1))
     if size and len(data) >= size:
         return data
@@ -216,7 +182,7 @@ def _refuse_by_kind(status: os.stat_result, root: Path | str, relative: str) -> 
         base = os.path.realpath(root)
         target = os.path.realpath(os.path.join(base, relative))  # noqa: PTH118  names may be no text
         if os.path.commonpath([base, target]) != base:
-            raise FileRefusedError(OUTSIDE)
-        raise FileRefusedError(SYMBOLIC_LINK)
+            raise FileRefusedError(rules.OUTSIDE)
+        raise FileRefusedError(rules.SYMBOLIC_LINK)
     kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "no regular file")
-    raise FileRefusedError(NOT_REGULAR, kind=kind)
+    raise FileRefusedError(rules.NOT_REGULAR, kind=kind)

@@ -1,4 +1,4 @@
-"""SRC: the rules that a file must keep to be read at all, in the form in which the contracts list theirs."""
+"""SRC: the rules that a file must keep to be read at all."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Final
 from agentwatch.contracts.catalogue.rule import ERROR, WARNING, Rule
 from agentwatch.contracts.shapes import Severity
 
-_SECTION: Final = "Files"
-
 
 def _rule(
     rule_id: str, title: str, message: str, *, why: str, right: str, wrong: str, severity: Severity = ERROR
 ) -> Rule:
-    return Rule(rule_id, None, severity, _SECTION, title, message, why, right, wrong)
+    return Rule(rule_id, None, severity, "Files", title, message, why, right, wrong)
 
 
 NOT_REGULAR: Final = _rule(
@@ -84,14 +82,5 @@ NOT_UNDERSTOOD: Final = _rule(
     wrong="the file that this finding is about",
 )
 
-RULES: Final = (
-    NOT_REGULAR,
-    SYMBOLIC_LINK,
-    OUTSIDE,
-    TOO_LARGE,
-    NOT_READABLE,
-    NOT_UTF8,
-    CHANGING,
-    NOT_UNDERSTOOD,
-)
+RULES: Final = (NOT_REGULAR, SYMBOLIC_LINK, OUTSIDE, TOO_LARGE, NOT_READABLE, NOT_UTF8, CHANGING, NOT_UNDERSTOOD)
 """In the order of their ids."""

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from agentwatch.sources.files.names import is_candidate, pruning
-from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.sources.files.names import is_candidate
 
 _OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -17,10 +16,9 @@ _INODE: Final = (1 << _INODE_BITS) - 1
 
 
 def fingerprint(status: os.stat_result) -> int:
-    """What tells that a file or directory changed without reading it: mtime, ctime, size and inode, as one number.
+    """What tells that a file or directory changed without reading it: mtime, ctime, size and inode in one number.
 
-    One number, because there is one for every file of the workspace. The ctime is in it because nobody can set it: a
-    rewrite of the same size that restores the mtime is noticed.
+    Nobody can set the ctime, so a rewrite of the same size that restores the mtime is noticed.
     """
     return fingerprint_of(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
@@ -42,9 +40,9 @@ def inode_in(known: int | None) -> int | None:
     return None if known is None else known & _INODE
 
 
-def mtime_in(known: int) -> int:
-    """The mtime in a fingerprint, in nanoseconds."""
-    return known >> 3 * _INODE_BITS
+def mtime_in(known: int | None) -> int:
+    """The mtime in a fingerprint, in nanoseconds; 0 where there is none."""
+    return (known or 0) >> 3 * _INODE_BITS
 
 
 @dataclass(slots=True)
@@ -68,25 +66,20 @@ def list_directory(path: str, is_pruned: Callable[[str], bool]) -> Listing:
         directories, candidates = listing.directories, listing.candidates
         with os.scandir(descriptor) as entries:
             for entry in entries:
-                name = entry.name
-                if is_candidate(name):
-                    if not entry.is_dir(follow_symlinks=False):
-                        candidates[name] = entry.inode()
-                        continue
-                elif not entry.is_dir(follow_symlinks=False):
-                    continue
-                if not is_pruned(name):
-                    directories[name] = entry.inode()
+                if entry.is_dir(follow_symlinks=False):
+                    if not is_pruned(entry.name):
+                        directories[entry.name] = entry.inode()
+                elif is_candidate(entry.name):
+                    candidates[entry.name] = entry.inode()
     finally:
         os.close(descriptor)
     return listing
 
 
 def walk(root: str, is_pruned: Callable[[str], bool], below: str = "") -> Iterator[tuple[str, Listing | OSError]]:
-    """Every directory of a workspace from `below` on, each path relative to `root` ("" is the root itself).
+    """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it.
 
-    A directory is yielded right after it was listed and before those in it are. One that cannot be listed comes with
-    its error.
+    One that cannot be listed comes with its error.
     """
     prefix = root if root.endswith("/") else root + "/"
     pending = [below]
@@ -99,11 +92,3 @@ def walk(root: str, is_pruned: Callable[[str], bool], below: str = "") -> Iterat
             continue
         yield path, listing
         pending.extend([f"{path}/{name}" if path else name for name in listing.directories])
-
-
-def scan_candidates(root: os.PathLike[str] | str, pruned: frozenset[str] = DEFAULT_PRUNED) -> Iterator[str]:
-    """The files worth reading, as paths relative to `root`, in no order; what cannot be listed is left out."""
-    for path, listing in walk(os.path.realpath(root), pruning(pruned)):
-        if isinstance(listing, Listing):
-            for name in listing.candidates:
-                yield f"{path}/{name}" if path else name

@@ -1,10 +1,13 @@
-"""The files source: what is in a workspace now, once or from now on."""
+"""The files source: what is in a workspace now, once or from now on, and the texts that were seen there."""
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -13,16 +16,88 @@ from agentwatch.contracts.shapes import Reading
 from agentwatch.delegation.observation import Observation
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources.files.catalogue import Catalogue
-from agentwatch.sources.files.content import ContentStore
-from agentwatch.sources.files.dating import Committed, Dating
-from agentwatch.sources.files.documents import Documents, KnownFile, Reader
+from agentwatch.sources.files.documents import Committed, Dating, Documents, KnownFile, Reader
 from agentwatch.sources.files.names import to_name, to_path
+from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher, open_backend
 from agentwatch.sources.health import Batch, health_of
 
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05
+
+_MOST_TEXT_BYTES: Final = 4 * 1024 * 1024
+"""What a file does not hold any more is in the history, too: this is for what is looked at now."""
+_MOST_PLACES: Final = 200_000
+_TEXT_OVERHEAD: Final = 280
+"""Bytes that a text costs beside itself: key and links of the dictionary."""
+
+
+class ContentStore:
+    """Texts of the files below `root`. Any thread may call it.
+
+    Above `limit` bytes the least recently used are dropped. What a file still holds is then read from it again: most
+    files never change.
+    """
+
+    def __init__(self, root: str, limit: int = _MOST_TEXT_BYTES, places: int = _MOST_PLACES) -> None:
+        self._root = root
+        self._limit = limit
+        self._limit_of_places = places
+        self._bytes = 0
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._held: dict[str, str] = {}
+        """By path, the digest of what the file holds."""
+        self._places: dict[str, str] = {}
+        """By digest, a file that holds it."""
+        self._lock = threading.Lock()
+
+    def put(self, digest: str, text: str, path: str) -> None:
+        """Keep a text; `digest` is that of the bytes it was read from, `path` the file's name relative to the root."""
+        with self._lock:
+            self._drop(digest)
+            self._texts[digest] = text
+            self._bytes += sys.getsizeof(text) + _TEXT_OVERHEAD
+            while self._bytes > self._limit and len(self._texts) > 1:
+                self._drop(next(iter(self._texts)))
+            self._place(digest, path)
+
+    def place(self, digest: str, path: str) -> None:
+        """Remember where a text is, of a file that was not read; `path` is the file's name relative to the root."""
+        with self._lock:
+            self._place(digest, path)
+
+    def get(self, digest: str) -> str | None:
+        """The text of a digest, None where it is neither kept nor in its file any more. It may read that file."""
+        with self._lock:
+            kept = self._texts.get(digest)
+            if kept is not None:
+                self._texts.move_to_end(digest)
+            place = self._places.get(digest)
+        if kept is not None or place is None:
+            return kept
+        try:
+            read = read_file(self._root, place)
+        except (FileRefusedError, FileNotFoundError):
+            return None
+        return read.text if read.digest == digest else None
+
+    def _place(self, digest: str, path: str) -> None:
+        self._leave(path)
+        self._held[path] = digest
+        self._places[digest] = path
+        if len(self._held) > self._limit_of_places:
+            self._leave(next(iter(self._held)))
+
+    def _leave(self, path: str) -> None:
+        before = self._held.pop(path, None)
+        if before is not None and self._places.get(before) == path:
+            del self._places[before]
+
+    def _drop(self, digest: str) -> None:
+        dropped = self._texts.pop(digest, None)
+        if dropped is not None:
+            self._bytes -= sys.getsizeof(dropped) + _TEXT_OVERHEAD
 
 
 class FilesSource:
@@ -51,10 +126,8 @@ class FilesSource:
         self._thread: threading.Thread | None = None
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
-        """Take over what was known of the files when it was last looked, by their paths: what has not changed since
-        is not read, and not observed again; what is not there any more is observed to be gone. Before `start`.
-
-        `looked_at` is when that was, in seconds since the epoch; None where nobody ever did.
+        """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
+        is neither read nor observed again. `looked_at` is when that was (epoch seconds), None where it never was.
         """
         if looked_at is not None:
             self._dating.looked(looked_at)
@@ -71,9 +144,9 @@ class FilesSource:
         return {to_path(name): file for name, file in list(self._documents.files.items())}
 
     def start(self, emit: Emit) -> None:
-        """Begin. `emit` is called in the source's thread with every batch, the first one right away and empty.
+        """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
 
-        Once `emit` raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends.
+        Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends.
         """
         self._watcher = Watcher(self._root, self._settings, self._documents, emit=emit, open_backend=self._open_backend)
         self._thread = threading.Thread(target=self._watcher.run, name="agentwatch-files", daemon=True)
@@ -86,10 +159,9 @@ class FilesSource:
             self._thread.join(_JOIN_SECONDS)
 
     def scan(self) -> Batch:
-        """What the workspace holds now, in the order in which it was written.
+        """What the workspace holds now, in the order in which it was written; half-written files are waited for.
 
-        Half-written files are given the time to be completed that watching gives them. Raises WorkspaceError where
-        there is no workspace.
+        Raises WorkspaceError where there is no workspace.
         """
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
@@ -100,24 +172,16 @@ class FilesSource:
         while True:
             while catalogue.waiting:
                 observations += catalogue.drain(time.monotonic() + 1.0)
-            if not documents.withheld:
+            if documents.next_due == math.inf:
                 break
             time.sleep(_RECHECK_SECONDS)
-            catalogue.mark_withheld()
+            catalogue.mark_due(math.inf)
         health = health_of("live", "Looked once", catalogue.problems, catalogue.directories, catalogue.files)
         return Batch(tuple(observations), health)
 
     def content(self, digest: str) -> str | None:
-        """The text of a document that was emitted with this digest, None where it is lost.
-
-        Any thread may call it. It may read one file, of at most `max_bytes`.
-        """
+        """The text of a document that was emitted with this digest, None where it is lost. Any thread may call it."""
         return self._contents.get(digest)
-
-
-def scan_once(root: Path, settings: FilesSettings | None = None, *, read_document: Reader | None = None) -> Batch:
-    """`FilesSource.scan` for those who need nothing else of the source."""
-    return FilesSource(root, settings, read_document=read_document).scan()
 
 
 def _ignore(_path: str) -> None:

@@ -1,13 +1,17 @@
-"""The work of the source's thread: events, sweeps, withheld files, and the root that comes and goes."""
+"""The work of the source's thread: events, sweeps, withheld files, and the root that comes and goes.
+
+A sweep compares everything known with the disk: soon after events, seldom while nothing happens, never too dear.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from agentwatch.delegation.observation import Observation
@@ -15,7 +19,6 @@ from agentwatch.sources.files.catalogue import Catalogue
 from agentwatch.sources.files.documents import Documents
 from agentwatch.sources.files.names import to_path
 from agentwatch.sources.files.settings import FilesSettings
-from agentwatch.sources.files.sweeps import Sweeps
 from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
 from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
 
@@ -29,8 +32,7 @@ _TURN_SECONDS: Final = 0.02
 """Work between two looks at the events, so that they do not pile up behind a backlog."""
 
 _ROOT_SECONDS: Final = 0.5
-"""How often the root is compared with what is watched: no event tells that another was put in its place. Also how
-often mere counts are told."""
+"""How often the root is looked at, since no event tells that another took its place, and how often counts are told."""
 
 _SOON_SECONDS: Final = 0.3
 """After an event its directory is compared with the disk: in a burst, events get lost."""
@@ -46,21 +48,73 @@ _STALL_SECONDS: Final = 1.0
 
 _RESTART_SECONDS: Final = 2.0
 
+_ACTIVE_SHARE: Final = 0.05
+_EXACT_SHARE: Final = 0.01
+_IDLE_SHARE: Final = 0.001
+_POLL_SHARE: Final = 0.02
+"""The share of one core that sweeps may take: after events, after events of a backend that knows what it lost, while
+nothing happens, and where there are no events."""
+
+_IDLE_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.5
+_LONGEST_SECONDS: Final = 30.0
+"""Between two sweeps: at least while nothing happens, at least where there are no events, and at most."""
+
 Emit = Callable[[Batch], None]
 OpenBackend = Callable[[str, FilesSettings], Backend]
+
+
+class _Sweeps:
+    """Sweeps over one catalogue. Times are those of the monotonic clock."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._running: Iterator[None] | None = None
+        self._spent = 0.0
+        self._cost = 0.0
+        self._ended_at = 0.0
+        self.next_at = 0.0
+        """When the next one begins, if nothing happens until then."""
+
+    @property
+    def running(self) -> bool:
+        return self._running is not None
+
+    def ask(self, at: float, *, exact: bool = False) -> None:
+        """Something happened: sweep then, or as soon as the cost of the last sweep allows.
+
+        `exact`: a backend reported it that would know if there had been more.
+        """
+        share = _EXACT_SHARE if exact else _ACTIVE_SHARE
+        self.next_at = min(self.next_at, max(at, self._ended_at + self._cost / share))
+
+    def advance(self, *, polls: bool) -> None:
+        """Begin a sweep that is due, and do a slice of it. `polls`: nothing else finds changes."""
+        now = time.monotonic()
+        if self._running is None:
+            if now < self.next_at or self._catalogue.waiting:
+                return
+            self._running = self._catalogue.sweeping()
+            self._spent = 0.0
+            self.next_at = now + _LONGEST_SECONDS
+        began = time.thread_time()
+        for _ in self._running:
+            if time.monotonic() >= now + _SLICE_SECONDS:
+                self._spent += time.thread_time() - began
+                return
+        self._running = None
+        self._cost = self._spent + time.thread_time() - began
+        self._ended_at = time.monotonic()
+        shortest, share = (_POLL_SECONDS, _POLL_SHARE) if polls else (_IDLE_SECONDS, _IDLE_SHARE)
+        pause = min(max(shortest, self._cost / share), _LONGEST_SECONDS)
+        self.next_at = min(self.next_at, self._ended_at + pause)
 
 
 class Watcher:
     """Watches one workspace while `run` runs. Only `wake` may be called from another thread."""
 
     def __init__(
-        self,
-        root: str,
-        settings: FilesSettings,
-        documents: Documents,
-        *,
-        emit: Emit,
-        open_backend: OpenBackend,
+        self, root: str, settings: FilesSettings, documents: Documents, *, emit: Emit, open_backend: OpenBackend
     ) -> None:
         self._root = root
         self._settings = settings
@@ -71,7 +125,7 @@ class Watcher:
         self._opened = False
         self._documents = documents
         self._catalogue = Catalogue(root, settings.pruned, documents, watch=self._watch, unwatch=self._unwatch)
-        self._sweeps = Sweeps(self._catalogue)
+        self._sweeps = _Sweeps(self._catalogue)
         self._touched: set[str] = set()
         self._touched_at = 0.0
         self._root_at = 0.0
@@ -105,7 +159,7 @@ class Watcher:
         if now >= self._root_at:
             self._check_root(now)
         backend = self._backend
-        timeout = self._timeout(time.monotonic())
+        timeout = self._timeout()
         try:
             changes = backend.wait(timeout)
         except WatchError as error:
@@ -119,16 +173,12 @@ class Watcher:
         self._catalogue.mark_due(now)
         self._drain()
 
-    def _timeout(self, now: float) -> float:
+    def _timeout(self) -> float:
         if self._catalogue.waiting or self._sweeps.running:
             return 0.0
-        times = [self._root_at, self._sweeps.next_at]
-        if self._touched:
-            times.append(self._touched_at)
-        due = self._documents.next_due
-        if due is not None:
-            times.append(due)
-        return max(0.0, min(times) - now)
+        touched_at = self._touched_at if self._touched else math.inf
+        next_at = min(self._root_at, self._sweeps.next_at, touched_at, self._documents.next_due)
+        return max(0.0, next_at - time.monotonic())
 
     def _note(self, changes: Changes, now: float, *, lost: bool, exact: bool) -> None:
         if changes.paths:
@@ -154,8 +204,7 @@ class Watcher:
             if now >= turn_ends:
                 break
             self._tell(self._catalogue.drain(now + length))
-        if self._catalogue.directories == 0:
-            # The root itself is gone: say so now, not with the next look at it.
+        if self._catalogue.directories == 0:  # the root is gone: say so now, not with the next look at it
             self._check_root(time.monotonic())
         if not self._catalogue.waiting and not self._trouble:
             if self._starting:
@@ -234,21 +283,17 @@ class Watcher:
         self._told, self._told_at = health, now
         try:
             self._emit(Batch(tuple(observations), health))
-        except RuntimeError:
-            # The receiver's event loop is closed: nobody listens any more.
+        except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
             self._stopping.set()
 
     def _health(self) -> Health:
-        mode: Mode
+        mode: Mode = "polling" if self._polling else "live"
+        detail = self._polling or "Changes are seen as they happen"
         problems = self._catalogue.problems
         if self._trouble:
             mode, detail, problems = "degraded", self._trouble, [Problem(FILES, to_path(self._root), self._trouble)]
         elif self._starting:
             mode, detail = "starting", "Looking through the workspace"
-        elif self._polling:
-            mode, detail = "polling", self._polling
-        else:
-            mode, detail = "live", "Changes are seen as they happen"
         return health_of(mode, detail, problems, self._catalogue.directories, self._catalogue.files)
 
     def _recover(self, error: Exception) -> None:
@@ -264,7 +309,8 @@ def open_backend(root: str, settings: FilesSettings) -> Backend:
     """The best backend for this machine and these settings. Raises WatchError with the reason where there is none."""
     if settings.force_polling:
         raise WatchError("Polling, as configured")
-    if _polling_is_forced():
+    # The same reading of the variable as watchfiles has.
+    if os.environ.get("WATCHFILES_FORCE_POLLING", "").lower() not in {"", "false", "disable", "disabled"}:
         raise WatchError("Polling, because WATCHFILES_FORCE_POLLING is set")
     # Loaded here, in the thread that watches: watchfiles takes as long to load as a screen to appear, and inotify is
     # not everywhere.
@@ -275,9 +321,3 @@ def open_backend(root: str, settings: FilesSettings) -> Backend:
     from agentwatch.sources.files.watchfiles_backend import WatchfilesBackend
 
     return WatchfilesBackend(root)
-
-
-def _polling_is_forced() -> bool:
-    """The same reading of the variable as watchfiles has."""
-    value = os.environ.get("WATCHFILES_FORCE_POLLING", "")
-    return value != "" and value.lower() not in {"false", "disable", "disabled"}
