@@ -183,9 +183,7 @@ def until_line(process: subprocess.Popen[str], wanted: str) -> None:
         while line != wanted:
             before, line = line, process.stdout.readline().strip()
             assert line, f"{wanted!r} never came, the last line was {before!r}"
-            assert not line.startswith("polling"), (
-                f"it polls ({line!r}): too few inotify watches?"
-            )
+            assert not line.startswith("polling"), f"it polls ({line!r}): too few inotify watches?"
     finally:
         too_long.cancel()
 
