@@ -57,12 +57,7 @@ class Announcer:
     """
 
     def __init__(
-        self,
-        url: str,
-        workspace: Path,
-        state: Path,
-        disk: Disk = DISK,
-        environment: Mapping[str, str] | None = None,
+        self, url: str, workspace: Path, state: Path, disk: Disk = DISK, environment: Mapping[str, str] | None = None
     ) -> None:
         environment = os.environ if environment is None else environment
         parts = urlsplit(url)

@@ -81,12 +81,7 @@ class Desk:
         self._lifetime = lifetime
         self._disk = disk
         own = workspace / dot_directory.NAME
-        self._directories = (
-            self.ledger.directory,
-            state / receipts.NAME,
-            own / delivery.NAME,
-            own / receipts.NAME,
-        )
+        self._directories = (self.ledger.directory, state / receipts.NAME, own / delivery.NAME, own / receipts.NAME)
         self._signing: SigningKey | None = None
         self._mirrored: Known = {}
         self._marked: set[int] = set()

@@ -15,16 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.chain import (
-    Chain,
-    Entry,
-    Problem,
-    ProblemKind,
-    chained,
-    entry_of,
-    name_of,
-    number_in,
-)
+from agentwatch.decisions.chain import Chain, Entry, Problem, ProblemKind, chained, entry_of, name_of, number_in
 from agentwatch.decisions.envelope import LARGEST, SigningKey, seal
 from agentwatch.decisions.errors import (
     LedgerError,

@@ -123,11 +123,7 @@ def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load)
 
 
 def _child(
-    call: HookCall,
-    agent_id: str,
-    prompt: Message | None,
-    spellings: tuple[str, ...],
-    state: RunState = RunState.ENDED,
+    call: HookCall, agent_id: str, prompt: Message | None, spellings: tuple[str, ...], state: RunState = RunState.ENDED
 ) -> Child:
     """`spellings` are those that the last message may have in the transcript; the first is the one at hand."""
     said = message(spellings[0], 0.0, key=NAME) if spellings[0].strip() not in NOTHING else None

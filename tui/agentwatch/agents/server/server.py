@@ -92,11 +92,7 @@ def make(workspace: Path, settings: Settings, load: Load) -> MCPServer:
         )
 
     @server.tool(annotations=_READS)
-    async def wait_for_decision(
-        task_id: _TaskId,
-        context: Context,
-        timeout_seconds: _Seconds = None,
-    ) -> Waited:
+    async def wait_for_decision(task_id: _TaskId, context: Context, timeout_seconds: _Seconds = None) -> Waited:
         """Wait for the operator's decision about a task that failed, is blocked or invalid, or that needs an answer.
 
         It comes back after at most the time-out. `pending: true` means that nobody has decided yet, and is neither an

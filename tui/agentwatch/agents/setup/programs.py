@@ -115,8 +115,7 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             "AGENTS.md",
             (
                 Json(
-                    ("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"),
-                    (Member(("mcp", NAME), local),),
+                    ("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"), (Member(("mcp", NAME), local),)
                 ),
             ),
             notes=(f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",),
