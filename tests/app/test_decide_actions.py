@@ -14,7 +14,7 @@ from agentwatch.app.dialogs.document import Document
 from agentwatch.app.dialogs.fields import Row
 from agentwatch.app.dialogs.words import said
 from agentwatch.config import Settings
-from agentwatch.decisions.amend import report_problems
+from agentwatch.decisions.proposal import report_problems
 from agentwatch.decisions.record import Answer
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import Action

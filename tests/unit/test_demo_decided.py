@@ -13,9 +13,8 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.decisions.amend import final_report
 from agentwatch.decisions.desk import Desk, return_digest
-from agentwatch.decisions.proposal import next_handoff
+from agentwatch.decisions.proposal import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.task import State, Task

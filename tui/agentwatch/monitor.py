@@ -330,8 +330,7 @@ def tree_by(settings: Settings, *, remembers: bool = False) -> DelegationTree:
 
 def _make_herald(url: str, workspace: Path, clerk: Clerk) -> Herald:
     # Most have no such server.
-    from agentwatch.decisions.announcing import Announcer
-    from agentwatch.decisions.herald import Herald
+    from agentwatch.decisions.herald import Announcer, Herald
 
     return Herald(Announcer(url, workspace, state_directory(workspace)), clerk.note_announced)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from agentwatch.decisions.amend import report_problems
+from agentwatch.decisions.proposal import report_problems
 from tests.reliability.agents.stage import Stage, call
 from tests.unit.agents.documents import packet, returned, subagent
 

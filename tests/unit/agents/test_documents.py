@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.agents.examples import EXAMPLES, PURPOSES, Name
-from agentwatch.agents.server.contracts import told
-from agentwatch.agents.server.judging import validated
-from agentwatch.agents.server.names import stem_of
-from agentwatch.agents.server.submitting import submit_handoff, submit_return
+from agentwatch.agents.server.judging import told, validated
+from agentwatch.agents.server.submitting import stem_of, submit_handoff, submit_return
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.identity import slot

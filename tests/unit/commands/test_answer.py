@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agentwatch.decisions.answer import answer, do_now
+from agentwatch.decisions.asking import answer, do_now
 from agentwatch.decisions.chain import Problem, ProblemKind
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, Verified
 from agentwatch.decisions.record import Answer, Params

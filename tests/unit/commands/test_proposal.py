@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agentwatch.commands.wish import Wish, agrees, params_of, plain_params
-from agentwatch.decisions.amend import AmendError, report_problems
+from agentwatch.decisions.amend import UNSTATED, AmendError
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.mending import UNSTATED
+from agentwatch.decisions.proposal import report_problems
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from agentwatch.decisions.chain import Chain
-from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Draft, Ledger, Recorded
 from agentwatch.decisions.record import VERSION, Params, Record, Subject
-from agentwatch.decisions.trust import Trust
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.place import workspace_id

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.announcing import Announcer, AnnouncingError
+from agentwatch.decisions.herald import Announcer, AnnouncingError
 
 SESSION: dict[str, Any] = {"id": "ses_1", "agent": "plan", "model": {"id": "small", "providerID": "acme"}}
 

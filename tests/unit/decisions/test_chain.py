@@ -12,8 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agentwatch.decisions.chain import Entry, Problem, ProblemKind, entry_of, name_of
-from agentwatch.decisions.envelope import SigningKey, seal
-from agentwatch.decisions.trust import Trust, TrustedKey
+from agentwatch.decisions.envelope import SigningKey, Trust, TrustedKey, seal
 from tests.unit.decisions.made import record
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(b"k" * 32))

@@ -49,7 +49,7 @@ def decide(of: Desk, action: Action = Action.RETRY, task: str = "a.b", **changes
 def test_the_first_decision_makes_the_key_and_is_delivered(workspace: Path) -> None:
     operator = desk(workspace)
     decided = decide(operator)
-    assert decided == Decided(decided.record, fresh=True, doubt=None, waits=None)
+    assert decided == Decided(decided.record, fresh=True, doubt=None, undelivered=None)
     assert decided.record.expires_at == written(NOON + LIFETIME)
     (entry,) = operator.read().entries
     assert entry.record == decided.record
@@ -116,7 +116,7 @@ def test_a_workspace_that_must_not_be_written_is_not(workspace: Path) -> None:
     assert "write nothing" in (decided.waits or "")
     mirror = operator.mirror()
     assert mirror.pending == (decided.record.decision_id,)
-    assert mirror.reason == decided.waits
+    assert mirror.reason == decided.undelivered
     assert list(workspace.iterdir()) == []
     # What waited is delivered by the next one that may.
     assert desk(workspace).mirror().delivered == (decided.record.decision_id,)
@@ -129,7 +129,7 @@ def test_a_delivery_that_fails_waits_with_the_reason(workspace: Path) -> None:
     operator = desk(workspace)
     decided = decide(operator)
     assert decided.fresh
-    assert "recorded, not delivered" in (decided.waits or "")
+    assert decided.waits == f"recorded, not delivered: {decided.undelivered}"
     (workspace / ".agentwatch").unlink()
     assert operator.mirror().delivered == (decided.record.decision_id,)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.decisions.announcing import Announcer, AnnouncingError
-from agentwatch.decisions.herald import Herald
+from agentwatch.decisions.herald import Announcer, AnnouncingError, Herald
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Ran
 from agentwatch.delegation.run import Run, RunState

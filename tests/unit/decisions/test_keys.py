@@ -11,11 +11,10 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from agentwatch.config import config_directory
-from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, parse_public, parse_public_keys
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
 from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
 from agentwatch.decisions.record import written
-from agentwatch.decisions.trust import Trust, TrustedKey, parse_public, parse_public_keys
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import NOON
 

@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agentwatch.decisions.chain import Chain, ProblemKind
-from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.errors import (
     DecisionError,
     LedgerError,
@@ -27,7 +27,6 @@ from agentwatch.decisions.errors import (
 )
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
-from agentwatch.decisions.trust import Trust
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Directory, Disk
 from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.amend import handoff_problems
-from agentwatch.decisions.mending import UNSTATED, mended
+from agentwatch.decisions.amend import UNSTATED, mended
+from agentwatch.decisions.proposal import handoff_problems
 from tests.unit.history.recorded import packet
 
 SOUND: dict[str, Any] = json.loads(packet("x", attempt=1)) | {"decision_id": "d" * 32}

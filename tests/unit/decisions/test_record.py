@@ -13,17 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.decisions.errors import RecordError
-from agentwatch.decisions.record import (
-    LARGEST,
-    Answer,
-    Mitigation,
-    Params,
-    Subject,
-    decision_id,
-    parse,
-    time_of,
-    written,
-)
+from agentwatch.decisions.record import LARGEST, Answer, Mitigation, Params, Subject, parse, time_of, written
 from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import HANDOFF, RETURN, record
 
@@ -52,20 +42,18 @@ def test_a_record_has_the_keys_of_the_design_in_their_order() -> None:
 
 
 def test_the_id_is_that_of_the_design() -> None:
-    about = ["w", "größe", 2, None, RETURN]
     spelled = f'["w","größe",2,null,"{RETURN}"]'
-    assert decision_id(*about) == hashlib.sha256(spelled.encode()).hexdigest()[:32]  # type: ignore[arg-type]
-    assert Subject("w", "größe", 2, None, RETURN).decision_id == decision_id("w", "größe", 2, None, RETURN)
+    assert Subject("w", "größe", 2, None, RETURN).decision_id == hashlib.sha256(spelled.encode()).hexdigest()[:32]
 
 
 def test_what_is_decided_about_changes_the_id_and_what_is_decided_does_not() -> None:
     ids = {
-        decision_id("w", "a", 1, HANDOFF, RETURN),
-        decision_id("v", "a", 1, HANDOFF, RETURN),
-        decision_id("w", "b", 1, HANDOFF, RETURN),
-        decision_id("w", "a", 2, HANDOFF, RETURN),
-        decision_id("w", "a", 1, None, RETURN),
-        decision_id("w", "a", 1, HANDOFF, HANDOFF),
+        Subject("w", "a", 1, HANDOFF, RETURN).decision_id,
+        Subject("v", "a", 1, HANDOFF, RETURN).decision_id,
+        Subject("w", "b", 1, HANDOFF, RETURN).decision_id,
+        Subject("w", "a", 2, HANDOFF, RETURN).decision_id,
+        Subject("w", "a", 1, None, RETURN).decision_id,
+        Subject("w", "a", 1, HANDOFF, HANDOFF).decision_id,
     }
     assert len(ids) == 6
     assert record(action=Action.ABORT, note="x", operator="y").decision_id == record().decision_id
@@ -254,7 +242,7 @@ def test_a_record_that_is_too_large_is_neither_written_nor_read() -> None:
 
 def test_half_a_character_in_a_task_id_is_refused_in_words() -> None:
     with pytest.raises(RecordError, match="half a character"):
-        decision_id("w", "\ud800", 1, None, None)
+        _ = Subject("w", "\ud800", 1, None, None).decision_id
     with pytest.raises(RecordError, match="half a character"):
         record(note="\udc80")
 

@@ -14,9 +14,9 @@ from agentwatch.commands.doors import doors
 from agentwatch.commands.probe import Failure, Reach, probe
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.envelope import VARIABLE
 from agentwatch.decisions.errors import KeyMissingError, reason
 from agentwatch.decisions.keys import PRIVATE, PUBLIC
-from agentwatch.decisions.trust import VARIABLE
 from agentwatch.disk import Directory
 from agentwatch.text import say
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch import exit_codes
+from agentwatch.decisions.envelope import VARIABLE
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
 from agentwatch.decisions.keys import PRIVATE, Keys
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.passphrase import forget, store, stored
 from agentwatch.decisions.record import written
-from agentwatch.decisions.trust import VARIABLE
 from agentwatch.errors import UsageError
 from agentwatch.place import state_directories
 from agentwatch.text import clean, complain, quoted, say

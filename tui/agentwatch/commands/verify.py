@@ -14,12 +14,11 @@ from agentwatch import exit_codes
 from agentwatch.checkup import Result, bad, counted, good, note, tell
 from agentwatch.decisions.chain import Chain, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
+from agentwatch.decisions.delivery import page
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.envelope import LARGEST
+from agentwatch.decisions.envelope import LARGEST, VARIABLE, Trust, parse_public_keys
 from agentwatch.decisions.errors import reason
-from agentwatch.decisions.readable import page
 from agentwatch.decisions.record import Record
-from agentwatch.decisions.trust import VARIABLE, Trust, parse_public_keys
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.disk import TEMPORARY, Directory

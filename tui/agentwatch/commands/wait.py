@@ -6,24 +6,22 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from agentwatch import exit_codes
 from agentwatch.config import Settings
-from agentwatch.decisions.answer import answer
-from agentwatch.decisions.asking import hand_out, note_read, question_about
+from agentwatch.decisions.asking import Asker, question_about
 from agentwatch.decisions.desk import operator_name
-from agentwatch.decisions.reader import Expired, Forged, Found, Question, Reader, Verified
-from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
-from agentwatch.place import state_directory
+from agentwatch.decisions.reader import Expired, Forged, Found, Question, Verified
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
-
-_READER: Final = "wait"
+    from agentwatch.monitor import Monitor
 
 
 def wait(
@@ -41,21 +39,18 @@ def wait(
     Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
     """
     task = quoted(task_id)
-    found = _decided(workspace, settings, load, task_id, attempt, timeout=timeout)
-    path = None
-    if isinstance(found, Verified):
-        path = hand_out(workspace, settings, found.record)
-    document = answer(found, handoff_path=path)
+    asker = Asker(workspace, settings, "wait")
+    found = _decided(asker, partial(load, workspace, settings, inspects=False), task_id, attempt, timeout=timeout)
+    document = asker.answer(found)
     # ASCII only: foreign characters reach the reader as escapes, the terminal never.
     say(json.dumps(document, indent=indent))
     if sys.stdout is not None:
         sys.stdout.flush()
     if isinstance(found, Verified):
         # Only now somebody has it.
-        try:
-            note_read(workspace, settings, found, "agentwatch wait", _READER)
-        except ReceiptError as error:
-            complain(clean(str(error)))
+        trouble = asker.note_read(found, "agentwatch wait")
+        if trouble is not None:
+            complain(clean(trouble))
     elif isinstance(found, Expired):
         complain(f"the decision about {task} has expired: the operator must decide again")
     elif isinstance(found, Forged):
@@ -72,42 +67,31 @@ def wait(
     return _code(found)
 
 
-def _decided(
-    workspace: Path, settings: Settings, load: Load, task_id: str, attempt: int | None, *, timeout: float
-) -> Found:
+def _decided(asker: Asker, load: Callable[[], Monitor], task_id: str, attempt: int | None, *, timeout: float) -> Found:
     """What there is to say after at most `timeout` seconds.
 
     What is there now is looked at when there is a decision about the task, whichever: before that, nothing in the
     workspace can make one, and the agents' sessions may be large.
     """
     end = time.monotonic() + timeout
-    reader = Reader(workspace)
-    found = reader.wait(Question(task_id, attempt), timeout)
+    found = asker.wait(Question(task_id, attempt), timeout)
     if not isinstance(found, Verified | Expired):
         return found
-    question = question_about(load(workspace, settings, inspects=False).tree, task_id, attempt)
-    return reader.wait(question, max(end - time.monotonic(), 0.0))
+    question = question_about(load().tree, task_id, attempt)
+    return asker.wait(question, max(end - time.monotonic(), 0.0))
 
 
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
     """Claim a decision before it is carried out, and print who has it. Returns an exit code. Raises ReceiptError."""
-    found = Reader(workspace).find(Question(None, decision_id=decision_id))
+    asker = Asker(workspace, settings, "claim")
+    found = asker.find(Question(None, decision_id=decision_id))
     if not isinstance(found, Verified):
         known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"
         complain(f"not claimed: a signed decision {decision_id} {known}")
         _complain_of(found)
         return _code(found)
-    asker = by or f"{operator_name()}, process {os.getppid()}"
-    book = ReceiptBook(workspace, state_directory(workspace), read_only=settings.read_only)
-    made = book.claim(decision_id, asker, since=found.record.created_at)
-    document: dict[str, Any] = {
-        "decision_id": decision_id,
-        "won": made.won,
-        "by": made.by,
-        "at": made.at,
-        "proof": made.proof,
-    }
-    say(json.dumps(document))
+    made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")
+    say(json.dumps({"decision_id": decision_id, **made._asdict()}))
     if not made.won:
         complain(f"not yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}; do not carry it out again")
     return exit_codes.DONE if made.won else exit_codes.TAKEN

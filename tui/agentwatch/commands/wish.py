@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.decisions.amend import AmendError, final_report
-from agentwatch.decisions.proposal import cautions, handoff_check, next_handoff
+from agentwatch.decisions.amend import AmendError
+from agentwatch.decisions.proposal import cautions, final_report, handoff_check, next_handoff
 from agentwatch.decisions.record import Answer, Mitigation, Params, Record, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Task, Version

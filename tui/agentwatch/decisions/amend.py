@@ -1,32 +1,104 @@
-"""What a decision hands on: the amended handoff of the next attempt, the fitter's packet, the final error report. Pure.
-
-Each is the text of a document that its contract finds no error in; whoever edits it can have it checked again.
-"""
+"""Changes a handoff packet in its text, for the next attempt: every other byte stays as its author wrote it. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Final
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from agentwatch.contracts.handoff import SCHEMA
+from agentwatch.contracts.json_text import Node
 from agentwatch.contracts.paths import why_not_relative
-from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity
+from agentwatch.contracts.shapes import Contract
+from agentwatch.contracts.signatures import WRAPPER, contract_of, leading_contract_of, unwrapped
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.packet_text import PacketText
-from agentwatch.delegation.retry import FITTER
-from agentwatch.delegation.task import Task, Version
-from agentwatch.text import clean
 
-ABORTED: Final = "E_ABORTED_BY_OPERATOR"
-_REPORT: Final = "final.return.md"
-_MOST: Final = 20
-"""Failed tasks that a final report names."""
+_OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
+_MOST: Final = 50
+"""Places where a packet could begin that are tried."""
+
+UNSTATED: Final = "Not stated in the handoff before: fill it in."
+
+_TEXTS: Final = ("success_criteria", "constraints", "dependencies", "notes")
+_ROWS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "evidence": {"path": "", "purpose": UNSTATED, "required": True},
+    "risks": {"risk": UNSTATED, "mitigation": UNSTATED},
+    "deliverables": {"path": "", "description": UNSTATED, "must_create": True},
+}
+"""By key, what a row of its list needs, and what stands there where it is missing; a bare text is the first of it."""
+
+_MISSING: Final[Mapping[str, Any]] = {
+    "objective": UNSTATED,
+    "evidence": [],
+    "success_criteria": [UNSTATED],
+    "risks": [dict(_ROWS["risks"])],
+}
+_NO: Final = frozenset({"", "0", "false", "no", "none", "null"})
 
 
 class AmendError(DecisionError):
     """There is no packet that could be amended."""
+
+
+class PacketText:
+    """A text with a handoff packet in it: bare JSON, or a block of a Markdown document.
+
+    Raises ValueError where there is no sound packet in it.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self._start = _start_of(text, name)
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The packet."""
+        packet: dict[str, Any] = Node(self.text, self._start).value
+        return packet
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What stands before the packet, and behind it."""
+        return self.text[: self._start], self.text[Node(self.text, self._start).end :]
+
+    def put(self, key: str, value: object) -> None:
+        """Set a key of the packet; a new one comes last."""
+        packet = Node(self.text, self._start)
+        there = packet.part(key)
+        if there is not None:
+            self._splice(there.start, there.end, _written(value))
+            return
+        last = packet.parts[-1]
+        colon = self.text[Node(self.text, last.begins).end : last.start]
+        new = f",{self._gap(last.begins)}{_written(key)}{colon}{_written(value)}"
+        self._splice(last.end, last.end, new)
+
+    def append(self, key: str, entries: Sequence[str]) -> None:
+        """Append texts to a list of the packet; a list that is missing, empty or no list is made of them alone."""
+        there = Node(self.text, self._start).part(key)
+        if there is None or not isinstance(there.value, list) or not there.parts:
+            self.put(key, list(entries))
+            return
+        last = there.parts[-1]
+        gap = self._gap(last.start)
+        self._splice(last.end, last.end, "".join(f",{gap}{_written(entry)}" for entry in entries))
+
+    def remove(self, key: str) -> None:
+        """Take a key out, if it is there; not the only one."""
+        parts = Node(self.text, self._start).parts
+        index = next((index for index, part in enumerate(parts) if part.step == key), None)
+        if index:
+            self._splice(parts[index - 1].end, parts[index].end, "")
+        elif index == 0 and len(parts) > 1:
+            self._splice(parts[0].begins, parts[1].begins, "")
+
+    def _gap(self, offset: int) -> str:
+        """The white space in front of a place."""
+        before = self.text[:offset]
+        return before[len(before.rstrip(" \t\r\n")) :]
+
+    def _splice(self, first: int, behind: int, new: str) -> None:
+        self.text = self.text[:first] + new + self.text[behind:]
 
 
 def amended(
@@ -48,9 +120,8 @@ def amended(
     try:
         packet = PacketText(text, name)
     except ValueError as error:
-        raise AmendError(
-            "the last handoff cannot be amended: there is no sound packet in it; write a new one"
-        ) from error
+        why = "the last handoff cannot be amended: there is no sound packet in it; write a new one"
+        raise AmendError(why) from error
     packet.put("attempt", attempt)
     packet.put("decision_id", decision_id)
     if mode is not None:
@@ -63,131 +134,71 @@ def amended(
     return packet.text
 
 
-def fitter_id(task: Task) -> str:
-    """The task id under which a fitter restores the line for a task."""
-    return f"{task.task_id}.{FITTER}-{task.attempt}"
+def mended(text: str, name: str, *, task_id: str) -> tuple[str, tuple[str, ...]]:
+    """The text with its packet made as sound as that can be done without a guess, and the keys that were changed.
 
-
-def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
-    """The packet for the fitter who restores the line for a task; when that succeeds, the task gets one more retry."""
-    result = task.result
-    code = f" ({clean(result.error_code, 60)})" if result and result.error_code else ""
-    packet: dict[str, object] = {
-        "handoff_schema": SCHEMA,
-        "task_id": fitter_id(task),
-        "objective": f"Restore the line that stops {task.task_id}{code}",
-        "evidence": [
-            {"path": version.path, "purpose": purpose, "required": True}
-            for version, purpose in _files(task)
-            if not why_not_relative(version.path)
-        ],
-        "success_criteria": ["The cause is named.", "The station can be run again."],
-        "risks": [{"risk": "The fault comes back.", "mitigation": "Show a run of what failed."}],
-        "notes": [f"Operator: {note.strip()}"] if note.strip() else [],
-        "parent_task_id": task.parent_id or task.task_id,
-        "attempt": 1,
-        "mode": FITTER,
-        "decision_id": decision_id,
-        "restores": task.task_id,
-    }
-    return json.dumps(packet, indent=2, ensure_ascii=False) + "\n"
-
-
-def handoff_problems(
-    text: str, name: str, *, task_id: str, attempt: int, decision_id: str, embedded: bool = False
-) -> list[str]:
-    """What is wrong with an amended handoff, in sentences; nothing where it can be handed on.
-
-    `embedded` is for one from a session, where prose may stand around the packet.
+    What is missing is filled with a sentence that says so, for the operator to edit; nothing that was said is lost.
+    `name` is that of its file. Raises ValueError where there is no packet in it.
     """
-    reading = read_document(text, name, handed_over=embedded)
-    if reading is None or not isinstance(reading.document, Handoff) or not reading.document.recognised:
-        return ["it is no handoff packet any more"]
-    if not reading.complete:
-        return _errors(reading)
-    packet = reading.document
-    wanted = {"task_id": task_id, "attempt": attempt, "decision_id": decision_id}
-    found = {"task_id": packet.task_id, "attempt": packet.attempt, "decision_id": packet.decision_id}
-    wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if found[key] != value]
-    return _errors(reading) + wrong
+    packet = PacketText(text, name)
+    before, lost = packet.value, list[str]()
+    after = {**_MISSING, **before, "task_id": task_id}
+    if not isinstance(after["objective"], str) or not after["objective"].strip():
+        after["objective"] = _text(after["objective"]) or UNSTATED
+    for key in _TEXTS:
+        if key in after:
+            after[key] = [said for one in _listed(after[key]) if (said := _text(one))]
+    for key, fields in _ROWS.items():
+        if key in after:
+            rows = [_row(one, fields) for one in _listed(after[key])]
+            after[key] = [row for row in rows if not why_not_relative(row.get("path", "a"))]
+            lost += [f"{key}: {_text(row)}" for row in rows if row not in after[key]]
+    if lost:
+        after["notes"] = [*after.get("notes", []), *lost]
+    changed = tuple(key for key, value in after.items() if value != before.get(key, after))
+    for key in changed:
+        packet.put(key, after[key])
+    return packet.text, changed
 
 
-def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> str:
-    """The error report that ends the chain, as a return-format document.
-
-    It carries the failure that led to the abort, and those of `failed`: the tasks below that have failed.
-    """
-    attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
-    failure = f": {words}" if (words := _failure(task)) else ""
-    evidence = [f"- {clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]
-    evidence += [f"- failed below: {clean(one.task_id)}: {_failure(one) or one.own_state}" for one in failed[:_MOST]]
-    evidence += [f"- failed below: {len(failed) - _MOST} more"] if len(failed) > _MOST else []
-    evidence += [f"- {clean(line)}" for line in note.splitlines() if line.strip()]
-    lines = [
-        "## Status",
-        "state: ERROR",
-        f"summary: Aborted by the operator after {attempts}{failure}",
-        f"error_code: {ABORTED}",
-        "retry_recommended: no",
-        f"task_id: {clean(task.task_id)}",
-        f"attempt: {task.attempt}",
-        "",
-        "## Deliverables",
-        "- (none)",
-        "",
-        "## Evidence",
-        *(evidence or ["- (none)"]),
-        "",
-        "## Runtime Attestation",
-        f"runtime_model_reported: {clean(operator).strip() or 'operator'}",
-        "runtime_mode_reported: operator",
-        "files_created:",
-        "- (none)",
-        "files_modified:",
-        "- (none)",
-        "",
-    ]
-    return "\n".join(lines)
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _failure(task: Task) -> str:
-    """What a task failed with, in one line: error code and message, as its latest return has them; "" for neither."""
-    result = task.result
-    said = (result.error_code, *(result.errors or (result.error_message,))) if result else ()
-    return ": ".join(clean(part, 300) for part in said if part)
+def _text(value: object) -> str:
+    if value is None or isinstance(value, str):
+        return (value or "").strip()
+    return json.dumps(value, ensure_ascii=False)
 
 
-def is_final_report(returned: Return | None) -> bool:
-    """Whether a return says that the operator has ended the chain. It proves nothing: anybody can write it."""
-    return returned is not None and returned.outcome is Outcome.FAILED and returned.error_code == ABORTED
+def _row(value: object, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with all that it needs, and whatever else it has."""
+    row = dict(value) if isinstance(value, dict) else {next(iter(fields)): _text(value)}
+    for key, default in fields.items():
+        given = row.get(key)
+        if isinstance(default, bool):
+            row[key] = (
+                given if isinstance(given, bool) else default if given is None else _text(given).lower() not in _NO
+            )
+        elif not isinstance(given, str) or not given.strip():
+            row[key] = _text(given) or default
+    return row
 
 
-def report_problems(text: str) -> list[str]:
-    """What is wrong with a final error report, in sentences; nothing where it can be given out."""
-    reading = read_document(text, _REPORT)
-    document = reading.document if reading is not None else None
-    if reading is None or not isinstance(document, Return) or not _is_return_format(document):
-        return ["it is no return-format document: it needs the sections Status, Deliverables, Evidence and Attestation"]
-    said = [] if document.reported_state == "ERROR" else ["state must be ERROR"]
-    return _errors(reading) + said
+def _start_of(text: str, name: str) -> int:
+    """The offset of the packet's brace."""
+    signature = leading_contract_of
+    for match in list(_OBJECT.finditer(text))[:_MOST]:
+        try:
+            node = Node(text, match.end() - 1)
+        except (ValueError, RecursionError):
+            continue
+        if signature(node.value, name) is Contract.HANDOFF_PACKET:
+            inner = None if unwrapped(node.value) is node.value else node.part(WRAPPER)
+            return (inner or node).start
+        signature = contract_of
+    raise ValueError("no sound handoff packet in it")
 
 
-def _is_return_format(document: Return) -> bool:
-    return document.contract is Contract.RETURN_FORMAT and document.recognised
-
-
-def _files(task: Task) -> list[tuple[Version, str]]:
-    """The files of the latest attempt's handoff and return, each with what it is."""
-    latest = task.latest
-    if latest is None:
-        return []
-    both = (latest.handoff, "What the station was given."), (latest.returned, "What it returned.")
-    return [(version, purpose) for version, purpose in both if version is not None and not version.stored]
-
-
-def _errors(reading: Reading) -> list[str]:
-    return [
-        finding.message if finding.line is None else f"line {finding.line}: {finding.message}"
-        for finding in reading.findings
-        if finding.severity is Severity.ERROR
-    ]
+def _written(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

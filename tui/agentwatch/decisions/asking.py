@@ -1,22 +1,89 @@
-"""What every agent that asks for a decision needs: its question, the handoff that it gets, and that it has read it."""
+"""What every agent that asks for a decision uses: its question, the answer and the handoff for it, its receipts."""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agentwatch.config import Settings
-from agentwatch.decisions.reader import Place, Question, Verified
-from agentwatch.decisions.receipts import ReceiptBook
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.decisions.reader import Expired, Forged, Found, Place, Question, Reader, Verified
+from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import make_dot_directory
 from agentwatch.place import state_directory
+from agentwatch.text import clean, exact, quoted
 
 HANDOFFS: Final = "handoffs"
 """The directory in `.agentwatch` that amended handoffs are handed out in."""
+
+_NAME: Final = re.compile(r"[\w./:@+-]+")
+_CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
+
+
+class Asker:
+    """Asks about the decisions of one workspace; `name` (`wait`, `mcp`, …) is how its receipts call it.
+
+    Raises KeyProblemError where a public key that it was started with is none.
+    """
+
+    def __init__(self, workspace: Path, settings: Settings, name: str) -> None:
+        self.name: Final = name
+        self.state: Final = state_directory(workspace)
+        reader = Reader(workspace)
+        self.find: Final = reader.find
+        self.wait: Final = reader.wait
+        self._workspace = workspace
+        self._read_only = settings.read_only
+        self._book = ReceiptBook(workspace, self.state, read_only=settings.read_only)
+
+    def answer(self, found: Found) -> dict[str, Any]:
+        """What is told to the agent, as `answer` has it; the amended handoff is handed out with it."""
+        return answer(found, handoff_path=self.hand_out(found.record) if isinstance(found, Verified) else None)
+
+    def hand_out(self, record: Record) -> str | None:
+        """Write the amended handoff of a decision into the workspace, for the agent that gets it. Returns its path.
+
+        None if there is none, or if nothing can or may be written: the decision has it, too.
+        """
+        handoff = record.params.handoff
+        if handoff is None or self._read_only:
+            return None
+        name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
+        with suppress(OSError), make_dot_directory(self._workspace, HANDOFFS) as directory:
+            # Anew each time: what lies there may have been edited since.
+            directory.replace(name, handoff.encode(), 0o644)
+            return str(self._workspace / DOT / HANDOFFS / name)
+        return None
+
+    def note_read(self, decision: Verified, by: str) -> str | None:
+        """Tell that a decision was read, where the operator sees it. Returns why it could not be written: it was read
+        all the same."""
+        record, inside = decision.record, decision.place is Place.MIRROR
+        try:
+            self._book.mark(
+                record.decision_id, Stage.READ, by, since=record.created_at, reader=self.name, inside=inside
+            )
+        except ReceiptError as error:
+            return str(error)
+        return None
+
+    def note_acted(self, decision_id: str, by: str) -> None:
+        """Tell that a decision was carried out. Where nothing can be written it was all the same."""
+        found = self.find(Question(None, decision_id=decision_id))
+        if isinstance(found, Verified | Expired):
+            with suppress(ReceiptError):
+                self._book.mark(decision_id, Stage.ACTED, by, since=found.record.created_at, reader=self.name)
+
+    def claim(self, record: Record, by: str) -> Claim:
+        """Ask to be the one who carries a decision out. Raises ReceiptError where no claim can be written."""
+        return self._book.claim(record.decision_id, by, since=record.created_at)
 
 
 def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Question:
@@ -35,27 +102,65 @@ def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Q
     return Question(task_id, attempt, digest, since, over=tree.over(task_id), is_final=is_final)
 
 
-def note_read(workspace: Path, settings: Settings, found: Verified, by: str, reader: str) -> None:
-    """Tell that a decision was read, where the operator sees it. Raises ReceiptError; it was read all the same."""
-    record, inside = found.record, found.place is Place.MIRROR
-    book = ReceiptBook(workspace, state_directory(workspace), read_only=settings.read_only)
-    book.mark(record.decision_id, Stage.READ, by, since=record.created_at, reader=reader, inside=inside)
+def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
+    """The document. `pending` is False only where there is a decision that holds.
 
-
-def hand_out(workspace: Path, settings: Settings, record: Record) -> str | None:
-    """Write the amended handoff of a decision into the workspace, for the agent that gets it. Returns its path.
-
-    None if there is none, or if nothing can or may be written: the decision has it, too.
+    Then it has all keys of the record, `place` (`ledger` or `mirror`), `handoff_path` (a file with the amended
+    handoff, or null) and `do_now`; else `do_now` and what is known: `detail`, `refused` or `expired`.
     """
-    handoff = record.params.handoff
-    if handoff is None or settings.read_only:
-        return None
-    name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
-    with suppress(OSError), make_dot_directory(workspace, HANDOFFS) as directory:
-        # Anew each time: what lies there may have been edited since.
-        directory.replace(name, handoff.encode(), 0o644)
-        return str(workspace / ".agentwatch" / HANDOFFS / name)
-    return None
+    if isinstance(found, Verified):
+        told = {"place": found.place.value, "handoff_path": handoff_path, "do_now": do_now(found.record, handoff_path)}
+        return {"pending": False, **found.record.document(), **told}
+    if isinstance(found, Expired):
+        record = found.record
+        known = {name: getattr(record, name) for name in ("decision_id", "task_id", "attempt", "expires_at")}
+        again = "do not act on it: tell the operator to decide again"
+        return {"pending": True, "expired": known, "do_now": f"the decision held until {record.expires_at}; {again}"}
+    if isinstance(found, Forged):
+        refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
+        return {"pending": True, "refused": refused, "do_now": f"do not act on the refused files; {_CALL_AGAIN}"}
+    return {"pending": True, "detail": found.detail, "do_now": _CALL_AGAIN}
+
+
+def do_now(record: Record, handoff_path: str | None = None) -> str:
+    """What an agent that was told of a decision has to do, in one sentence."""
+    # An id of several words could pass for a part of the sentence.
+    task, after = exact(record.task_id), record.attempt + 1
+    if not _NAME.fullmatch(task):
+        task = quoted(record.task_id, 200)
+    if record.action is Action.RETRY:
+        return f"run {task} once more, as attempt {after}, {_given(record, handoff_path)}"
+    if record.action is Action.ESCALATE and _restores(record):
+        fitter = f"start the {FITTER} {_given(record, handoff_path)}"
+        return f"{fitter}, and once it has returned, wait for the next decision about {task}"
+    if record.action is Action.ESCALATE:
+        return f"hand {task} to the mode {clean(record.params.mode or '')}, {_given(record, handoff_path)}"
+    if record.action is Action.ABORT:
+        all_of_it = f"stop {task} and what is below it, start no other attempt of it"
+        return f"{all_of_it}, and hand params.report up as its return: it is the final error report"
+    if record.action is Action.RESPOND:
+        again = f"a new handoff, with `attempt` {after} and `decision_id` {record.decision_id}"
+        return f"give params.answers to the child of {task}: in its session, or with {again}"
+    next_one = f"the handoff that goes on from it carries `decision_id` {record.decision_id}"
+    return f"go on as if {task} had succeeded: the operator accepts its return as it is; {next_one}"
+
+
+def _restores(record: Record) -> bool:
+    """Whether what is handed on is for a fitter, and not for the station itself."""
+    # Only now: most answers need no reading of the contracts.
+    from agentwatch.contracts.reading import read_document
+
+    reading = read_document(record.params.handoff or "", "fitter.handoff.json")
+    packet = reading.document if reading is not None else None
+    return isinstance(packet, Handoff) and packet.restores == record.task_id
+
+
+def _given(record: Record, handoff_path: str | None) -> str:
+    if handoff_path is not None:
+        return "with the handoff in the file handoff_path"
+    if record.params.handoff is not None:
+        return "with the handoff in params.handoff"
+    return f"with the last handoff, its decision_id set to {record.decision_id}"
 
 
 def ending_of(text: str) -> str:

@@ -14,10 +14,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.envelope import EnvelopeError, UnsignedError, UntrustedError, opened
+from agentwatch.decisions.envelope import EnvelopeError, Trust, UnsignedError, UntrustedError, opened
 from agentwatch.decisions.errors import DecisionError, RecordError
 from agentwatch.decisions.record import Record, parse, time_of
-from agentwatch.decisions.trust import Trust
 from agentwatch.text import quoted
 
 _NAME: Final = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
@@ -55,6 +54,13 @@ class Entry(NamedTuple):
     name: str
     sha256: str
     keyid: str
+
+
+_KINDS: Final = {
+    UntrustedError: ProblemKind.UNTRUSTED,
+    UnsignedError: ProblemKind.FORGED,
+    EnvelopeError: ProblemKind.DAMAGED,
+}
 
 
 class RefusedError(DecisionError):
@@ -105,25 +111,20 @@ def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Recor
     `workspace_id` None accepts a decision of any workspace.
     """
     try:
-        envelope = opened(data, trust.public)
-    except UntrustedError as error:
-        raise RefusedError(ProblemKind.UNTRUSTED, str(error)) from error
-    except UnsignedError as error:
-        raise RefusedError(ProblemKind.FORGED, str(error)) from error
+        payload, keyid = opened(data, trust.public)
     except EnvelopeError as error:
-        raise RefusedError(ProblemKind.DAMAGED, str(error)) from error
+        raise RefusedError(_KINDS[type(error)], str(error)) from error
     try:
-        record = parse(envelope.payload)
+        record = parse(payload)
     except RecordError as error:
         raise RefusedError(ProblemKind.MALFORMED, f"it is signed, and no decision: {error}") from error
     if workspace_id is not None and record.workspace_id != workspace_id:
-        raise RefusedError(
-            ProblemKind.ANOTHER_WORKSPACE, f"it is a decision about another workspace, {quoted(record.workspace_id)}"
-        )
-    why = trust.why_not(envelope.keyid, record.created_at)
+        message = f"it is a decision about another workspace, {quoted(record.workspace_id)}"
+        raise RefusedError(ProblemKind.ANOTHER_WORKSPACE, message)
+    why = trust.why_not(keyid, record.created_at)
     if why is not None:
         raise RefusedError(ProblemKind.UNTRUSTED, why)
-    return record, envelope.keyid
+    return record, keyid
 
 
 def entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> Entry | Problem:
@@ -133,19 +134,19 @@ def entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> Entry |
     except RefusedError as error:
         return Problem(name, error.kind, f"{quoted(name)}: {error}")
     if name != name_of(record):
-        message = f"{quoted(name)}: a copy of {name_of(record)} under another name"
-        return Problem(name, ProblemKind.MISPLACED, message)
+        why = f"{quoted(name)}: a copy of {name_of(record)} under another name"
+        return Problem(name, ProblemKind.MISPLACED, why)
     return Entry(record, name, hashlib.sha256(data).hexdigest(), keyid)
 
 
-def chained(found: Iterable[Entry | Problem], trust: Trust, start: Chain | None = None) -> Chain:
+def chained(files: Iterable[Entry | Problem], trust: Trust, start: Chain | None = None) -> Chain:
     """The chain that verified files make, from the first decision to the first break.
 
     `start` is a sound chain that others of the files made already.
     """
     problems: list[Problem] = []
     numbered: defaultdict[int, list[Entry]] = defaultdict(list)
-    for one in found:
+    for one in files:
         if isinstance(one, Entry):
             numbered[one.record.seq].append(one)
         else:
@@ -167,31 +168,26 @@ def chained(found: Iterable[Entry | Problem], trust: Trust, start: Chain | None 
             message = f"decision {here} is missing, {first} is there: it was removed, or never copied here"
             problems.append(Problem(f"{here:06d}-{'0' * 32}.json", ProblemKind.MISSING, message))
         told = {problem.name for problem in problems}
-        problems.extend(
-            Problem(entry.name, ProblemKind.BEHIND, f"{quoted(entry.name)}: follows a break of the chain")
-            for number in sorted(numbered)
-            for entry in numbered[number]
-            if entry.name not in told
-        )
+        for entry in (entry for number in sorted(numbered) for entry in numbered[number] if entry.name not in told):
+            message = f"{quoted(entry.name)}: follows a break of the chain"
+            problems.append(Problem(entry.name, ProblemKind.BEHIND, message))
     return Chain(tuple(entries), tuple(problems))
 
 
 def _fault(candidates: list[Entry], entries: list[Entry], latest: Mapping[str, Entry], trust: Trust) -> Problem | None:
     """Why what has the next number cannot follow what is there."""
     entry = candidates[0]
-    record = entry.record
+    record, before = entry.record, entries[-1] if entries else None
+    existing = latest.get(record.decision_id)
     if len(candidates) > 1:
         message = f"{len(candidates)} signed decisions have the number {record.seq}: two machines wrote at once"
         return Problem(entry.name, ProblemKind.DUPLICATE, message)
-    before = entries[-1] if entries else None
     if record.prev_sha256 != (before.sha256 if before else None):
-        message = f"{quoted(entry.name)}: does not follow the file before it; an earlier file was replaced"
-        return Problem(entry.name, ProblemKind.REWRITTEN, message)
-    if before and trust.order[entry.keyid] < trust.order[before.keyid]:
-        message = f"{quoted(entry.name)}: is signed with a key that had been replaced before"
-        return Problem(entry.name, ProblemKind.UNTRUSTED, message)
-    existing = latest.get(record.decision_id)
-    if existing is not None and not existing.record.is_expired(time_of(record.created_at)):
-        message = f"{quoted(entry.name)}: decides again what {existing.name} decided"
-        return Problem(entry.name, ProblemKind.DUPLICATE, message)
-    return None
+        kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
+    elif before and trust.order[entry.keyid] < trust.order[before.keyid]:
+        kind, why = ProblemKind.UNTRUSTED, "is signed with a key that had been replaced before"
+    elif existing is not None and not existing.record.is_expired(time_of(record.created_at)):
+        kind, why = ProblemKind.DUPLICATE, f"decides again what {existing.name} decided"
+    else:
+        return None
+    return Problem(entry.name, kind, f"{quoted(entry.name)}: {why}")

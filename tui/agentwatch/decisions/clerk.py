@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.decisions.delivery import MOST, Mirror
+from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, Mirror
 from agentwatch.decisions.desk import Decided as Pressed
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
@@ -96,7 +96,7 @@ class Clerk:
         now = self._clock()
         observations: list[Observation] = []
         for record in records:
-            waits = (self._mirror.reason or "") if record.decision_id in self._mirror.pending else ""
+            waits = f"{NOT_DELIVERED}{self._mirror.reason}" if record.decision_id in self._mirror.pending else ""
             decision = decision_of(record, receipts[record.decision_id], waits)
             decision = replace(decision, announced=self._announced.get(record.decision_id, ""))
             if self._known.get(record.decision_id) != decision:

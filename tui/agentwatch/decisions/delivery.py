@@ -1,7 +1,7 @@
 """Decisions delivered into the workspace, where agents can read them: a mirror of the ledger that is never trusted.
 
     <workspace>/.agentwatch/decisions/<decision id>.json     the very bytes of the ledger's file
-    <workspace>/.agentwatch/decisions/<decision id>.md       the same to read
+    <workspace>/.agentwatch/decisions/<decision id>.md       the same as a page, for people and agents
 
 Agents can write there, so whatever differs from the ledger is told to the operator, and what is the ledger's is put
 right again. Files of other names are left where they are.
@@ -18,20 +18,32 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.decisions.chain import Chain, Entry, RefusedError, verified
-from agentwatch.decisions.envelope import LARGEST
+from agentwatch.decisions.envelope import LARGEST, Trust
 from agentwatch.decisions.errors import LedgerError, reason, remedy
-from agentwatch.decisions.readable import page
-from agentwatch.decisions.trust import Trust
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Action
 from agentwatch.disk import DISK, TEMPORARY, Directory, Disk
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import NotADirectoryOfOursError, make_dot_directory, open_dot_directory
+from agentwatch.text import clean, clean_lines, exact
 
 NAME: Final = "decisions"
+NOT_DELIVERED: Final = "recorded, not delivered: "
+"""In front of the reason, for people."""
 
 _MODE: Final = 0o644
 _RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 MOST: Final = 1_000
 """Foreign files that are told: whoever puts more there has made the point."""
+
+_FENCE: Final = re.compile("`{3,}")
+_SAID: Final = {
+    Action.RETRY: "Retry",
+    Action.ESCALATE: "Escalate",
+    Action.ABORT: "Abort",
+    Action.RESPOND: "Answer",
+    Action.ACCEPT: "Accept the return",
+}
 
 
 class Forgery(NamedTuple):
@@ -42,7 +54,7 @@ class Forgery(NamedTuple):
 
 
 class Mirror(NamedTuple):
-    """How the mirror stands. Ids of the decisions that are delivered, and of those that wait, with the reason."""
+    """How the mirror stands: the ids of the decisions that are delivered, and of those that wait, and why they do."""
 
     delivered: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
@@ -70,18 +82,17 @@ def mirror_missing(
     """
     known = {} if known is None else known
     entries = chain.latest
+    delivered, pending, trouble = list[str](), list[str](), None
     try:
         mirror = make_dot_directory if entries else open_dot_directory
         with mirror(workspace, NAME, disk=disk) as directory:
-            names = directory.names()
-            foreign = _foreign(directory, names, chain, trust)
+            foreign = _foreign(directory, chain, trust)
             directory.sweep()
-            delivered: list[str] = []
-            trouble = None
             for decision_id, entry in entries.items():
                 try:
                     edited = _deliver(directory, entry, bytes_of, known)
                 except (OSError, LedgerError) as error:
+                    pending.append(decision_id)
                     trouble = _in_words(error)
                 else:
                     foreign += [Forgery(_path(name), "it differed from the ledger; corrected") for name in edited]
@@ -90,13 +101,11 @@ def mirror_missing(
         if not entries and isinstance(error, FileNotFoundError):
             return Mirror()
         return Mirror(pending=tuple(entries), reason=_in_words(error))
-    done = set(delivered)
-    pending = tuple(decision_id for decision_id in entries if decision_id not in done)
-    return Mirror(tuple(delivered), pending, trouble, tuple(foreign[:MOST]))
+    return Mirror(tuple(delivered), tuple(pending), trouble, tuple(foreign[:MOST]))
 
 
 def deliver(workspace: Path, entry: Entry, bytes_of: Callable[[Entry], bytes], disk: Disk = DISK) -> str | None:
-    """Deliver one decision. Returns None, or in words why it waits. Never raises."""
+    """Deliver one decision. Returns None, or the reason why it waits. Never raises."""
     try:
         with make_dot_directory(workspace, NAME, disk) as directory:
             _deliver(directory, entry, bytes_of, {})
@@ -116,13 +125,12 @@ def _deliver(directory: Directory, entry: Entry, bytes_of: Callable[[Entry], byt
             mark = *directory.identity(name), int(entry.sha256, 16)
         if mark is not None and known.get(name) == mark:
             continue
-        found = _digest_of(directory, name)
-        wanted = entry.sha256 if suffix == ".json" else _digest(page(entry.record))
-        if found == wanted:
+        digest = _digest_of(directory, name)
+        if digest == (entry.sha256 if suffix == ".json" else _digest(page(entry.record))):
             if mark is not None:
                 known[name] = mark
             continue
-        if found is not None:
+        if digest is not None:
             edited.append(name)
         _put(directory, name, bytes_of(entry) if suffix == ".json" else page(entry.record))
     return edited
@@ -147,17 +155,11 @@ def _put(directory: Directory, name: str, data: bytes) -> None:
         directory.replace(name, data, _MODE)
 
 
-def _foreign(directory: Directory, names: list[str], chain: Chain, trust: Trust) -> list[Forgery]:
+def _foreign(directory: Directory, chain: Chain, trust: Trust) -> list[Forgery]:
     """The files that the ledger does not have."""
     ours = {f"{decision_id}{suffix}" for decision_id in chain.latest for suffix in (".json", ".md")}
-    found = []
-    for name in sorted(names):
-        if name in ours or name.startswith(TEMPORARY):
-            continue
-        found.append(Forgery(_path(name), _why_foreign(directory, name, trust)))
-        if len(found) == MOST:
-            break
-    return found
+    names = [name for name in sorted(directory.names()) if name not in ours and not name.startswith(TEMPORARY)]
+    return [Forgery(_path(name), _why_foreign(directory, name, trust)) for name in names[:MOST]]
 
 
 def _why_foreign(directory: Directory, name: str, trust: Trust) -> str:
@@ -182,7 +184,42 @@ def _digest(data: bytes) -> str:
 
 def _in_words(error: OSError | LedgerError) -> str:
     if isinstance(error, LedgerError):
-        return f"recorded, not delivered: {error}"
+        return str(error)
     if isinstance(error, NotADirectoryOfOursError):
-        return f"recorded, not delivered: {reason(error)}"
-    return f"recorded, not delivered: the workspace: {reason(error)}; {remedy(error)}, it is tried again"
+        return reason(error)
+    return f"the workspace: {reason(error)}; {remedy(error)}, it is tried again"
+
+
+def page(record: Record) -> bytes:
+    """The Markdown page of a decision: equal records have equal pages. Foreign text in it is made safe to show."""
+    params = record.params
+    lines = [f"# {_SAID[record.action]}: {exact(record.task_id)}, attempt {record.attempt}", ""]
+    facts = {
+        "decision": record.decision_id,
+        "number": str(record.seq),
+        "operator": clean(record.operator),
+        "decided": record.created_at,
+        "after": f"{record.after}, whose fitter has ended" if record.after else None,
+        "holds until": record.expires_at or "further notice",
+        "mode": clean(params.mode) if params.mode else None,
+        "mitigation": params.mitigation.value if params.mitigation else None,
+    }
+    lines += [f"- {name}: {value}" for name, value in facts.items() if value]
+    for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
+        if text:
+            lines += ["", f"## {title}", "", *_fenced(text)]
+    if params.answers:
+        lines += ["", "## Answers", ""]
+        for question, answer in params.answers:
+            lines.append(f"- {clean(question)}: {clean(answer)}" if question else f"- {clean(answer)}")
+    counts = f"What counts is the signed `{record.decision_id}.json` beside it"
+    lines += ["", f"A copy for reading. {counts}: agents get it verified from `agentwatch wait`."]
+    return "\n".join((*lines, "")).encode()
+
+
+def _fenced(text: str) -> list[str]:
+    """The text in a fence that nothing in it can close."""
+    shown, note = clean_lines(text.removesuffix("\n"))
+    longest = max((len(run) for line in shown for run in _FENCE.findall(line)), default=2)
+    fence = "`" * (longest + 1)
+    return [fence, *shown, fence, *([note] if note else [])]

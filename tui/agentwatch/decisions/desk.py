@@ -13,15 +13,14 @@ from typing import Final, NamedTuple
 from agentwatch import dot_directory
 from agentwatch.decisions import delivery, receipts
 from agentwatch.decisions.chain import Chain
-from agentwatch.decisions.delivery import Known, Mirror, deliver, mirror_missing
-from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.delivery import NOT_DELIVERED, Known, Mirror, deliver, mirror_missing
+from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Draft, Ledger
 from agentwatch.decisions.passphrase import unlocked
 from agentwatch.decisions.receipts import Receipt, ReceiptBook, ReceiptError, Receipts
 from agentwatch.decisions.record import Params, Record, Subject, written
-from agentwatch.decisions.trust import Trust
 from agentwatch.delegation.decision import ENDING, Action, Decision, Stage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, Disk
@@ -35,20 +34,25 @@ LIFETIME: Final = timedelta(days=7)
 then. Whoever asks for it afterwards is told so, and the operator can decide the same attempt again."""
 
 _OURSELVES: Final = "agentwatch"
-_READ_ONLY: Final = "recorded, not delivered: agentwatch was told to write nothing into the workspace"
+_READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"
 
 
 class Decided(NamedTuple):
     """A decision that is recorded.
 
     `fresh` is False where the very same was recorded before. `doubt` says, in a sentence, that the disk reported an
-    error behind it. `waits` says, in a sentence, why it is not delivered yet. Both are None where all is well.
+    error behind it. `undelivered` is the reason why it is not delivered yet. Both are None where all is well.
     """
 
     record: Record
     fresh: bool
     doubt: str | None
-    waits: str | None
+    undelivered: str | None
+
+    @property
+    def waits(self) -> str | None:
+        """That it is not delivered yet, and why, in a sentence."""
+        return None if self.undelivered is None else f"{NOT_DELIVERED}{self.undelivered}"
 
 
 class Desk:
@@ -129,12 +133,12 @@ class Desk:
         key = self._key()
         recorded = self.ledger.append(draft, key, self.keys.trust(), returned)
         entry = recorded.entry
-        waits = _READ_ONLY
-        if not self._read_only:
-            waits = deliver(self._workspace, entry, self.ledger.bytes_of, self._disk) or ""
-        if not waits:
+        undelivered = (
+            _READ_ONLY if self._read_only else deliver(self._workspace, entry, self.ledger.bytes_of, self._disk)
+        )
+        if undelivered is None:
             self._mark_delivered(entry.record)
-        return Decided(entry.record, recorded.fresh, recorded.doubt, waits or None)
+        return Decided(entry.record, recorded.fresh, recorded.doubt, undelivered)
 
     def read(self) -> Chain:
         """Every decision, and what is wrong in the ledger. Cheap where nothing changed. Raises DecisionError."""

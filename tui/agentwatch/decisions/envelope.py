@@ -1,4 +1,4 @@
-"""The signed file around a record: DSSE with Ed25519, verified before anything in it is read.
+"""The signed file around a record (DSSE with Ed25519), verified before anything in it is read; and whose keys count.
 
 Format: https://github.com/secure-systems-lab/dsse. The signature covers the type and the bytes together, so a record
 cannot pass for something else. A file is accepted in one spelling only, so no bit of it can be turned unnoticed.
@@ -10,9 +10,11 @@ import base64
 import binascii
 import hashlib
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.errors import DecisionError, KeyProblemError
 from agentwatch.decisions.record import LARGEST as LARGEST_RECORD
 
 if TYPE_CHECKING:
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 PAYLOAD_TYPE: Final = "application/vnd.agentwatch.decision.v1+json"
 LARGEST: Final = LARGEST_RECORD * 4 // 3 + 1024
 """Bytes of an envelope."""
+
+OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"
+"""Names the workspace where it is mounted at another path than the operator's."""
+
+VARIABLE: Final = "AGENTWATCH_PUBLIC_KEY"
+_PUBLIC: Final = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
 # A grammar instead of a JSON parser: what an agent wrote meets no parser before its signature was checked.
 _FORM: Final = re.compile(
@@ -68,11 +76,56 @@ class SigningKey(NamedTuple):
         return PublicKey(self.private.public_key().public_bytes_raw())
 
 
-class Opened(NamedTuple):
-    """A payload whose signature holds, and the key that made it."""
+class TrustedKey(NamedTuple):
+    """A public key; `retired_at` is when another took its place: what it signed later does not count."""
 
-    payload: bytes
-    keyid: str
+    public: PublicKey
+    retired_at: str | None = None
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The keys whose records are accepted, oldest first."""
+
+    keys: tuple[TrustedKey, ...] = ()
+
+    @cached_property
+    def public(self) -> dict[str, PublicKey]:
+        """By key id."""
+        return {key.public.keyid: key.public for key in self.keys}
+
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """By key id: which key came before which."""
+        return {key.public.keyid: index for index, key in enumerate(self.keys)}
+
+    def why_not(self, keyid: str, created_at: str) -> str | None:
+        """Why a record of this time, signed with this known key, is not accepted; None where it is."""
+        retired_at = self.keys[self.order[keyid]].retired_at
+        # Both are written in one form, so their letters sort as the times do.
+        if retired_at is not None and created_at > retired_at:
+            return f"it is signed with a key that was retired at {retired_at}"
+        return None
+
+    def with_more(self, more: tuple[PublicKey, ...]) -> Trust:
+        """These keys, and others that count as well."""
+        return Trust(self.keys + tuple(TrustedKey(key) for key in more if key.keyid not in self.public))
+
+
+def parse_public(text: str) -> PublicKey:
+    """A public key as `PublicKey.text` shows it. Raises KeyProblemError."""
+    match = _PUBLIC.match(text.strip())
+    if match is not None:
+        key = PublicKey(base64.b64decode(match[1], validate=True))
+        # The last character of the base64 holds bits that mean nothing, and must be none.
+        if key.text == text.strip():
+            return key
+    raise KeyProblemError("a public key looks like ed25519: and 44 characters; `agentwatch keys` prints yours")
+
+
+def parse_public_keys(text: str) -> tuple[PublicKey, ...]:
+    """Public keys with spaces or commas between them, as in the environment. Raises KeyProblemError."""
+    return tuple(parse_public(word) for word in text.replace(",", " ").split())
 
 
 def seal(payload: bytes, key: SigningKey) -> bytes:
@@ -80,8 +133,8 @@ def seal(payload: bytes, key: SigningKey) -> bytes:
     return _written(payload, key.public.keyid, key.private.sign(_to_sign(payload)))
 
 
-def opened(data: bytes, keys: dict[str, PublicKey]) -> Opened:
-    """The payload of a file, verified with one of `keys`, which are known by their key id.
+def opened(data: bytes, keys: dict[str, PublicKey]) -> tuple[bytes, str]:
+    """The payload of a file and the id of the key that signed it, verified with one of `keys` (by their ids).
 
     Raises UntrustedError for a signature by another key, UnsignedError for one that does not hold, EnvelopeError for
     bytes that `seal` cannot have written.
@@ -103,7 +156,7 @@ def opened(data: bytes, keys: dict[str, PublicKey]) -> Opened:
         raise UntrustedError(f"it is signed with the key {keyid[:16]}…, {why}")
     if not _holds(signature, payload, key):
         raise UnsignedError("its signature does not hold: the content was changed, or it is a fake")
-    return Opened(payload, keyid)
+    return payload, keyid
 
 
 def _holds(signature: bytes, payload: bytes, key: PublicKey) -> bool:
@@ -125,10 +178,5 @@ def _to_sign(payload: bytes) -> bytes:
 
 
 def _written(payload: bytes, keyid: str, signature: bytes) -> bytes:
-    encoded, signed = base64.b64encode(payload), base64.b64encode(signature)
-    return b'{"payload":"%s","payloadType":"%s","signatures":[{"keyid":"%s","sig":"%s"}]}\n' % (
-        encoded,
-        PAYLOAD_TYPE.encode(),
-        keyid.encode(),
-        signed,
-    )
+    values = base64.b64encode(payload), PAYLOAD_TYPE.encode(), keyid.encode(), base64.b64encode(signature)
+    return b'{"payload":"%s","payloadType":"%s","signatures":[{"keyid":"%s","sig":"%s"}]}\n' % values

@@ -1,16 +1,4 @@
-"""Why a decision is not taken, in sentences that say what is true and what to do.
-
-DecisionError
-├── RecordError              it cannot be written down as it is
-├── NotAllowedError          the retry policy does not allow it
-├── AlreadyDecidedError      this very attempt was decided before, otherwise (in `record`)
-├── ReturnChangedError       the return is not the one the operator looked at
-├── NotRecordedError         it is certainly not in the ledger
-├── UncertainError           whether it is in the ledger cannot be told
-├── LedgerError              the ledger cannot be read, or something is wrong with what is in it
-└── KeyProblemError          the signing key is missing, locked, or not private enough
-    └── KeyMissingError      there is none (any more)
-"""
+"""Why a decision is not taken, in sentences that say what is true and what to do."""
 
 from __future__ import annotations
 
@@ -21,11 +9,11 @@ from agentwatch.errors import AgentwatchError
 
 
 class DecisionError(AgentwatchError):
-    """A decision is not taken, or a record of one is not accepted."""
+    """A decision is not taken, or a record of one is not accepted. `AlreadyDecidedError` is in `record`."""
 
 
 class RecordError(DecisionError):
-    """A record does not have the form that DESIGN.md gives it."""
+    """A record cannot be written as it is, or does not have the form that DESIGN.md gives it."""
 
 
 class NotAllowedError(DecisionError):
@@ -41,7 +29,7 @@ class ReturnChangedError(DecisionError):
 
 
 class NotRecordedError(DecisionError):
-    """Nothing was recorded."""
+    """It is certainly not in the ledger."""
 
 
 class UncertainError(DecisionError):
@@ -49,15 +37,15 @@ class UncertainError(DecisionError):
 
 
 class LedgerError(DecisionError):
-    """The ledger cannot be used as it is."""
+    """The ledger cannot be read, or something is wrong with what is in it."""
 
 
 class KeyProblemError(DecisionError):
-    """The signing key cannot be used as it is."""
+    """The signing key is missing, locked, or not private enough."""
 
 
 class KeyMissingError(KeyProblemError):
-    """There is no signing key."""
+    """There is no signing key (any more)."""
 
 
 def reason(error: OSError) -> str:

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.config import config_directory
-from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, reason
 from agentwatch.decisions.record import time_of, written
-from agentwatch.decisions.trust import Trust, TrustedKey, parse_public
 from agentwatch.disk import DISK, Directory, Disk, LockedError
 
 PRIVATE: Final = "decisions.key"
@@ -49,11 +48,9 @@ class Keys:
 
     def load(self, passphrase: Callable[[], str] | None = None) -> SigningKey:
         """The signing key. `passphrase` is asked where the key is encrypted."""
-        from agentwatch.decisions import pem  # see there
-
         with self._opened() as directory:
             data = self._pem(directory)
-            key = pem.from_pem(data, passphrase, self.directory / PRIVATE)
+            key = _from_pem(data, passphrase, self.directory / PRIVATE)
             # A process that was killed between the two files left an old public key, or none.
             if self._text_of(directory) != key.public.text:
                 with suppress(OSError), directory.locked():
@@ -64,14 +61,12 @@ class Keys:
 
     def create(self, passphrase: str | None = None) -> SigningKey:
         """Make the first key; that of a process that was faster is taken, and `passphrase` not used."""
-        from agentwatch.decisions import pem  # see there
-
-        key = pem.generated()
+        key = _generated()
         with self._made() as directory:
             if self._text_of(directory) is not None and not _has(directory, PRIVATE):
-                raise KeyMissingError(self._vanished())
+                raise self._vanished()
             try:
-                directory.publish(PRIVATE, pem.to_pem(key, passphrase))
+                directory.publish(PRIVATE, _to_pem(key, passphrase))
             except FileExistsError:
                 return self._read(directory, lambda: passphrase or "")
             directory.replace(PUBLIC, _line(key.public.text), 0o644)
@@ -86,9 +81,7 @@ class Keys:
         have been set back: the key counts until `signed_until`, the time of its last record as records have it, and is
         never retired as early as one before it.
         """
-        from agentwatch.decisions import pem  # see there
-
-        key = pem.generated()
+        key = _generated()
         with self._made() as directory, directory.locked():
             old = self._public(directory)
             if old is None:
@@ -98,24 +91,20 @@ class Keys:
             since = f"retired {max([written(now or datetime.now(UTC)), signed_until, *before])}\n"
             with directory.child(RETIRED, make=0o700) as retired:
                 retired.replace(f"{old.keyid}.pub", _line(old.text) + since.encode(), 0o644)
-            directory.replace(PRIVATE, pem.to_pem(key, passphrase))
+            directory.replace(PRIVATE, _to_pem(key, passphrase))
             directory.replace(PUBLIC, _line(key.public.text), 0o644)
         return key
 
     def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
         """Keep the same key under another passphrase, or none. `current` is asked where it is encrypted now."""
-        from agentwatch.decisions import pem  # see there
-
         with self._opened() as directory, self._in_words("written"), directory.locked():
-            directory.replace(PRIVATE, pem.to_pem(self._read(directory, current), passphrase))
+            directory.replace(PRIVATE, _to_pem(self._read(directory, current), passphrase))
 
     def is_in_sight(self) -> bool:
         """Whether the private key can be read from here, as no sandbox allows."""
-        try:
-            with Directory.open(self.directory, self._disk) as directory:
-                return bool(directory.read(PRIVATE, _LARGEST))
-        except OSError:
-            return False
+        with suppress(OSError), Directory.open(self.directory, self._disk) as directory:
+            return bool(directory.read(PRIVATE, _LARGEST))
+        return False
 
     def is_encrypted(self) -> bool:
         """Whether the signing key cannot be used without a passphrase."""
@@ -125,11 +114,9 @@ class Keys:
     @property
     def in_keyring(self) -> bool:
         """Whether the operator chose that the system's keyring holds the passphrase. Nobody is asked for it."""
-        try:
-            with self._opened() as directory:
-                return _has(directory, KEYRING)
-        except KeyMissingError:
-            return False
+        with suppress(KeyMissingError), self._opened() as directory:
+            return _has(directory, KEYRING)
+        return False
 
     def choose_keyring(self, *, chosen: bool) -> None:
         """Remember that the system's keyring holds the passphrase, or that it does not."""
@@ -145,7 +132,7 @@ class Keys:
         with self._opened() as directory:
             public = self._public(directory)
         if public is None:
-            raise KeyMissingError(f"{self.directory} holds no key yet; it is made with the first decision")
+            raise self._none_yet()
         return public
 
     def trust(self) -> Trust:
@@ -165,9 +152,7 @@ class Keys:
             try:
                 directory = Directory.open(self.directory, self._disk)
             except FileNotFoundError:
-                raise KeyMissingError(
-                    f"there is no key in {self.directory}; it is made with the first decision"
-                ) from None
+                raise self._none_yet() from None
             with directory:
                 self._refuse_writable(directory)
                 yield directory
@@ -200,9 +185,7 @@ class Keys:
                 raise KeyProblemError(f"{path} belongs to another user; run agentwatch as that user, or chown it")
 
     def _read(self, directory: Directory, passphrase: Callable[[], str] | None) -> SigningKey:
-        from agentwatch.decisions import pem  # see there
-
-        return pem.from_pem(self._pem(directory), passphrase, self.directory / PRIVATE)
+        return _from_pem(self._pem(directory), passphrase, self.directory / PRIVATE)
 
     def _pem(self, directory: Directory) -> bytes:
         path = self.directory / PRIVATE
@@ -211,8 +194,8 @@ class Keys:
             data = directory.read(PRIVATE, _LARGEST)
         except FileNotFoundError:
             if self._text_of(directory) is not None:
-                raise KeyMissingError(self._vanished()) from None
-            raise KeyMissingError(f"there is no key in {self.directory}; it is made with the first decision") from None
+                raise self._vanished() from None
+            raise self._none_yet() from None
         if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
             raise KeyProblemError(
                 f"others can read {path} (mode {status.st_mode & 0o777:o}), and so sign in your name: chmod 600 {path},"
@@ -228,14 +211,13 @@ class Keys:
         return self._read(directory, None).public if _has(directory, PRIVATE) else None
 
     def _text_of(self, directory: Directory) -> str | None:
-        try:
+        with suppress(FileNotFoundError):
             return directory.read(PUBLIC, _LARGEST).decode("ascii", "replace").strip()
-        except FileNotFoundError:
-            return None
+        return None
 
     def _retired(self, directory: Directory) -> list[TrustedKey]:
         """The keys that were replaced, in that order. A file that is none of ours is no key."""
-        found = []
+        keys = []
         try:
             retired = directory.child(RETIRED)
         except FileNotFoundError:
@@ -246,11 +228,14 @@ class Keys:
                 with suppress(KeyProblemError, ValueError):
                     if match is not None and name == f"{parse_public(match[1]).keyid}.pub":
                         time_of(match[2])
-                        found.append(TrustedKey(parse_public(match[1]), match[2]))
-        return sorted(found, key=lambda key: (key.retired_at or "", key.public.keyid))
+                        keys.append(TrustedKey(parse_public(match[1]), match[2]))
+        return sorted(keys, key=lambda key: (key.retired_at or "", key.public.keyid))
 
-    def _vanished(self) -> str:
-        return (
+    def _none_yet(self) -> KeyMissingError:
+        return KeyMissingError(f"there is no key in {self.directory}; it is made with the first decision")
+
+    def _vanished(self) -> KeyMissingError:
+        return KeyMissingError(
             f"the signing key {self.directory / PRIVATE} is gone, its public key is still there: put it back from"
             " a backup, or make a new one with `agentwatch keys rotate`; what was decided stays valid"
         )
@@ -266,3 +251,43 @@ def _has(directory: Directory, name: str) -> bool:
 
 def _line(text: str) -> bytes:
     return f"{text}\n".encode()
+
+
+# What the private key needs is imported where it is used: it takes 25 ms, and most runs sign nothing.
+
+
+def _generated() -> SigningKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return SigningKey(Ed25519PrivateKey.generate())
+
+
+def _from_pem(data: bytes, passphrase: Callable[[], str] | None, path: Path) -> SigningKey:
+    """The key in a file. `passphrase` is asked where it is encrypted. Raises KeyProblemError."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        try:
+            private = load_pem_private_key(data, None)
+        except TypeError:
+            if passphrase is None:
+                raise KeyProblemError(f"{path} is encrypted; run this where it can ask for the passphrase") from None
+            private = load_pem_private_key(data, passphrase().encode() or b"\0")
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise KeyProblemError(
+            f"{path} cannot be opened: the passphrase is wrong, or the file is damaged; try again, or put it back from"
+            " a backup"
+        ) from error
+    if not isinstance(private, Ed25519PrivateKey):
+        raise KeyProblemError(f"{path} is a key of another kind than Ed25519; put the right one back, or rotate")
+    return SigningKey(private)
+
+
+def _to_pem(key: SigningKey, passphrase: str | None) -> bytes:
+    """The bytes of the file of a key: PKCS8, encrypted where there is a passphrase."""
+    from cryptography.hazmat.primitives import serialization as form
+
+    encryption = form.BestAvailableEncryption(passphrase.encode()) if passphrase else form.NoEncryption()
+    return key.private.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, encryption)

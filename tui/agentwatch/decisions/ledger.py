@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.decisions.chain import Chain, Entry, Problem, ProblemKind, chained, entry_of, name_of, number_in
-from agentwatch.decisions.envelope import LARGEST, SigningKey, seal
+from agentwatch.decisions.envelope import LARGEST, SigningKey, Trust, seal
 from agentwatch.decisions.errors import (
     LedgerError,
     NotRecordedError,
@@ -26,7 +26,6 @@ from agentwatch.decisions.errors import (
     remedy,
 )
 from agentwatch.decisions.record import VERSION, AlreadyDecidedError, Params, Record, Subject, written
-from agentwatch.decisions.trust import Trust
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
 from agentwatch.text import quoted

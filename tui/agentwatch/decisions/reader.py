@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,12 +21,11 @@ from typing import Final, NamedTuple
 
 from agentwatch.decisions.chain import Chain, Problem, ProblemKind, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
-from agentwatch.decisions.envelope import LARGEST
+from agentwatch.decisions.envelope import LARGEST, OWN_ID, VARIABLE, Trust, parse_public_keys
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.record import Record
-from agentwatch.decisions.trust import OWN_ID, VARIABLE, Trust, parse_public_keys
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import calls_fitter
 from agentwatch.disk import DISK, Directory, Disk
@@ -50,7 +50,7 @@ class Place(StrEnum):
     MIRROR = "mirror"
 
 
-# Four answers that nothing may take for each other: named tuples of equal contents would be equal.
+# These answers are no named tuples: nothing may take one for another, and tuples of equal contents are equal.
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Forged:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The operator has not decided. `detail` says what could be looked at."""
+    """The operator has not decided. `detail` says what could be looked at. A time-out is no approval and no refusal."""
 
     detail: str
 
@@ -92,8 +92,9 @@ class Question(NamedTuple):
     `attempt` and `return_sha256` should be given wherever they are known: without them the latest attempt that was
     decided answers, which may be one of before. `since` is the first attempt that counts, for those who know only that
     it has come so far. `task_id` may be None where the `decision_id` is known. The decisions that are `over` answer no
-    more, nor do those that whoever asks has `carried_out`. `is_final`: the return that is there is no result, so an
-    abort that it may have come of answers as well.
+    more, nor do those that the asker has `carried_out`. `is_final`: the return that is there is no result, so an abort
+    that it may have come of answers as well. `is_exact`: a `return_sha256` of None means that there is no return. Where
+    nothing answers, the `others` are asked in turn.
     """
 
     task_id: str | None
@@ -104,20 +105,26 @@ class Question(NamedTuple):
     over: frozenset[str] = frozenset()
     carried_out: frozenset[str] = frozenset()
     is_final: bool = False
+    is_exact: bool = False
+    others: tuple[Question, ...] = ()
 
     def fits(self, record: Record) -> bool:
+        reports = self.is_final and record.action is Action.ABORT
         return (
             self.task_id in (None, record.task_id)
             and self.attempt in (None, record.attempt)
-            and (self.return_sha256 in (None, record.return_sha256) or self._reports(record))
+            and (self.return_sha256 in (None, record.return_sha256) or reports)
             and self.since <= record.attempt
             and self.decision_id in (None, record.decision_id)
             and record.decision_id not in self.carried_out
             and not (record.decision_id in self.over and calls_fitter(record.action, record.params.mode))
         )
 
-    def _reports(self, record: Record) -> bool:
-        return self.is_final and record.action is Action.ABORT
+    def answer(self, records: Iterable[Record]) -> Record | None:
+        """The decision that answers it: the newest that fits."""
+        latest = max(filter(self.fits, records), key=lambda record: (record.attempt, record.seq), default=None)
+        is_another = latest is not None and self.is_exact and latest.return_sha256 != self.return_sha256
+        return None if is_another else latest
 
 
 class Reader:
@@ -152,22 +159,21 @@ class Reader:
 
     def trust(self) -> Trust:
         """The keys that count here."""
-        try:
+        known = Trust()
+        # A sandbox may hide them; the ones that were given count all the same.
+        with suppress(KeyProblemError):
             known = self._keys.trust()
-        except KeyProblemError:
-            # A sandbox may hide them; the ones that were given count all the same.
-            known = Trust()
         return known.with_more(self._more)
 
     def find(self, question: Question, now: datetime | None = None) -> Found:
         """What there is to say now. Never raises."""
         trust = self.trust()
         place, records, refused = self._records(trust)
-        fitting = [record for record in records if question.fits(record)]
-        if fitting:
-            latest = max(fitting, key=lambda record: (record.attempt, record.seq))
-            expired = latest.is_expired(now or datetime.now(UTC))
-            return Expired(latest, place) if expired else Verified(latest, place)
+        for asked in (question, *question.others):
+            record = asked.answer(records)
+            if record is not None:
+                expired = record.is_expired(now or datetime.now(UTC))
+                return Expired(record, place) if expired else Verified(record, place)
         if refused:
             return Forged(tuple(refused))
         if not trust.keys:
@@ -182,18 +188,19 @@ class Reader:
         question: Question,
         timeout: float,
         *,
+        ends: tuple[type[Found], ...] = (Verified, Expired),
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Found:
-        """Wait until there is a decision, `timeout` seconds at most. At the end, `find` is what holds.
+        """Wait for an answer of the kinds that `ends` has, `timeout` seconds at most. At the end, `find` is what holds.
 
-        A forged file does not end it. Never raises.
+        Never raises.
         """
         end = clock() + timeout
         while True:
             sign, looked = self._sign(), clock()
             found = self.find(question)
-            if isinstance(found, Verified | Expired):
+            if isinstance(found, ends):
                 return found
             while self._sign() == sign and clock() - looked < _LOOK_ANYWAY_SECONDS:
                 left = end - clock()
@@ -221,10 +228,9 @@ class Reader:
 
     def _chain(self, trust: Trust) -> Chain | None:
         """The ledger, None where it is not to be seen from here."""
-        try:
+        with suppress(LedgerError, OSError):
             return self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
-        except (LedgerError, OSError):
-            return None
+        return None
 
     def _mirrored(self, trust: Trust) -> tuple[list[Record], list[Problem]]:
         """The signed decisions in the workspace, and what is none."""
@@ -238,8 +244,8 @@ class Reader:
             return [], []
         except OSError as error:
             return [], [Problem(MIRROR, ProblemKind.UNREADABLE, f"the workspace cannot be read: {reason(error)}")]
-        found = [one for _, one in self._seen.values()]
-        return [one for one in found if isinstance(one, Record)], [one for one in found if isinstance(one, Problem)]
+        seen = [one for _, one in self._seen.values()]
+        return [one for one in seen if isinstance(one, Record)], [one for one in seen if isinstance(one, Problem)]
 
     def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[tuple[int, ...], Record | Problem]:
         try:
@@ -259,15 +265,14 @@ class Reader:
 
     def _sign(self) -> list[tuple[int, int] | None]:
         """What changes when a file comes or goes in one of the two places."""
-        return [_sign_of(self._ledger.directory), _sign_of(self._workspace / DOT / MIRROR)]
-
-
-def _sign_of(directory: Path) -> tuple[int, int] | None:
-    try:
-        status = directory.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_ino
+        signs: list[tuple[int, int] | None] = []
+        for directory in (self._ledger.directory, self._workspace / DOT / MIRROR):
+            try:
+                status = directory.stat()
+                signs.append((status.st_mtime_ns, status.st_ino))
+            except OSError:
+                signs.append(None)
+        return signs
 
 
 def _problem(name: str, kind: ProblemKind, message: str) -> Problem:

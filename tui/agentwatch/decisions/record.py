@@ -75,8 +75,15 @@ class Subject(NamedTuple):
 
     @property
     def decision_id(self) -> str:
-        about = self.workspace_id, self.task_id, self.attempt, self.handoff_sha256, self.return_sha256
-        return decision_id(*about, after=self.after)
+        """One attempt has one decision: its id follows from what is decided about (DESIGN.md, "Decisions").
+
+        A station whose fitter has ended is decided about once more: `after` keeps the two apart. Raises RecordError.
+        """
+        spelled = _compact([*self[:-1]] if self.after is None else [*self])
+        try:
+            return hashlib.sha256(spelled.encode()).hexdigest()[:32]
+        except UnicodeEncodeError as error:
+            raise RecordError("the task id holds half a character, which cannot be written") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,9 @@ class Record:
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
             check(name, getattr(self, name))
+        for name, check in _CHECKS_UNLESS_NULL.items():
+            if getattr(self, name) is not None:
+                check(name, getattr(self, name))
         if (self.seq == 1) != (self.prev_sha256 is None):
             raise RecordError("only the first decision of a workspace has none before it")
         if self.decision_id != self.subject.decision_id:
@@ -116,8 +126,7 @@ class Record:
 
     @property
     def subject(self) -> Subject:
-        about = self.workspace_id, self.task_id, self.attempt, self.handoff_sha256, self.return_sha256
-        return Subject(*about, self.after)
+        return Subject(**{name: getattr(self, name) for name in Subject._fields})
 
     def is_expired(self, now: datetime) -> bool:
         """Whether it does not hold any more at a time (aware)."""
@@ -125,16 +134,11 @@ class Record:
 
     def document(self) -> dict[str, Any]:
         """The record as JSON values, keys in their order."""
-        return {name: getattr(self, name) for name in _keys(has_after=self.after is not None)} | {
-            "action": self.action.value,
-            "params": {
-                "mitigation": self.params.mitigation.value if self.params.mitigation else None,
-                "handoff": self.params.handoff,
-                "mode": self.params.mode,
-                "answers": [{"question": one.question, "answer": one.answer} for one in self.params.answers],
-                "report": self.params.report,
-            },
-        }
+        mitigation = self.params.mitigation.value if self.params.mitigation else None
+        answers = [one._asdict() for one in self.params.answers]
+        params = self.params._asdict() | {"mitigation": mitigation, "answers": answers}
+        values = {name: getattr(self, name) for name in _keys(has_after=self.after is not None)}
+        return values | {"action": self.action.value, "params": params}
 
     def to_bytes(self) -> bytes:
         """The one spelling of the record. Raises RecordError where it is too large."""
@@ -142,27 +146,6 @@ class Record:
         if len(data) > LARGEST:
             raise RecordError(f"the decision has {len(data):,} bytes, {LARGEST:,} are allowed; shorten the handoff")
         return data
-
-
-def decision_id(
-    workspace_id: str,
-    task_id: str,
-    attempt: int,
-    handoff_sha256: str | None,
-    return_sha256: str | None,
-    *,
-    after: str | None = None,
-) -> str:
-    """One attempt has one decision: its id follows from what is decided about (DESIGN.md, "Decisions").
-
-    A station whose fitter has ended is decided about once more: `after` keeps the two apart.
-    """
-    about = [workspace_id, task_id, attempt, handoff_sha256, return_sha256]
-    spelled = _compact(about if after is None else [*about, after])
-    try:
-        return hashlib.sha256(spelled.encode()).hexdigest()[:32]
-    except UnicodeEncodeError as error:
-        raise RecordError("the task id holds half a character, which cannot be written") from error
 
 
 def parse(data: bytes) -> Record:
@@ -239,21 +222,25 @@ def _one_of(words: type[Word], value: object) -> Word:
     return words(value)
 
 
+_MEANT: Final[Mapping[str, tuple[Action, ...]]] = {
+    "mitigation": (Action.RETRY,),
+    "handoff": (Action.RETRY, Action.ESCALATE),
+    "mode": (Action.ESCALATE,),
+    "answers": (Action.RESPOND,),
+    "report": (Action.ABORT,),
+}
+
+
 def _check_params(action: Action, params: Params) -> None:
     """A parameter that means nothing for the action is refused: nobody must wonder whether it counts."""
-    for name, value in (("handoff", params.handoff), ("mode", params.mode), ("report", params.report)):
-        _optional_text(f"params.{name}", value)
+    texts = [("params.handoff", params.handoff), ("params.mode", params.mode), ("params.report", params.report)]
+    texts += [("a question", one.question) for one in params.answers]
+    for name, value in texts:
+        if value is not None:
+            _text(name, value)
     for one in params.answers:
-        _optional_text("a question", one.question)
         _text("an answer", one.answer)
-    meant: Mapping[str, tuple[Action, ...]] = {
-        "mitigation": (Action.RETRY,),
-        "handoff": (Action.RETRY, Action.ESCALATE),
-        "mode": (Action.ESCALATE,),
-        "answers": (Action.RESPOND,),
-        "report": (Action.ABORT,),
-    }
-    for name, actions in meant.items():
+    for name, actions in _MEANT.items():
         if getattr(params, name) not in (None, ()) and action not in actions:
             raise RecordError(f"{name} belongs to {' and '.join(actions)}, not to {action}")
     if action is Action.ESCALATE and not params.mode:
@@ -282,11 +269,6 @@ def _named(name: str, value: object) -> None:
         raise RecordError(f"{name} must not be empty")
 
 
-def _optional_text(name: str, value: object) -> None:
-    if value is not None:
-        _text(name, value)
-
-
 def _positive(name: str, value: object) -> None:
     # `True` is an int, and JSON's `true` would be one, too.
     if type(value) is not int or not 1 <= value <= _LARGEST_INTEGER:
@@ -294,18 +276,13 @@ def _positive(name: str, value: object) -> None:
 
 
 def _digest(name: str, value: object) -> None:
-    if value is not None and not (isinstance(value, str) and _SHA256.match(value)):
+    if not (isinstance(value, str) and _SHA256.match(value)):
         raise RecordError(f"{name} must be 64 hex digits or null")
 
 
 def _identifier(name: str, value: object) -> None:
     if not (isinstance(value, str) and _DECISION_ID.match(value)):
         raise RecordError(f"{name} must be 32 hex digits")
-
-
-def _optional_identifier(name: str, value: object) -> None:
-    if value is not None:
-        _identifier(name, value)
 
 
 def _moment(name: str, value: object) -> None:
@@ -317,26 +294,23 @@ def _moment(name: str, value: object) -> None:
         raise RecordError(f"{name} must be a time in UTC such as 2030-01-01T00:00:00Z") from error
 
 
-def _optional_moment(name: str, value: object) -> None:
-    if value is not None:
-        _moment(name, value)
-
-
 _CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     "version": _version,
     "workspace_id": _named,
     "seq": _positive,
-    "prev_sha256": _digest,
     "decision_id": _identifier,
     "task_id": _named,
     "attempt": _positive,
-    "handoff_sha256": _digest,
-    "return_sha256": _digest,
     "note": _text,
     "operator": _named,
     "created_at": _moment,
-    "expires_at": _optional_moment,
-    "after": _optional_identifier,
+}
+_CHECKS_UNLESS_NULL: Final[Mapping[str, Callable[[str, object], None]]] = {
+    "prev_sha256": _digest,
+    "handoff_sha256": _digest,
+    "return_sha256": _digest,
+    "expires_at": _moment,
+    "after": _identifier,
 }
 
 

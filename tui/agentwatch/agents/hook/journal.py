@@ -26,7 +26,7 @@ LET_GO: Final = "let go"
 TOLD: Final = "told the parent"
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """One call. `did` is SENT_BACK, LET_GO or TOLD; `why` is for people, and `kind` says what it was sent back for.
 
     `digests` are those of the return that the child had ended with.
@@ -49,7 +49,7 @@ class Journal:
     def __init__(self, state: Path) -> None:
         self._state = state
 
-    def add(self, entry: Entry) -> bool:
+    def add(self, entry: JournalEntry) -> bool:
         """Write it down. False where nothing can be written."""
         texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in entry._asdict().items()}
         line = json.dumps({"at": written(datetime.now(UTC))} | texts) + "\n"
@@ -67,7 +67,7 @@ class Journal:
             return False
         return True
 
-    def row(self, session_id: str, agent_id: str) -> list[Entry]:
+    def row(self, session_id: str, agent_id: str) -> list[JournalEntry]:
         """How often this agent was sent back in a row until now, oldest first."""
         return list(takewhile(lambda entry: entry.did == SENT_BACK, self._of(session_id, agent_id)))[::-1]
 
@@ -76,7 +76,7 @@ class Journal:
         sent = (entry.decision_id for entry in self._of(session_id, agent_id) if entry.did == SENT_BACK)
         return frozenset(one for one in sent if one is not None)
 
-    def _of(self, session_id: str, agent_id: str) -> Iterator[Entry]:
+    def _of(self, session_id: str, agent_id: str) -> Iterator[JournalEntry]:
         """What was done to this agent, the last first."""
         for line in reversed(self._lines()):
             entry = _parsed(line)
@@ -92,10 +92,10 @@ class Journal:
         return lines
 
 
-def _parsed(line: bytes) -> Entry | None:
+def _parsed(line: bytes) -> JournalEntry | None:
     try:
         fields = json.loads(line)
         del fields["at"]
-        return Entry(**fields)
+        return JournalEntry(**fields)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

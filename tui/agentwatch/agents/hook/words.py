@@ -11,13 +11,13 @@ from typing import Any, Final
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.agents.hook.child import Child
 from agentwatch.contracts.shapes import Severity
-from agentwatch.decisions.answer import do_now
+from agentwatch.decisions.asking import do_now
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.shell import command_line, launcher
 from agentwatch.text import clean, clean_lines, quoted
 
-Answer = dict[str, Any]
+HookAnswer = dict[str, Any]
 
 HOLD: Final = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
 """To the child: it may be told so several times, and each word of it and of its answer costs."""
@@ -26,17 +26,17 @@ _MOST_FINDINGS: Final = 20
 _END: Final = "Then end with a return that keeps the return-format contract, and nothing else around it."
 
 
-def block(reason: str, shown: str) -> Answer:
+def block(reason: str, shown: str) -> HookAnswer:
     """The child does not stop: it reads the reason and answers again. `shown` is for the human."""
-    return {"decision": "block", "reason": reason, "systemMessage": f"agentwatch: {shown}"}
+    return {"decision": "block", "reason": reason, "systemMessage": f"agentwatch: {clean(shown, 400)}"}
 
 
-def let_go(shown: str | None) -> Answer:
+def let_go(shown: str | None) -> HookAnswer:
     """The child stops. `shown` is None where nothing was at stake."""
-    return {} if shown is None else {"systemMessage": f"agentwatch: {shown}"}
+    return {} if shown is None else {"systemMessage": f"agentwatch: {clean(shown, 400)}"}
 
 
-def context(event: str, told: str) -> Answer:
+def context(event: str, told: str) -> HookAnswer:
     """The parent reads this beside what the child gave back."""
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": told}}
 
@@ -113,11 +113,6 @@ def undecided(child: Child, state: str, workspace: Path) -> str:
         " escalate or give up by yourself. Wait for the decision with the tool wait_for_decision, or with the command"
         f" below in your shell, again and again while it is pending, and do what it says.\n{wait}"
     )
-
-
-def shown(text: str) -> str:
-    """One safe line for the terminal."""
-    return clean(text, 400)
 
 
 def _kept(text: str) -> str:

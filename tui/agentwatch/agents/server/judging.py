@@ -1,12 +1,18 @@
-"""Texts held against the contracts, for agents that are about to hand them over or back. Pure."""
+"""Texts held against the contracts, for agents that are about to hand them over or back; and what the tools answer.
+
+The answers are models: their descriptions are what the clients show to their own models. Pure.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Any, Final
 
-from agentwatch.agents.server.shapes import Found, Validated
+from pydantic import BaseModel, ConfigDict, Field
+
+from agentwatch.agents.examples import EXAMPLES, PURPOSES, Name
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Reading, Return
+from agentwatch.contracts.rules import RULES
+from agentwatch.contracts.shapes import Contract, Reading, Return
 
 INVALID: Final = "invalid"
 
@@ -18,31 +24,97 @@ _HANDOFF: Final = "this is a handoff, and what you give back is a return: get_co
 _MEND: Final = "mend every error, and validate it again before you send it"
 
 
+class BrokenRule(BaseModel):
+    """One rule broken."""
+
+    rule: Annotated[str, Field(description="Its id; get_contract tells what it asks for.")]
+    severity: Annotated[str, Field(description="`error` breaks the contract, `warning` is tolerated.")]
+    message: Annotated[str, Field(description="What is wrong and what to do about it.")]
+    line: Annotated[int | None, Field(description="The line of the text, from 1; null where all of it is meant.")]
+
+
+class Judged(BaseModel):
+    """What the contracts find in a text."""
+
+    contract: Annotated[str | None, Field(description="The contract it was recognised as; null: as none.")]
+    state: Annotated[str | None, Field(description="What the task's state becomes; `invalid` counts as failed.")]
+    findings: Annotated[list[BrokenRule], Field(description="The rules it breaks, by line.")]
+    do_now: Annotated[str, Field(description="What to do now. Do it.")]
+
+
+class Validated(Judged):
+    """Whether a return may be sent."""
+
+    compliant: Annotated[bool, Field(description="True: it breaks no rule, and can be sent.")]
+
+
+class Submitted(Judged):
+    """Whether a document was taken, and where it is."""
+
+    accepted: Annotated[bool, Field(description="False: nothing was written. Mend it and submit it again.")]
+    path: Annotated[str | None, Field(description="The file, relative to the workspace.")]
+    sha256: Annotated[str | None, Field(description="Of the file: what a decision about it will name.")]
+
+
+class Waited(BaseModel):
+    """The operator's decision, or that there is none yet. With a decision, all its signed keys are there, too."""
+
+    model_config = ConfigDict(extra="allow")
+
+    pending: Annotated[bool, Field(description="True: not decided. That is neither an approval nor a refusal.")]
+    do_now: Annotated[str, Field(description="What to do now. Do it.")]
+    state: Annotated[str | None, Field(description="The state of the task as agentwatch sees it; null: not seen.")]
+
+
+class RuleInShort(BaseModel):
+    """One rule of a contract, in short: a contract has dozens of them, and a model pays for each word."""
+
+    id: str
+    severity: str
+    wrong: Annotated[str, Field(description="What breaks it.")]
+    right: Annotated[str, Field(description="How it should be.")]
+
+
+class ContractTold(BaseModel):
+    """A contract: what it is for, a document that keeps it, and its rules."""
+
+    name: str
+    purpose: str
+    example: Annotated[str, Field(description="A minimal document that breaks no rule. Replace its words.")]
+    rules: list[RuleInShort]
+
+
 def validated(text: str) -> Validated:
     """Whether a text may be the last message of a child. Prose or a fence around the contract is no obstacle there."""
     reading = read_document(text, "return", embedded=True)
-    document = reading.document if reading is not None else None
-    if reading is None or not isinstance(document, Return):
-        words = _NO_RETURN if reading is None else _HANDOFF
-        return Validated(contract=None, state=None, findings=[], do_now=words, compliant=False)
-    wrong = reading.has_error or document.outcome is None
-    return Validated(
-        contract=reading.contract.value,
-        state=state_of(reading),
-        findings=found(reading),
-        do_now=_MEND if wrong else "send exactly this text, and nothing else, as your last message",
-        compliant=not wrong,
-    )
+    if reading is None or not isinstance(reading.document, Return):
+        return Validated(**judged(None), do_now=_NO_RETURN if reading is None else _HANDOFF, compliant=False)
+    judgement = judged(reading)
+    compliant = judgement["state"] != INVALID
+    do_now = "send exactly this text, and nothing else, as your last message" if compliant else _MEND
+    return Validated(**judgement, do_now=do_now, compliant=compliant)
 
 
-def state_of(reading: Reading) -> str | None:
-    """The word of the state that the task gets; None for a handoff."""
-    document = reading.document
-    if not isinstance(document, Return):
-        return None
-    return INVALID if reading.has_error or document.outcome is None else document.outcome.value
+def judged(reading: Reading | None) -> dict[str, Any]:
+    """What an answer says of a reading: `contract`, `state` (None for a handoff) and `findings`."""
+    if reading is None:
+        return {"contract": None, "state": None, "findings": []}
+    state, document = None, reading.document
+    if isinstance(document, Return):
+        state = INVALID if reading.has_error or document.outcome is None else document.outcome.value
+    findings = [
+        BrokenRule(rule=one.rule, severity=one.severity.value, message=one.message, line=one.line)
+        for one in reading.findings
+    ]
+    return {"contract": reading.contract.value, "state": state, "findings": findings}
 
 
-def found(reading: Reading) -> list[Found]:
-    """The findings of a reading as an answer has them."""
-    return [Found.of(finding) for finding in reading.findings]
+def told(name: Name) -> ContractTold:
+    """Everything about one contract; of the rules also those that hold for any document."""
+    contract = Contract(name)
+    rules = [
+        RuleInShort(id=rule.id, severity=rule.severity.value, wrong=rule.title, right=rule.right)
+        for rule in RULES.values()
+        if rule.contract in (contract, None)
+    ]
+    return ContractTold(name=name, purpose=PURPOSES[name], example=EXAMPLES[name], rules=rules)

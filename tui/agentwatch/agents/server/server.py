@@ -11,8 +11,8 @@ from pydantic import Field
 
 from agentwatch import __version__
 from agentwatch.agents.examples import Name
-from agentwatch.agents.server import contracts, judging, submitting
-from agentwatch.agents.server.shapes import Submitted, Told, Validated, Waited
+from agentwatch.agents.server import judging, submitting
+from agentwatch.agents.server.judging import ContractTold, Submitted, Validated, Waited
 from agentwatch.agents.server.waiting import Waiter
 from agentwatch.composition import Load
 from agentwatch.config import Settings
@@ -109,9 +109,9 @@ def make(workspace: Path, settings: Settings, load: Load) -> MCPServer:
     @server.tool(annotations=_READS)
     def get_contract(
         name: Annotated[Name, Field(description="handoff-packet for parents, return-format for children.")],
-    ) -> Told:
+    ) -> ContractTold:
         """Get a contract's rules and a minimal example that keeps them. Call it before you write your first packet or
         return, and when a finding is not clear."""
-        return contracts.told(name)
+        return judging.told(name)
 
     return server

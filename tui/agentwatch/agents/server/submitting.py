@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
-from agentwatch.agents.server.judging import INVALID, found, state_of
-from agentwatch.agents.server.names import stem_of
-from agentwatch.agents.server.shapes import Submitted
+from agentwatch.agents.server.judging import INVALID, Submitted, judged
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff, Reading, Return
-from agentwatch.decisions.amend import is_final_report
 from agentwatch.decisions.asking import ending_of
-from agentwatch.delegation.identity import fallback_id, own_id
+from agentwatch.decisions.proposal import is_final_report
+from agentwatch.delegation.identity import fallback_id, own_id, slot
 from agentwatch.disk import Directory
 from agentwatch.text import quoted
 
@@ -23,6 +21,9 @@ HANDOFFS: Final = "handoffs"
 RETURNS: Final = "returns"
 
 _LARGEST: Final = 1024 * 1024
+_LONGEST: Final = 150
+"""Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes."""
+
 _ENDINGS: Final = ("json", "md")
 _MODES: Final = (0o755, 0o644)
 _WAITS: Final = frozenset({INVALID, "failed", "blocked"})
@@ -30,17 +31,6 @@ _WAITS: Final = frozenset({INVALID, "failed", "blocked"})
 
 _READ_ONLY: Final = "nothing may be written here: the operator has set read_only; go on without submitting"
 _RETURN_INSTEAD: Final = "pass the child's return itself, without prose or a fence around it"
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a document of a task goes: the directory in the workspace, and what the file is called but its ending."""
-
-    directory: str
-    name: str
-
-    def path(self, ending: str) -> str:
-        return f"{self.directory}/{self.name}.{ending}"
 
 
 def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
@@ -56,21 +46,20 @@ def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
         )
     if reading.has_error or not document.task_id:
         return _refused(reading, "mend every error and submit it again; do not start the child before it is accepted")
-    place = _Place(HANDOFFS, f"{stem_of(document.task_id)}.handoff")
-    task = quoted(document.task_id)
     do_now = (
-        f"start the child now, with this packet as the first block of its prompt; when it has ended, call submit_return"
-        f" for {task} with its return"
+        "start the child now, with this packet as the first block of its prompt; when it has ended, call submit_return"
+        f" for {quoted(document.task_id)} with its return"
     )
-    return _written(workspace, place, text, reading, do_now, read_only=read_only)
+    path = f"{HANDOFFS}/{stem_of(document.task_id)}.handoff.{ending}"
+    return _written(workspace, path, text, reading, do_now, read_only=read_only)
 
 
 def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: bool, read_only: bool) -> Submitted:
     """Write a return to `returns/<task id>.return.md`, or `.json`. With errors only where `accept_invalid` is set."""
     if not task_id:
         return _refused(None, "task_id is empty: give that of the handoff")
-    place = _Place(RETURNS, f"{stem_of(task_id)}.return")
-    path = place.path(ending_of(text))
+    stem = stem_of(task_id)
+    path = f"{RETURNS}/{stem}.return.{ending_of(text)}"
     reading = read_document(text, path)
     document = reading.document if reading is not None else None
     if reading is None or not isinstance(document, Return) or not document.recognised:
@@ -81,82 +70,78 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
             "no return is recognised in it: have the child answer again in the return format; where that cannot"
             " be done, submit a return-format document in its name with `state: ERROR` and `error_code: E_NO_RETURN`",
         )
-    if _task_of(workspace, place, document, path, task_id) != task_id:
-        return _refused(reading, _belongs_elsewhere(document, task_id))
-    state = state_of(reading)
+    stated, task = own_id(document), quoted(task_id)
+    if stated is not None and stated != task_id:
+        why = f"it says that it is the return of {quoted(stated)}, not of {task}: submit it for that task"
+        return _refused(reading, why)
+    if stated is None and not _has_handoff(workspace, stem) and fallback_id(path, document) != task_id:
+        why = f"nothing ties it to {task}: submit the handoff of the task first, then this return"
+        return _refused(reading, why)
+    state = judged(reading)["state"]
     if state == INVALID and not accept_invalid:
         return _refused(
             reading,
             "have the child mend every error and submit its new return; if it cannot, submit this one with"
             " accept_invalid=true: the task then counts as failed",
         )
-    task = quoted(task_id)
+    do_now = f"go on: {task} is {state}; check what it claims before you rely on it"
     if is_final_report(document):
         do_now = f"go on without {task}: the operator has aborted it; hand this report up, and start nothing for it"
-        return _written(workspace, place, text, reading, do_now, read_only=read_only)
-    do_now = (
-        f"call wait_for_decision for {task} now, again and again until it is not pending, and do what its do_now says;"
-        " do not retry, escalate or give up by yourself"
-        if state in _WAITS
-        else f"go on: {task} is {state}; check what it claims before you rely on it"
-    )
-    return _written(workspace, place, text, reading, do_now, read_only=read_only)
+    elif state in _WAITS:
+        do_now = (
+            f"call wait_for_decision for {task} now, again and again until it is not pending, and do what its do_now"
+            " says; do not retry, escalate or give up by yourself"
+        )
+    return _written(workspace, path, text, reading, do_now, read_only=read_only)
 
 
-def _task_of(workspace: Path, place: _Place, document: Return, path: str, task_id: str) -> str:
-    """The task that the tree will take the return for."""
-    own = own_id(document)
-    if own is not None:
-        return own
-    handoff = place.name.removesuffix(".return") + ".handoff"
+def _has_handoff(workspace: Path, stem: str) -> bool:
     with suppress(OSError), Directory.open(workspace) as root, root.child(HANDOFFS) as directory:
-        if not {f"{handoff}.{ending}" for ending in _ENDINGS}.isdisjoint(directory.names()):
-            return task_id
-    return fallback_id(path, document)
+        return not {f"{stem}.handoff.{ending}" for ending in _ENDINGS}.isdisjoint(directory.names())
+    return False
 
 
-def _belongs_elsewhere(document: Return, task_id: str) -> str:
-    stated = own_id(document)
-    if stated is not None:
-        return f"it says that it is the return of {quoted(stated)}, not of {quoted(task_id)}: submit it for that task"
-    return f"nothing ties it to {quoted(task_id)}: submit the handoff of the task first, then this return"
-
-
-def _written(workspace: Path, place: _Place, text: str, reading: Reading, do_now: str, *, read_only: bool) -> Submitted:
+def _written(workspace: Path, path: str, text: str, reading: Reading, do_now: str, *, read_only: bool) -> Submitted:
     if read_only:
         return _refused(reading, _READ_ONLY)
-    data, ending = text.encode("utf-8", "replace"), ending_of(text)
+    data = text.encode("utf-8", "replace")
     if len(data) > _LARGEST:
         return _refused(reading, f"it has {len(data):,} bytes, and {_LARGEST:,} are read: write it shorter")
+    place, name = path.split("/")
     try:
-        with Directory.open(workspace) as root, root.child(place.directory, make=_MODES[0]) as directory:
-            directory.replace(f"{place.name}.{ending}", data, _MODES[1])
+        with Directory.open(workspace) as root, root.child(place, make=_MODES[0]) as directory:
+            directory.replace(name, data, _MODES[1])
             # One task has one handoff and one return: of two files nobody could tell which one holds.
-            for other in _ENDINGS:
-                if other != ending:
-                    with suppress(OSError):
-                        directory.remove(f"{place.name}.{other}")
+            for other in {f"{name.rpartition('.')[0]}.{ending}" for ending in _ENDINGS} - {name}:
+                with suppress(OSError):
+                    directory.remove(other)
     except OSError as error:
-        why = f"{place.directory}/ cannot be written: {error.strerror or error}"
+        why = f"{place}/ cannot be written: {error.strerror or error}"
         return _refused(reading, f"{why}. It must be a directory, not a link; tell the operator")
-    return Submitted(
-        contract=reading.contract.value,
-        state=state_of(reading),
-        findings=found(reading),
-        do_now=do_now,
-        accepted=True,
-        path=place.path(ending),
-        sha256=hashlib.sha256(data).hexdigest(),
-    )
+    digest = hashlib.sha256(data).hexdigest()
+    return Submitted(**judged(reading), do_now=do_now, accepted=True, path=path, sha256=digest)
 
 
 def _refused(reading: Reading | None, do_now: str) -> Submitted:
-    return Submitted(
-        contract=reading.contract.value if reading is not None else None,
-        state=state_of(reading) if reading is not None else None,
-        findings=found(reading) if reading is not None else [],
-        do_now=do_now,
-        accepted=False,
-        path=None,
-        sha256=None,
-    )
+    return Submitted(**judged(reading), do_now=do_now, accepted=False, path=None, sha256=None)
+
+
+def stem_of(task_id: str) -> str:
+    """The stem of a task's files, different for different ids, which are foreign and may hold anything.
+
+    What is not a letter, a digit or one of `._-~` is written as `%` and its UTF-8 bytes in hex. Raises ValueError where
+    the id is empty.
+
+    >>> stem_of("shop.api"), stem_of("../etc"), stem_of("a/b")
+    ('shop.api', '%2E.%2Fetc', 'a%2Fb')
+    """
+    if not task_id:
+        raise ValueError("the task id is empty")
+    stem = quote(task_id, safe="._-", errors="surrogatepass")
+    if len(stem) > _LONGEST:
+        digest = hashlib.sha256(task_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        stem = f"{stem[:_LONGEST]}-{digest}"
+    # A hidden file, an option on a command line, or a stem that would be read as that of another task.
+    if stem[0] in ".-" or slot(f"handoffs/{stem}.handoff.json")[1] != stem:
+        stem = f"%{ord(stem[0]):02X}{stem[1:]}"
+    return stem

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,18 +11,14 @@ from typing import Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from agentwatch.agents.server.shapes import Waited
+from agentwatch.agents.server.judging import Waited
 from agentwatch.composition import Load
 from agentwatch.config import Settings
-from agentwatch.decisions.answer import answer
-from agentwatch.decisions.asking import hand_out, note_read, question_about
-from agentwatch.decisions.reader import Expired, Found, Question, Reader, Verified
-from agentwatch.decisions.receipts import ReceiptError
+from agentwatch.decisions.asking import Asker, question_about
+from agentwatch.decisions.reader import Expired, Found, Question, Verified
 from agentwatch.delegation.task import State, Task
 from agentwatch.sources.health import Problem
 from agentwatch.text import quoted
-
-READER: Final = "mcp"
 
 _SLICE_SECONDS: Final = 1.0
 """How long a thread waits at a stretch: the longest that a cancelled call keeps one."""
@@ -75,13 +70,13 @@ class Waiter:
         asked = await self._in_thread(partial(self._asked, task_id))
         if asked.is_needless:
             end = time.monotonic()
-        reader = Reader(self._workspace)
+        asker = Asker(self._workspace, self._settings, "mcp")
         while True:
             left = max(end - time.monotonic(), 0.0)
             slice_ = min(left, _SLICE_SECONDS)
-            found = await self._in_thread(partial(reader.wait, asked.question, slice_))
+            found = await self._in_thread(partial(asker.wait, asked.question, slice_))
             if isinstance(found, Verified | Expired) or left <= slice_:
-                return await self._in_thread(partial(self._answer, asked, found))
+                return await self._in_thread(partial(_answer, asker, asked, found))
             await progress(timeout - left + slice_, timeout)
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
@@ -96,17 +91,14 @@ class Waiter:
             asked = _Asked(question_about(tree, task_id, None), tree.tasks.get(task_id))
         return asked
 
-    def _answer(self, asked: _Asked, found: Found) -> Waited:
-        path = None
-        if isinstance(found, Verified):
-            path = hand_out(self._workspace, self._settings, found.record)
-            # Where nothing can be written it was read all the same.
-            with suppress(ReceiptError):
-                note_read(self._workspace, self._settings, found, "agentwatch mcp", READER)
-        values = answer(found, handoff_path=path)
-        if not isinstance(found, Verified | Expired):
-            values["do_now"] = _pending_words(asked)
-        return Waited(**values, state=asked.task.own_state.value if asked.task is not None else None)
+
+def _answer(asker: Asker, asked: _Asked, found: Found) -> Waited:
+    values = asker.answer(found)
+    if isinstance(found, Verified):
+        asker.note_read(found, "agentwatch mcp")
+    elif not isinstance(found, Expired):
+        values["do_now"] = _pending_words(asked)
+    return Waited(**values, state=asked.task.own_state.value if asked.task is not None else None)
 
 
 def _pending_words(asked: _Asked) -> str:

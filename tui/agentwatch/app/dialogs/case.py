@@ -116,8 +116,8 @@ def facts(case: Case, task: Task, params: Params, *, now: float, width: int) -> 
 def recorded(action: Action, decided: Decided) -> str:
     """What became of a decision, in sentences."""
     done = "recorded" if decided.fresh else "the very same was recorded before"
-    # Where it waits, the reason begins with the same words.
-    delivered = "delivered" if decided.waits is None else clean(decided.waits, 500).removeprefix("recorded, ")
+    undelivered = decided.undelivered
+    delivered = "delivered" if undelivered is None else f"not delivered: {clean(undelivered, 500)}"
     words = [f"{WORDS[action]}: {done}, {delivered}."]
     words += [clean(decided.doubt, 500)] if decided.doubt else []
     return "\n".join(words)
