@@ -36,7 +36,7 @@ def rules() -> str:
     for contract in dict.fromkeys(rule.contract for rule in every):
         lines += ["", f"## {contract or 'Any contract, and what stands between documents'}", ""]
         for rule in (rule for rule in every if rule.contract == contract):
-            lines += entry(f"`{rule.id}` {rule.severity}: {rule.title}")
+            lines += entry(f"`{rule.id}` {rule.level}: {rule.title}")
     return page(lines)
 
 

@@ -202,6 +202,11 @@ def test_rules_of_documents_and_of_files_have_different_ids() -> None:
     assert "SRC001" in every_rule()
 
 
+def test_a_rule_that_is_milder_in_one_contract_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain("LNK007") == 0
+    assert "(error; in a return-meta `check` only warns)" in capsys.readouterr().out
+
+
 def test_a_rule_is_explained_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert explain("ret004") == 0
     printed = capsys.readouterr().out

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.contracts.catalogue.rule import Rule
+from agentwatch.contracts.rule import Rule
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
 from agentwatch.contracts.rules import schema_of
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
@@ -115,7 +115,7 @@ def explain(rule_id: str) -> int:
     if rule is None:
         hint = did_you_mean(rule_id.upper(), rules, most=3) or "`agentwatch rules` lists them"
         raise UsageError(f"there is no rule {clean(rule_id, 40)}; {hint}")
-    say(f"{rule.id} {rule.title} ({rule.severity})")
+    say(f"{rule.id} {rule.title} ({rule.level})")
     say(f"{rule.contract or 'any contract'}, {rule.section}")
     say("")
     say(textwrap.fill(rule.why, _WIDTH))
@@ -188,8 +188,7 @@ def _check_file(file: _File) -> _Checked | None:
     lines: tuple[str, ...] = ()
     if findings or missing:
         lines = tuple(text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    # The rule is one of subagent-return: the dialect is held to it with a warning.
-    severity = Severity.ERROR if reading.contract is Contract.SUBAGENT_RETURN else Severity.WARNING
+    severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
     for path in missing:
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
         findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)

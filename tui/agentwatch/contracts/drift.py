@@ -1,11 +1,13 @@
-"""Values of return-meta that come in several shapes: lists or strings, strings or objects, numbers or lists."""
+"""What returns in JSON say in several ways: what blocks them, which files they made, when they were written."""
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES, Judgement, shown
-from agentwatch.contracts.validation import whole
+from agentwatch.contracts.shapes import Outcome
 from agentwatch.text import folded
 
 _BLOCKER_TEXTS: Final = (
@@ -19,16 +21,20 @@ _BLOCKER_TEXTS: Final = (
     "text",
     "why_it_failed",
 )
-_BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
+BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
 _OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
-_MAX_PHASES: Final = 1_000_000
+_ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
+_BEGAN: Final = ("started_at", "created_at")
+_PLACES: Final = ("metadata", "report_metadata")
+_SESSION: Final = re.compile(r"sess_(\d{10})(?:_|\Z)")
+"""Ids of sessions begin with the time, in seconds since the epoch."""
 
 
 def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
     """What blocks, from `blockers` and its kin, without what did; None where there is none of them."""
     found: list[str] = []
     there = False
-    for key in _BLOCKERS:
+    for key in BLOCKERS:
         raw = top.get(key)
         if raw is None:
             continue
@@ -67,33 +73,6 @@ def _blocker_text(entry: object) -> str | None:
     )
 
 
-def next_steps(top: dict[str, Any], judgement: Judgement) -> str | None:
-    """The next steps, those of a list one a line."""
-    raw = top.get("next_steps")
-    if raw is None or isinstance(raw, str):
-        return raw
-    judgement.add("MET032", ("next_steps",), value=shown(raw))
-    return "\n".join(strings(raw) or ()) or None
-
-
-def phases(top: dict[str, Any], key: str, judgement: Judgement) -> int | None:
-    """A number of phases, at top level or in the metadata; a list counts by its length."""
-    metadata = top.get("metadata")
-    inside = isinstance(metadata, dict) and key not in top and key in metadata
-    raw = whole(metadata[key] if inside and isinstance(metadata, dict) else top.get(key))
-    if raw is None:
-        return None
-    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _MAX_PHASES:
-        return raw
-    judgement.add("MET033", ("metadata", key) if inside else (key,), key=key, value=shown(raw))
-    return len(raw) if isinstance(raw, list) else None
-
-
-def strings(raw: object) -> list[str] | None:
-    """The strings of a list, None where it is no list."""
-    return [text for text in raw[:MAX_ENTRIES] if isinstance(text, str)] if isinstance(raw, list) else None
-
-
 def paths_in(raw: object) -> list[str]:
     """The paths of artifacts that were written as one string, or as an object of paths by kind."""
     values = list(raw.values())[:MAX_ENTRIES] if isinstance(raw, dict) else [raw]
@@ -104,3 +83,28 @@ def paths_in(raw: object) -> list[str]:
         elif isinstance(value, list):
             found += [text for text in value[:MAX_ENTRIES] if isinstance(text, str)]
     return found[:MAX_ENTRIES]
+
+
+def stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
+    """The latest time in the keys that say when it ended, in seconds since the epoch; None where there is none.
+
+    While it works, when it began is its last sign of life.
+    """
+    places = [top, *(inside for key in _PLACES if isinstance(inside := top.get(key), dict))]
+    keys = _ENDED if outcome is not Outcome.WORKING else (*_ENDED, *_BEGAN)
+    found = [at for place in places for key in keys if (at := _moment(place.get(key))) is not None]
+    if not found and outcome is Outcome.WORKING:
+        ids = (place.get("session_id") for place in places)
+        found = [float(match[1]) for one in ids if isinstance(one, str) and (match := _SESSION.match(one))]
+    return max(found, default=None)
+
+
+def _moment(value: object) -> float | None:
+    """ISO 8601; without a zone it is taken as UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        at = datetime.fromisoformat(value.strip())
+        return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+from agentwatch.contracts.findings import MAX_ENTRIES, shown
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.findings import Judgement
 
 _SCHEME_OR_DRIVE: Final = re.compile(
     r"[A-Z]:|[a-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://|(?i:data|file|ftp|git|https?|mailto|repo|ssh|urn|vscode):"
@@ -44,3 +49,12 @@ def why_not_relative(path: str) -> str | None:
         if depth < 0:
             return "it leaves the repository by `..`"
     return None
+
+
+def judge_paths(rule: str, key: str, top: dict[str, Any], judgement: Judgement) -> None:
+    """Note each `path` in the list of objects at `key` that is not repo-relative; an empty one breaks another rule."""
+    entries = top.get(key)
+    for index, entry in enumerate(entries[:MAX_ENTRIES] if isinstance(entries, list) else ()):
+        path = entry.get("path") if isinstance(entry, dict) else None
+        if isinstance(path, str) and path.strip() and (reason := why_not_relative(path)):
+            judgement.add(rule, (key, index, "path"), value=shown(path), reason=reason)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import Field
 
 from agentwatch.contracts import wording
-from agentwatch.contracts.catalogue.return_format import RULES
 from agentwatch.contracts.findings import Judgement, shown
 from agentwatch.contracts.json_text import nearest
 from agentwatch.contracts.return_lines import (
@@ -20,6 +19,7 @@ from agentwatch.contracts.return_lines import (
     read_evidence,
     read_status,
 )
+from agentwatch.contracts.return_rules import RULES
 from agentwatch.contracts.return_sections import (
     ATTESTATION,
     DELIVERABLES,
@@ -48,21 +48,22 @@ _LIST: Final = "a list key with one `- path` a line, or `- (none)`"
 _INTEGER: Final = re.compile(r"[1-9][0-9]{0,5}\Z")
 
 
-# A table: a field is a row.
-# fmt: off
 class StatusSection(Contracted):
     """`## Status`, with the keys of error-propagation."""
 
     state: Literal["SUCCESS", "ERROR", "PARTIAL"] | None = row(
-        "The state decides what the parent does next.", right="SUCCESS", other="DONE",
-        missing="RET010", value="RET011", case="RET012")
+        "SUCCESS", other="DONE", missing="RET010", value="RET011", case="RET012"
+    )
     summary: str | None = row(
-        "The summary is what the parent and the operator read first.", right="Built the API.", needs="one sentence",
-        fill="say in one sentence what came of the task", missing="RET013", empty="RET014")
+        "Built the API.",
+        needs="one sentence",
+        missing="RET013",
+        empty="RET014",
+    )
     error_code: str | None = None
     retry_recommended: Literal["yes", "no"] | None = row(
-        "The parent decides retry, abort or escalate by it.", section="Error Return Format (MVP)", right="yes",
-        other="maybe", value="ERR002", case="ERR003")
+        "yes", section="Error Return Format (MVP)", other="maybe", value="ERR002", case="ERR003"
+    )
     retry_hint: str | None = None
     task_id: str | None = None
     attempt: Annotated[int, Field(ge=1)] | None = None
@@ -79,27 +80,40 @@ class AttestationSection(Contracted):
     """`## Runtime Attestation`. None: the key is not there; an empty list: `- (none)`."""
 
     runtime_model_reported: str | None = row(
-        "The parent must know which model did the work.", right="openai/gpt-5.2", needs="the model's name",
-        fill="write the model's name", missing="RET050", empty="RET051")
-    runtime_mode_reported: str | None = row(
-        "The parent must know in which mode the work was done.", right="architect", needs="the mode's name",
-        fill="write the mode's name", missing="RET052", empty="RET053")
-    files_created: list[str] | None = row(_CLAIMS, right=["src/api.py"], needs=_LIST, missing="RET054")
-    files_modified: list[str] | None = row(_CLAIMS, right=["(none)"], needs=_LIST, missing="RET055")
+        "openai/gpt-5.2", needs="the model's name", missing="RET050", empty="RET051"
+    )
+    runtime_mode_reported: str | None = row("architect", needs="the mode's name", missing="RET052", empty="RET053")
+    files_created: list[str] | None = row(["src/api.py"], needs=_LIST, missing="RET054")
+    files_modified: list[str] | None = row(["(none)"], needs=_LIST, missing="RET055")
     limitations: list[str] | None = None
 
 
 class ReturnFormat(Contracted):
     """The whole return. None: the section is not there."""
 
-    status: StatusSection | None = row("It says how the task ended.", section="## Status")
+    status: StatusSection | None = row(section="## Status")
     deliverables: list[Deliverable] | None = None
     evidence: list[str] | None = None
-    attestation: AttestationSection | None = row("It says who did the work.", section="## Runtime Attestation")
-# fmt: on
+    attestation: AttestationSection | None = row(section="## Runtime Attestation")
 
 
-TABLE: Final = Table(Contract.RETURN_FORMAT, ReturnFormat, RULES, lines=True)
+TABLE: Final = Table(
+    Contract.RETURN_FORMAT,
+    ReturnFormat,
+    RULES,
+    why={
+        "status": "It says how the task ended.",
+        "status.state": "The state decides what the parent does next.",
+        "status.summary": "The summary is what the parent and the operator read first.",
+        "status.retry_recommended": "The parent decides retry, abort or escalate by it.",
+        "attestation": "It says who did the work.",
+        "attestation.runtime_model_reported": "The parent must know which model did the work.",
+        "attestation.runtime_mode_reported": "The parent must know in which mode the work was done.",
+        "attestation.files_created": _CLAIMS,
+        "attestation.files_modified": _CLAIMS,
+    },
+    lines=True,
+)
 
 
 @dataclass(slots=True)

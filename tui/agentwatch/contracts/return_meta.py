@@ -1,300 +1,308 @@
-"""return-meta: the dialect of subagent-return that real workspaces hold, read for what it means."""
+"""return-meta: the dialect of subagent-return that real workspaces hold, read for what it means.
+
+Its authors left the document on purpose: stage words as status, an early `in_progress`, optional errors. Only a status
+that says nothing breaks it; the rest are warnings where a reader loses something.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts import wording
-from agentwatch.contracts.catalogue.return_meta import DIALECT, RULES
-from agentwatch.contracts.drift import blockers, next_steps, paths_in, phases, strings
+from agentwatch.contracts.drift import BLOCKERS, blockers, paths_in, stated_at
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
-from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.paths import judge_paths
 from agentwatch.contracts.rows import Table, row
+from agentwatch.contracts.rule import Rule, makers
 from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.signatures import METADATA_KEYS
 from agentwatch.contracts.stage_words import judge_status
-from agentwatch.contracts.stated import stated_at
-from agentwatch.contracts.subagent_return import (
-    ARTIFACT_TYPES,
-    ENDS_OF_PATH,
-    ReturnError,
-    recommends_retry,
-)
-from agentwatch.contracts.validation import Contracted, whole
+from agentwatch.contracts.subagent_return import ARTIFACT_TYPES, ReturnError, judge_depth, summary_of
+from agentwatch.contracts.validation import Contracted, Whole, validated
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
-    from agentwatch.contracts.json_text import Location
 
+_error, _warning = makers(Contract.RETURN_META)
+_DIALECT = "return-meta dialect"
 _HANDOFF_LIKE: Final = re.compile(r"-handoff[^/]*\Z", re.IGNORECASE | re.ASCII)
-_OF_ARTIFACT: Final = dict.fromkeys(("type", "path", "summary"), "a string")
-_OF_ERROR: Final = dict.fromkeys(("type", "message", "recommendation"), "a string") | {"recoverable": "a boolean"}
 _NO_REASON: Final = "The return asks for a review without saying why."
+_DONE: Final = (Outcome.COMPLETED, Outcome.PARTIAL)
+_PHASES: Final = ("phases_completed", "phases_total")
 
 
-# A table: a field is a row. What has several shapes, and what may stand in several places, is judged below.
-# fmt: off
 class MetaArtifact(Contracted):
     """A file the agent created; any word may be its type."""
 
-    type: str | None = row("The type says where the file belongs.", right="report", type="MET019")
-    path: str | None = row(
-        "An artifact without a path cannot be found.", right="plan.md", warns="missing",
-        missing="MET016", type="MET019")
-    summary: str | None = row("The summary says what the file holds.", right="The plan.", type="MET019")
+    type: str | None = row("report", type="MET019")
+    path: str | None = row("plan.md", warns="missing", absent="MET016", type="MET019")
+    summary: str | None = row("The plan.", type="MET019")
 
 
-class MetaMetadata(Contracted):
-    """Who returns; taken from `metadata`, else from the top level."""
+class Progress(Contracted):
+    """Phases of the task, at top level or in the metadata."""
 
-    session_id: str | None = row(
-        "Attempts are told apart by their session.", right="sess_1735460684_a1b2c3", missing="MET022", type="MET026")
-    agent_type: str | None = row("The task is known by its directory and its agent.", right="planner", type="MET026")
-    delegation_depth: int | None = row("It is the length of the path, less two.", right=1, type="MET026")
-    delegation_path: list[str] | None = row(
-        "It places the return in the tree.", right=["orchestrator", "plan", "planner"], type="MET025")
+    phases_completed: Whole | None = row(1, ge=0, le=1_000_000, type="MET033", range="MET033")
+    phases_total: Whole | None = row(2, ge=0, le=1_000_000, type="MET033", range="MET033")
 
 
-class ReturnMeta(Contracted):
-    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
+class MetaMetadata(Progress):
+    """Who returns; each field is taken from `metadata`, else from the top level."""
+
+    session_id: str | None = row("sess_1735460684_a1b2c3", type="MET026")
+    agent_type: str | None = row("planner", type="MET026")
+    delegation_depth: Whole | None = row(1, type="MET026")
+    delegation_path: list[str] | None = row(["orchestrator", "plan", "planner"], type="MET025", entry="MET025")
+
+
+class MetaError(ReturnError):
+    """An error that the agent met; nothing is required of it."""
+
+    type: str | None = row("timeout", type="MET031")
+    message: str | None = row("The tool timed out.", type="MET031")
+    recoverable: bool | None = row(True, type="MET031")
+    recommendation: str | None = row("Raise the time-out.", type="MET031")
+
+
+class ReturnMeta(Progress):
+    """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined.
+
+    What has no row may be written in several ways, or be of any type: it is left out where it is of another.
+    """
 
     status: str | None = row(
-        "The status is how the orchestrator knows whether the stage has ended, and how.", section=DIALECT,
-        right="researched", needs="a stage word such as `in_progress`, `researched` or `partial`",
-        missing="MET001", type="MET002")
-    summary: str | None = row(
-        "The summary is what the orchestrator reads.", section=DIALECT, right="Read the sources.", warns="type",
-        type="MET010")
-    artifacts: list[MetaArtifact] | None = row(
-        "What a stage created can only be checked if it is listed.", section=DIALECT, warns="entry",
-        type="MET013", entry="MET015")
+        "researched",
+        needs="a stage word such as `in_progress`, `researched` or `partial`",
+        missing="MET001",
+        type="MET002",
+    )
+    summary: str | None = row("Read the sources.", warns="type", type="MET010")
+    artifacts: list[MetaArtifact] | None = row(warns="type entry", type="MET013", entry="MET015")
     metadata: MetaMetadata | None = row(
-        "Without metadata the return is placed by what stands at top level, or by its directory alone.",
-        section=DIALECT, needs="an object with `session_id`, `agent_type` and `delegation_path`", warns="missing",
-        missing="MET020", type="MET021")
-    errors: list[ReturnError] | None = None
+        needs="an object with `session_id`, `agent_type` and `delegation_path`",
+        warns="missing type",
+        missing="MET020",
+        type="MET021",
+    )
+    errors: list[MetaError] | None = row(type="MET030", entry="MET030")
     blockers: list[str] | None = None
-    next_steps: str | None = row("They are what comes next.", section=DIALECT, right="Plan it.", type="MET032")
+    next_steps: str | None = row("Plan it.", warns="type", type="MET032")
     requires_user_review: bool | None = None
     review_reason: str | None = None
-    phases_completed: int | None = row("Progress is counted in phases.", section=DIALECT, right=1, type="MET033")
-    phases_total: int | None = row("Progress is counted in phases.", section=DIALECT, right=2, type="MET033")
     files_created: list[str] | None = None
     files_modified: list[str] | None = None
     more: dict[str, Any] | None = None
-# fmt: on
 
 
-TABLE: Final = Table(Contract.RETURN_META, ReturnMeta, RULES)
+_RULES: Final[tuple[Rule, ...]] = (
+    _error("MET003", _DIALECT, "unknown status")
+    .says("`status` is {value}, which nobody knows; use a stage word, `in_progress`, `partial`, `blocked` or `failed`.")
+    .because("A status that nobody understands must not pass for success.")
+    .example('"status": "implemented"', '"status": "hmm"'),
+    _warning("MET004", _DIALECT, "status is a new stage word")
+    .says("`status` is {value}, a stage word that is not known; it is read as completed.")
+    .because("Workspaces invent stage words; a verb of making in the past tense means that the stage succeeded.")
+    .example('"status": "implemented"', '"status": "translated"'),
+    _warning("MET005", _DIALECT, "`status` in another letter case")
+    .says("`status` is {value}; write it as `{meant}`.")
+    .because("Parsers compare the word exactly; another letter case is understood here and may not be elsewhere.")
+    .example('"status": "researched"', '"status": "Researched"'),
+    _warning("MET011", _DIALECT, "`summary` too long")
+    .says("`summary` has {tokens} tokens ({characters} characters, 4 to a token); shorten it below 100.")
+    .because("The summary protects the orchestrator's context window from bloat.")
+    .example("up to 400 characters", "more than 400 characters"),
+    _warning("MET012", _DIALECT, "no artifacts though finished")
+    .says("`artifacts` is missing though the status is `{status}`; list the files that were created.")
+    .because("What a finished stage created can only be checked if it is listed.")
+    .example('"status": "planned", "artifacts": [{…}]', '"status": "planned"'),
+    _warning("MET014", _DIALECT, "artifact as a plain string")
+    .says("An entry of `artifacts` is the string {value}; write an object with `type`, `path` and `summary`.")
+    .because("A plain path says neither what kind of file it is nor what it holds.")
+    .example('[{"type": "plan", "path": "plan.md", "summary": "…"}]', '["plan.md"]'),
+    _warning("MET017", _DIALECT, "`artifacts[].type` has a value that is not allowed")
+    .says("`artifacts[].type` is {value}; it must be `plan`, `report`, `summary`, `implementation` or `documentation`.")
+    .because("The document knows five types; others are shown as they are.")
+    .example('"type": "report"', '"type": "handoff"'),
+    _warning("MET018", _DIALECT, "artifact path not relative")
+    .says("The artifact path {value} is not relative to the project: {reason}; write it from the project's root.")
+    .because("The path is looked up from the project's root, possibly in another checkout.")
+    .example('"path": "plan.md"', '"path": "/home/me/shop/plan.md"'),
+    _warning("MET019", _DIALECT, "field of an artifact is not a string")
+    .says("`{key}` of an artifact is {value}; it must be a string.")
+    .because("Readers rely on `type`, `path` and `summary` being strings; anything else makes them fail or guess.")
+    .example('"path": "plan.md"', '"path": ["plan.md"]'),
+    _warning("MET022", _DIALECT, "`session_id` missing")
+    .says("`session_id` is missing or empty; add it as a string.")
+    .because("Attempts are told apart by their session.")
+    .example('"session_id": "sess_1735460684_a1b2c3"', "(no `session_id`)"),
+    _warning("MET023", _DIALECT, "agent unknown")
+    .says("Neither `agent_type` nor `delegation_path` names the agent; add them to `metadata`.")
+    .because("The task is known by its directory and its agent.")
+    .example('"agent_type": "planner"', '"metadata": {"session_id": "…"}'),
+    _warning("MET024", _DIALECT, "`delegation_depth` disagrees with `delegation_path`")
+    .says("`delegation_depth` is {depth}, but a path of {length} elements means {expected}; the path is trusted.")
+    .because("Most returns of this dialect write depth 1 whatever the path.")
+    .example('"delegation_depth": 1, "delegation_path": ["main", "plan", "planner"]', '"delegation_depth": 3, …'),
+    _warning("MET025", _DIALECT, "`delegation_path` is not an array of strings")
+    .says("`delegation_path` is, or holds, {value}; it must be an array of strings.")
+    .because("It places the return in the tree; what is no string is left aside.")
+    .example('["orchestrator", "plan", "planner"]', '"orchestrator/plan/planner"'),
+    _warning("MET026", _DIALECT, "metadata of another type")
+    .says("`{key}` is {value}; write ids and agents as strings, and `delegation_depth` as an integer.")
+    .because("Readers rely on the type; the value is left aside.")
+    .example('"agent_type": "planner"', '"agent_type": ["planner"]'),
+    _warning("MET030", _DIALECT, "`errors` is no array of objects")
+    .says("`errors` holds {value}; write an array of objects with `type`, `message`, `recoverable`, `recommendation`.")
+    .because("The recommendation of an error is the hint that a retry starts from.")
+    .example('"errors": [{"message": "…"}]', '"errors": ["it broke"]'),
+    _warning("MET031", _DIALECT, "field of an error has another type")
+    .says("`{key}` of an error is {value}; write `recoverable` as a boolean, and the rest as strings.")
+    .because("The recommendation of an error is the hint that a retry starts from.")
+    .example('"recoverable": true', '"recoverable": "yes"'),
+    _warning("MET033", _DIALECT, "phases are no number")
+    .says("`{key}` is {value}; write the number of phases.")
+    .because("Progress is counted in phases; a list is counted by its length, anything else is left aside.")
+    .example('"phases_completed": 2', '"phases_completed": [1, 2]'),
+    _warning("MET034", _DIALECT, "`blockers` cannot be read")
+    .says("`{key}` holds {value}; write an array of strings, or of objects with a `description`.")
+    .because("Nobody can remove a blocker that cannot be read.")
+    .example('"blockers": ["The key is missing."]', '"blockers": [17]'),
+    _warning("MET035", _DIALECT, "blocked by nothing")
+    .says("The status is `blocked`, but neither `blockers` nor `errors` says by what; name it.")
+    .because("Nobody can remove what is not named.")
+    .example('"status": "blocked", "blockers": ["The key is missing."]', '"status": "blocked"'),
+    _warning("MET036", _DIALECT, "review without a reason")
+    .says("`requires_user_review` is true without a `review_reason`; say what the user is to decide.")
+    .because("The operator is asked to look, and must know at what.")
+    .example('"requires_user_review": true, "review_reason": "Two designs."', '"requires_user_review": true'),
+)
+
+TABLE: Final = Table(
+    Contract.RETURN_META,
+    ReturnMeta,
+    _RULES,
+    why={
+        **dict.fromkeys(_PHASES, "Progress is counted in phases."),
+        "status": "The status is how the orchestrator knows whether the stage has ended, and how.",
+        "summary": "The summary is what the orchestrator reads.",
+        "artifacts": "What a stage created can only be checked if it is listed.",
+        "artifacts[].type": "The type says where the file belongs.",
+        "artifacts[].path": "An artifact without a path cannot be found.",
+        "artifacts[].summary": "The summary says what the file holds.",
+        "metadata": "Without metadata the return is placed by what stands at top level, or by its directory alone.",
+        "metadata.session_id": "Attempts are told apart by their session.",
+        "metadata.agent_type": "The task is known by its directory and its agent.",
+        "metadata.delegation_depth": "It is the length of the path, less two.",
+        "metadata.delegation_path": "It places the return in the tree.",
+        "errors": "The recommendation of an error is the hint that a retry starts from.",
+        "next_steps": "They are what comes next.",
+    },
+    sections=(_DIALECT, _DIALECT),
+)
+_BESIDE: Final = Table(Contract.RETURN_META, MetaMetadata, _RULES, why={})
+"""What belongs into `metadata` and stands at the top level."""
 
 
 def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[ReturnMeta, Return]:
     """The typed return and its summary; every rule it breaks is noted."""
     outcome = judge_status(top, judgement)
-    metadata = _metadata(top, judgement, name)
-    errors = _errors(top, judgement)
-    blocking = blockers(top, judgement)
-    artifacts = _artifacts(top, outcome, judgement)
-    if outcome is Outcome.BLOCKED and not blocking and not errors and not _holds_something(top):
-        judgement.add("MET035", ("blockers",))
-    review = top.get("requires_user_review")
-    reason = top.get("review_reason")
-    if review is True and not (isinstance(reason, str) and reason.strip()):
-        judgement.add("MET036", ("review_reason",))
-    done, total = (phases(top, key, judgement) for key in ("phases_completed", "phases_total"))
-    status = top.get("status")
-    returned = ReturnMeta(
-        status=status if isinstance(status, str) else None,
-        summary=_summary(top, judgement),
-        artifacts=artifacts,
-        metadata=metadata,
-        errors=errors,
-        blockers=blocking,
-        next_steps=next_steps(top, judgement),
-        requires_user_review=review if isinstance(review, bool) else None,
-        review_reason=reason if isinstance(reason, str) else None,
-        phases_completed=done,
-        phases_total=total,
-        files_created=strings(top.get("files_created")),
-        files_modified=strings(top.get("files_modified")),
-        more={key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None,
-    )
+    raw = {key: value for key, value in top.items() if key != "more"}
+    raw["blockers"] = blockers(top, judgement)
+    raw["errors"] = _objects(top, "errors", "message", "MET030", judgement)
+    artifacts = raw["artifacts"] = _objects(top, "artifacts", "path", "MET014", judgement) or _single_artifact(top)
+    if artifacts is None and outcome in _DONE and not any(key.endswith("_path") for key in top):
+        judgement.add("MET012", (), status=wording.brief(str(top["status"])))
+    # An orchestrator's handoff never has metadata: its directory says whose it is.
+    if raw.get("metadata") is None and _HANDOFF_LIKE.search(name):
+        raw["metadata"] = {}
+    returned = validated(ReturnMeta, raw, TABLE.judging, judgement)
+    metadata = _metadata(top, returned, judgement)
+    _judge_more(top, outcome, returned, judgement)
+    changed: dict[str, Any] = {key: _phases(top, key, returned) for key in _PHASES}
+    if isinstance(steps := top.get("next_steps"), list):
+        changed["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
+    if not isinstance(artifacts, list | None):
+        changed["artifacts"] = [MetaArtifact(path=path) for path in paths_in(artifacts)] or None
+    changed["more"] = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None
+    returned = returned.model_copy(update=changed | {"metadata": metadata})
     return returned, _summary_of(returned, outcome, stated_at(top, outcome))
 
 
-def _summary(top: dict[str, Any], judgement: Judgement) -> str | None:
-    summary = top.get("summary")
-    if summary is None:
-        return None
-    if not isinstance(summary, str):
-        judgement.add("MET010", ("summary",), value=shown(summary))
-        return None
-    count = wording.tokens(summary)
-    if count > wording.MAX_TOKENS:
-        judgement.add("MET011", ("summary",), tokens=count, characters=len(summary))
-    return summary
-
-
-def _metadata(top: dict[str, Any], judgement: Judgement, name: str) -> MetaMetadata:
-    raw = top.get("metadata")
-    told = isinstance(raw, dict)
-    inside: dict[str, Any] = raw if isinstance(raw, dict) else {}
-    at: Location = ("metadata",) if told else ()
-    # An orchestrator's handoff never has metadata: its directory says whose it is.
-    if raw is None and not _HANDOFF_LIKE.search(name):
-        judgement.add("MET020", ())
-    elif raw is not None and not told:
-        judgement.add("MET021", ("metadata",), value=shown(raw))
-
-    def value(key: str, kind: type, words: str) -> Any:
-        container, place = (inside, (*at, key)) if key in inside else (top, (key,))
-        found = whole(container.get(key)) if kind is int else container.get(key)
-        if found is None:
-            return None
-        if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-            judgement.add("MET026", place, key=key, value=shown(found), kind=words)
-            return None
-        return found
-
-    session = value("session_id", str, "a string")
-    agent = value("agent_type", str, "a string")
-    depth = value("delegation_depth", int, "an integer")
-    path = _path(top, inside, at, judgement)
-    if told:
-        if inside.get("session_id") is None and top.get("session_id") is None:
-            judgement.add("MET022", at)
-        if "agent_type" not in inside and "agent_type" not in top and path is None and "delegation_path" not in inside:
-            judgement.add("MET023", at)
-    written = (inside if "delegation_path" in inside else top).get("delegation_path")
-    if isinstance(written, list) and written and depth is not None:
-        _judge_depth(depth, len(written), inside, at, judgement)
-    return MetaMetadata(session_id=session, agent_type=agent, delegation_depth=depth, delegation_path=path)
-
-
-def _judge_depth(depth: int, length: int, inside: dict[str, Any], at: Location, judgement: Judgement) -> None:
-    """Compare the depth with the path as it was written: an entry of another type is a level all the same."""
-    expected = max(length - ENDS_OF_PATH, 0)
-    if depth != expected:
-        place = (*at, "delegation_depth") if "delegation_depth" in inside else ("delegation_depth",)
-        judgement.add("MET024", place, depth=shown(depth), length=length, expected=expected)
-
-
-def _path(top: dict[str, Any], inside: dict[str, Any], at: Location, judgement: Judgement) -> list[str] | None:
-    container, place = (inside, at) if "delegation_path" in inside else (top, ())
-    found = container.get("delegation_path")
-    if found is None:
-        return None
-    texts = strings(found)
-    if texts is None or len(texts) != len(found[:MAX_ENTRIES]):
-        judgement.add("MET025", (*place, "delegation_path"), value=shown(found))
-    return texts
-
-
-def _artifacts(top: dict[str, Any], outcome: Outcome | None, judgement: Judgement) -> list[MetaArtifact] | None:
-    raw = top.get("artifacts")
-    if raw is None:
-        single = top.get("artifact_path", top.get("artifact"))
-        if isinstance(single, dict) and single.get("path"):
-            return [_artifact(single, ("artifact",), judgement)]
-        if isinstance(single, str) and single:
-            return [MetaArtifact(path=single)]
-        if outcome in (Outcome.COMPLETED, Outcome.PARTIAL) and not any(key.endswith("_path") for key in top):
-            judgement.add("MET012", (), status=wording.brief(str(top.get("status"))))
-        return None
+def _objects(top: dict[str, Any], key: str, name: str, rule: str, judgement: Judgement) -> Any:
+    """A list in which each string is the object that it stands for, its text by `name`; anything else as it is."""
+    raw = top.get(key)
     if not isinstance(raw, list):
-        judgement.add("MET013", ("artifacts",), value=shown(raw))
-        return [MetaArtifact(path=path) for path in paths_in(raw)] or None
-    if len(raw) > MAX_ENTRIES:
-        judgement.add("DOC009", ("artifacts",), key="artifacts", limit=MAX_ENTRIES)
-    made: list[MetaArtifact] = []
-    for index, entry in enumerate(raw[:MAX_ENTRIES]):
-        here: Location = ("artifacts", index)
+        return raw
+    entries = raw[: MAX_ENTRIES + 1]
+    for index, entry in enumerate(entries):
         if isinstance(entry, str):
-            judgement.add("MET014", here, value=shown(entry))
-            entry = {"path": entry}  # noqa: PLW2901 - the shape that the string stands for
-        elif not isinstance(entry, dict):
-            judgement.add("MET015", here, value=shown(entry))
-            continue
-        elif entry.get("path") is None:
-            judgement.add("MET016", here)
-        made.append(_artifact(entry, here, judgement))
-    return made
+            judgement.add(rule, (key, index), value=shown(entry))
+            entries[index] = {name: entry}
+    return entries
 
 
-def _artifact(entry: dict[str, Any], here: Location, judgement: Judgement) -> MetaArtifact:
-    texts = _typed(entry, _OF_ARTIFACT, "MET019", here, judgement)
-    kind = texts.get("type")
-    if kind is not None and kind not in ARTIFACT_TYPES:
-        judgement.add("MET017", (*here, "type"), value=shown(kind))
-    path = texts.get("path")
-    if path is not None and (reason := why_not_relative(path)):
-        judgement.add("MET018", (*here, "path"), value=shown(path), reason=reason)
-    return MetaArtifact(**texts)
+def _single_artifact(top: dict[str, Any]) -> list[dict[str, Any]] | None:
+    single = top.get("artifact_path", top.get("artifact"))
+    if isinstance(single, dict) and single.get("path"):
+        return [single]
+    return [{"path": single}] if isinstance(single, str) and single else None
 
 
-def _errors(top: dict[str, Any], judgement: Judgement) -> list[ReturnError] | None:
-    raw = top.get("errors")
-    if raw is None:
-        return None
-    if not isinstance(raw, list):
-        judgement.add("MET030", ("errors",), value=shown(raw))
-        return None
-    made: list[ReturnError] = []
-    for index, entry in enumerate(raw[:MAX_ENTRIES]):
-        if isinstance(entry, dict):
-            made.append(ReturnError(**_typed(entry, _OF_ERROR, "MET031", ("errors", index), judgement)))
-        else:
-            judgement.add("MET030", ("errors", index), value=shown(entry))
-            made += [ReturnError(message=entry)] if isinstance(entry, str) else []
-    return made
+def _metadata(top: dict[str, Any], returned: ReturnMeta, judgement: Judgement) -> MetaMetadata:
+    """The metadata with what stands at the top level instead."""
+    told = isinstance(top.get("metadata"), dict)
+    inside: dict[str, Any] = top["metadata"] if told else {}
+    above: dict[str, Any] = {key: top[key] for key in METADATA_KEYS if key in top and key not in inside}
+    beside = validated(MetaMetadata, above, _BESIDE.judging, judgement)
+    metadata = beside.model_copy(update=returned.metadata.model_dump(exclude_none=True) if returned.metadata else {})
+    if told and inside.get("session_id") is None and top.get("session_id") is None:
+        judgement.add("MET022", ("metadata",))
+    if told and not any(key in place for key in ("agent_type", "delegation_path") for place in (inside, top)):
+        judgement.add("MET023", ("metadata",))
+    written = (inside if "delegation_path" in inside else top).get("delegation_path")
+    place = ("metadata", "delegation_depth") if "delegation_depth" in inside else ("delegation_depth",)
+    judge_depth("MET024", place, metadata.delegation_depth, written, judgement)
+    return metadata
 
 
-def _typed(entry: dict[str, Any], kinds: dict[str, str], rule: str, here: Location, judgement: Judgement) -> Any:
-    """The values by key that are of their kind; one of another kind breaks the rule."""
-    kept: dict[str, Any] = {}
-    for key, kind in kinds.items():
-        found = entry.get(key)
-        if isinstance(found, bool if kind == "a boolean" else str):
-            kept[key] = found
-        elif found is not None:
-            judgement.add(rule, (*here, key), key=key, value=shown(found), kind=kind)
-    return kept
+def _judge_more(top: dict[str, Any], outcome: Outcome | None, returned: ReturnMeta, judgement: Judgement) -> None:
+    """Judge what is more than the type of one field."""
+    count = wording.tokens(returned.summary or "")
+    if count > wording.MAX_TOKENS:
+        judgement.add("MET011", ("summary",), tokens=count, characters=len(returned.summary or ""))
+    judge_paths("MET018", "artifacts", top, judgement)
+    listed = top.get("artifacts")
+    for index, artifact in enumerate(listed[:MAX_ENTRIES] if isinstance(listed, list) else ()):
+        kind = artifact.get("type") if isinstance(artifact, dict) else None
+        if isinstance(kind, str) and kind not in ARTIFACT_TYPES:
+            judgement.add("MET017", ("artifacts", index, "type"), value=shown(kind))
+    # What is there and cannot be read is said already.
+    if outcome is Outcome.BLOCKED and not any(top.get(key) for key in (*BLOCKERS, "errors")):
+        judgement.add("MET035", ("blockers",))
+    if returned.requires_user_review and not (returned.review_reason or "").strip():
+        judgement.add("MET036", ("review_reason",))
 
 
-def _holds_something(top: dict[str, Any]) -> bool:
-    """Whether blockers or errors are there at all: what is wrong with them is said already."""
-    return any(top.get(key) for key in ("blockers", "blocking_issues", "blocker", "blocking_issue", "errors"))
+def _phases(top: dict[str, Any], key: str, returned: ReturnMeta) -> int | None:
+    """A number of phases, at top level or in the metadata; a list counts by its length."""
+    for place, fields in ((top, returned), (top.get("metadata"), returned.metadata)):
+        raw = place.get(key) if isinstance(place, dict) else None
+        if raw is not None:
+            return len(raw) if isinstance(raw, list) else getattr(fields, key, None)
+    return None
 
 
 def _summary_of(returned: ReturnMeta, outcome: Outcome | None, at: float | None) -> Return:
-    metadata = returned.metadata or MetaMetadata()
-    errors = returned.errors or []
-    first = errors[0] if errors else ReturnError()
-    path = tuple(metadata.delegation_path or ())
-    messages = wording.briefs(error.message for error in errors if error.message)
-    blocking = wording.briefs(returned.blockers or ())
-    if not blocking and outcome is Outcome.BLOCKED:
-        blocking = messages
+    made = summary_of(Contract.RETURN_META, returned, returned.status, outcome, at)
     done, total = returned.phases_completed, returned.phases_total
-    return Return(
-        contract=Contract.RETURN_META,
-        reported_state=wording.brief(returned.status),
-        outcome=outcome,
-        session_id=metadata.session_id or None,
-        agent=metadata.agent_type or (path[-1] if path else None),
-        delegation_path=path,
-        summary=wording.brief(returned.summary),
-        error_code=wording.brief(first.type),
-        error_message=wording.brief(first.message),
-        errors=messages,
-        retry_recommended=recommends_retry(errors),
-        retry_hint=wording.brief(first.recommendation),
-        blockers=blocking,
+    blocking = wording.briefs(returned.blockers or ())
+    return replace(
+        made,
+        blockers=blocking or (made.errors if outcome is Outcome.BLOCKED else ()),
         review_reason=(wording.brief(returned.review_reason) or _NO_REASON) if returned.requires_user_review else None,
-        next_steps=wording.brief(returned.next_steps),
         progress=(min(done, total), total) if done is not None and total else None,
         files_created=wording.briefs(returned.files_created or ()),
         files_modified=wording.briefs(returned.files_modified or ()),
-        artifacts=wording.briefs(artifact.path for artifact in returned.artifacts or () if artifact.path),
-        stated_at=at,
     )

@@ -1,4 +1,4 @@
-"""A field of a contract is one row, and stands in the model: `row` says which rules it has, and why.
+"""A field of a contract is one row, and stands in the model: `row` says which rules it has.
 
 What judges it, the rules' texts, an example of the whole document and its JSON Schema are made of the rows.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, ge
 
 from pydantic import Field
 
-from agentwatch.contracts.catalogue.rule import ERROR, WARNING, Rule
+from agentwatch.contracts.rule import ERROR, WARNING, Rule
 from agentwatch.contracts.validation import Contracted, Faults, Pattern, Schema
 
 if TYPE_CHECKING:
@@ -27,46 +27,49 @@ range: a number outside its range."""
 
 _NAMES: Final = {str: "a string", bool: "a boolean", int: "an integer", float: "a number", dict: "an object"}
 _TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object"}
-# A table: title, message and reason of a rule by its kind. What says more, as all of `range` do, is written out.
-# fmt: off
-_TEXTS: Final[dict[Kind, tuple[str, str, str]]] = {
-    "missing": ("`{key}` missing", "`{key}` is {missing}; add it as {need}.", "{why}"),
-    "empty": ("`{key}` empty", "`{key}` is empty; {fill}.", "{why}"),
-    "type": ("`{key}` is not {all}", "`{key}` is {{value}}; it must be {all}.",
-             "Readers rely on `{key}` being {all}; anything else makes them fail or guess."),
-    "entry": ("entry of `{key}` is not {one}", "An entry of `{key}` is {{value}}; each must be {one}.",
-              "Readers go through `{key}` and expect {one} each time."),
-    "value": ("`{key}` has a value that is not allowed", "`{key}` is {{value}}; it must be {words}.",
-              "{why} Another word tells nothing."),
-    "case": ("`{key}` in another letter case", "`{key}` is {{value}}; write it as `{{meant}}`.",
-             "Parsers compare the word exactly; another letter case is understood here and may not be elsewhere."),
+_TEXTS: Final[dict[Kind, tuple[str, str]]] = {
+    "missing": ("`{key}` missing", "`{key}` is {missing}; add it as {need}."),
+    "empty": ("`{key}` empty", "`{key}` is empty; write {need}."),
+    "type": ("`{key}` is not {all}", "`{key}` is {{value}}; it must be {all}."),
+    "entry": ("entry of `{key}` is not {one}", "An entry of `{key}` is {{value}}; each must be {one}."),
+    "value": ("`{key}` has a value that is not allowed", "`{key}` is {{value}}; it must be {words}."),
+    "case": ("`{key}` in another letter case", "`{key}` is {{value}}; write it as `{{meant}}`."),
+    "range": ("`{key}` out of range", "`{key}` is {{value}}; it must be {bounds}."),
 }
-# fmt: on
+"""Title and message of a rule by its kind; a row may name a rule that is written out and says more."""
+_REASONS: Final[dict[Kind, str]] = {
+    "type": "Readers rely on `{key}` being {all}; anything else makes them fail or guess.",
+    "entry": "Readers go through `{key}` and expect {one} each time.",
+    "value": "{why} Another word tells nothing.",
+    "case": "Parsers compare the word exactly; another letter case is understood here and may not be elsewhere.",
+}
+"""Why, where that is more than why the field is there."""
 _LONGEST: Final = 90
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def row(
-    why: str,
-    *,
     right: Any = None,
+    *,
     section: str = "",
     needs: str = "",
-    fill: str = "",
     other: str = "",
     warns: str = "",
     ge: float | None = None,
     le: float | None = None,
+    absent: str = "",
     **rules: str,
 ) -> Any:
-    """A field of a model: `why` it is there, a value that is `right`, and the id of its rule for each `Kind`.
+    """A field of a model: a value that is `right`, and the id of its rule for each `Kind`.
 
-    `section` is the document's, that of the object around it where none is said. `needs` is what must be there where
-    that is more than a type, `fill` what to write where it is empty, `other` a word that is not allowed. The rules of
-    the kinds in `warns` are warnings.
+    `absent` is the rule of both `missing` and `empty`. `section` is that of the contract's document, where the table
+    does not know it. `needs` is what must be there where that is more than a type, `other` a word that is
+    not allowed. The rules of the kinds in `warns` are warnings.
     """
-    extra: Any = {"section": section, "needs": needs, "fill": fill, "other": other, "warns": warns, "rules": rules}
-    return Field(default=None, description=why, examples=[right], ge=ge, le=le, json_schema_extra=extra)
+    if absent:
+        rules |= {"missing": absent, "empty": absent}
+    extra: Any = {"section": section, "needs": needs, "other": other, "warns": warns, "rules": rules}
+    return Field(default=None, examples=[right], ge=ge, le=le, json_schema_extra=extra)
 
 
 class Row(NamedTuple):
@@ -78,13 +81,21 @@ class Row(NamedTuple):
     right: Any
     low: float | None
     high: float | None
-    why: str
     rules: dict[Kind, str]
     section: str
     needs: str
-    fill: str
     other: str
     warns: str
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path[-1]
+
+    @property
+    def key(self) -> str:
+        """Its path as messages write it: `evidence[].path`."""
+        return ".".join(self.path).replace(".*", "[]")
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -106,13 +117,17 @@ class Row(NamedTuple):
         """What the value, or each entry, must be."""
         name = _NAMES[self.plain]
         if self.model:
-            asked = [each.path[-1] for each in rows_of(self.model) if len(each.path) == 1 and "missing" in each.rules]
-            return f"{name} with {_listed(asked, 'and')}"
+            asked = [each.name for each in rows_of(self.model) if len(each.path) == 1 and "missing" in each.rules]
+            return f"{name} with {_listed(asked, 'and')}" if asked else name
         if "blank" in self.rules:
             return "a non-empty string"
         if self.high is not None and self.low is not None:
-            return f"{name} from {self.low} to {self.high}"
+            return f"{name} {self.bounds}"
         return f"{name} that is not negative" if self.rules.get("range") == self.rules.get("type", "") else name
+
+    @property
+    def bounds(self) -> str:
+        return f"{self.low} or more" if self.high is None else f"from {self.low} to {self.high}"
 
     @property
     def all(self) -> str:
@@ -133,8 +148,8 @@ class Row(NamedTuple):
         return {"value": self.other, "empty": "", "range": (self.low or 0) - 1}[kind]
 
 
-def rows_of(model: type[Contracted], at: Pattern = (), section: str = "") -> Iterator[Row]:
-    """The rows of a model, those of the objects in it behind their own."""
+def rows_of(model: type[Contracted], at: Pattern = ()) -> Iterator[Row]:
+    """The rows of a model, those of the objects in it behind their own; `why` is not known yet."""
     for name, info in model.model_fields.items():
         if not isinstance(info.json_schema_extra, dict):
             continue
@@ -149,13 +164,12 @@ def rows_of(model: type[Contracted], at: Pattern = (), section: str = "") -> Ite
             right=(info.examples or [None])[0],
             low=bounds.get("ge"),
             high=bounds.get("le"),
-            why=info.description or "",
-            **(extra | {"section": extra["section"] or section}),
+            **extra,
         )
         inside = (*made.path, "*") if array else made.path
-        inner = tuple(rows_of(made.model, inside, made.section)) if made.model else ()
+        inner = tuple(rows_of(made.model, inside)) if made.model else ()
         if inner and made.right is None:
-            value = {each.path[-1]: each.right for each in inner if each.path[:-1] == inside}
+            value = {each.name: each.right for each in inner if each.path[:-1] == inside}
             made = made._replace(right=[value] if array else value)
         yield made
         yield from inner
@@ -164,15 +178,34 @@ def rows_of(model: type[Contracted], at: Pattern = (), section: str = "") -> Ite
 class Table:
     """The rules of one contract: those of the rows of its model, and those that are `written` out.
 
-    A row may name one that is written out; all others get their texts here. `lines`: its keys stand in lines of
-    Markdown, and have no path.
+    A row may name one that is written out; all others get their texts here. `why` says by its key, or by that of the
+    object around it, why a field is there. `sections` are the headings of the contract's document for top fields that
+    are required, and for others. `lines`: its keys stand in lines of Markdown, and have no path.
     """
 
     def __init__(
-        self, contract: Contract, model: type[Contracted], written: tuple[Rule, ...], *, lines: bool = False
+        self,
+        contract: Contract,
+        model: type[Contracted],
+        written: tuple[Rule, ...],
+        why: dict[str, str],
+        sections: tuple[str, str] = ("", ""),
+        *,
+        lines: bool = False,
     ) -> None:
         self.contract: Final = contract
-        self.rows: Final = tuple(rows_of(model))
+        rows = tuple(rows_of(model))
+        headings = {
+            each.name: each.section or sections["missing" not in each.rules].format(key=each.name)
+            for each in rows
+            if len(each.path) == 1
+        }
+        self.rows: Final = tuple(
+            each._replace(
+                why=why.get(each.key) or why.get(each.path[0], ""), section=each.section or headings[each.path[0]]
+            )
+            for each in rows
+        )
         self.judging: Final = Schema(self._faults(), {each.path: each.words for each in self.rows if each.words})
         self._written: Final = written
         self._lines: Final = lines
@@ -209,18 +242,16 @@ class Table:
         return {(place, kind): rule for rule, place, kind in sorted(found)}
 
     def _rule(self, rule_id: str, of: Row, kind: Kind) -> Rule:
-        name = of.path[-1]
+        key = of.name if self._lines else of.key
         words = _listed(of.words, "or")
         need = of.needs or words or of.all
-        facts = {
-            "key": name if self._lines else ".".join(of.path).replace(".*", "[]"),
-            "missing": "missing or empty" if need.startswith("a string") else "missing",
-        }
-        facts |= {"need": need, "words": words, "all": of.all, "one": of.one, "fill": of.fill, "why": of.why}
-        title, message, why = (text.format(**facts) for text in _TEXTS[kind])
+        missing = "missing or empty" if of.rules.get("empty") == of.rules.get("missing") else "missing"
+        facts = {"key": key, "missing": missing, "need": need, "words": words}
+        facts |= {"all": of.all, "one": of.one, "bounds": of.bounds, "why": of.why}
+        title, message, why = (text.format(**facts) for text in (*_TEXTS[kind], _REASONS.get(kind, "{why}")))
         severity = WARNING if kind == "case" or kind in of.warns.split() else ERROR
-        right = self._shown(name, of.right)
-        wrong = f"(no `{facts['key']}`)" if kind == "missing" else self._shown(name, of.wrong(kind))
+        wrong = f"(no `{key}`)" if kind == "missing" else self._shown(of.name, of.wrong(kind))
+        right = self._shown(of.name, of.right)
         return Rule(rule_id, self.contract, severity, of.section, title, message, why, right, wrong)
 
     def _shown(self, name: str, value: Any) -> str:
@@ -233,8 +264,8 @@ class Table:
 
     def _object(self, at: Pattern, *, nullable: bool) -> dict[str, Any]:
         rows = [each for each in self.rows if each.path[:-1] == at]
-        required = [each.path[-1] for each in rows if self._is_error(each, "missing")]
-        properties = {each.path[-1]: self._field(each, nullable=each.path[-1] not in required) for each in rows}
+        required = [each.name for each in rows if self._is_error(each, "missing")]
+        properties = {each.name: self._field(each, nullable=each.name not in required) for each in rows}
         return {"type": _or_null("object", nullable=nullable), "properties": properties, "required": required}
 
     def _field(self, of: Row, *, nullable: bool) -> dict[str, Any]:

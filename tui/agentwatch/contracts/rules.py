@@ -1,7 +1,7 @@
 """The catalogue: every rule of every contract, by its stable id.
 
-A rule stands in the row of its field, in the model of its contract, or is written out in a module of `catalogue`. The
-models take long to load: a rule is looked up where its document is read, and only who goes through all loads all.
+A rule stands in the row of its field, in the model of its contract, or is written out beside it. The models take long
+to load: a rule is looked up where its document is read, and only who goes through all loads all.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from agentwatch.contracts.catalogue.rule import Rule
+    from agentwatch.contracts.rule import Rule
 
 _MODULES: Final = {
-    "DOC": "catalogue.document",
+    "DOC": "document_rules",
     "HOF": "handoff",
-    "TOD": "catalogue.todos",
+    "TOD": "todos",
     "RET": "return_format",
     "ERR": "return_format",
     "SUB": "subagent_return",

@@ -56,7 +56,7 @@ _STATE_KEYS: Final = (
     "repository_health",
     "state_references",
 )
-_METADATA: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
+METADATA_KEYS: Final = ("session_id", "agent_type", "delegation_depth", "delegation_path")
 _KINDS: Final = {"summary": str, "artifacts": list, "metadata": dict, "errors": list, "next_steps": str}
 
 _META_FILE: Final = re.compile(
@@ -190,7 +190,7 @@ def _is_subagent_return(top: dict[str, Any]) -> bool:
     """Whether an object is a return with metadata, or looks like one that only lost them."""
     metadata = top.get("metadata")
     if isinstance(metadata, dict):
-        known = [key for key in _METADATA if key in metadata]
+        known = [key for key in METADATA_KEYS if key in metadata]
         # Any log has a session, a status and a summary: with nothing else known, there must be artifacts.
         if known == ["session_id"]:
             return "artifacts" in top

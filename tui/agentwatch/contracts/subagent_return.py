@@ -2,103 +2,153 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agentwatch.contracts import wording
-from agentwatch.contracts.catalogue.subagent_return import RULES
-from agentwatch.contracts.drift import blocked_by
-from agentwatch.contracts.findings import MAX_ENTRIES, shown
-from agentwatch.contracts.paths import why_not_relative
+from agentwatch.contracts.drift import blocked_by, stated_at
+from agentwatch.contracts.findings import shown
+from agentwatch.contracts.paths import judge_paths
 from agentwatch.contracts.rows import Table, row
+from agentwatch.contracts.rule import Rule, makers
 from agentwatch.contracts.shapes import Contract, Outcome, Return
-from agentwatch.contracts.stated import stated_at
 from agentwatch.contracts.validation import Contracted, Whole, validated
 
 if TYPE_CHECKING:
-    from agentwatch.contracts.catalogue.subagent_return import RULES
-from agentwatch.contracts.findings import Judgement
+    from agentwatch.contracts.findings import Judgement
+    from agentwatch.contracts.json_text import Location
+    from agentwatch.contracts.return_meta import ReturnMeta
+
+_error, _warning = makers(Contract.SUBAGENT_RETURN)
+_SUMMARY = "summary (required)"
+_ARTIFACTS = "artifacts (required)"
+_METADATA = "metadata (required)"
+_ERRORS = "errors (optional)"
 
 ARTIFACT_TYPES: Final = ("plan", "report", "summary", "implementation", "documentation")
-ENDS_OF_PATH: Final = 2
+_ENDS_OF_PATH: Final = 2
 """Elements of a delegation path that are not a level of delegation: the orchestrator and its command."""
 
+_DEPTH: Final = ("metadata", "delegation_depth")
 _FEW_SENTENCES: Final = range(2, 6)
+_SIZES: Final = ("duration_seconds", "phase_count", "estimated_hours", "findings_count")
 
 
-_WHO: Final = "The orchestrator routes, correlates and resumes by the metadata."
-_SHOWN: Final = "The number says how large the work was."
-
-
-# A table: a field is a row.
-# fmt: off
 class Artifact(Contracted):
     """A file the agent created."""
 
     type: Literal["plan", "report", "summary", "implementation", "documentation"] | None = row(
-        "The type tells the orchestrator where the file belongs.", right="plan", other="code",
-        missing="SUB014", type="SUB015", value="SUB016", case="SUB017")
-    path: str | None = row(
-        "An artifact without a path cannot be found.", right="plans/api.md",
-        missing="SUB018", type="SUB019", empty="SUB018")
-    summary: str | None = row(
-        "The summary says what the file holds without opening it.", right="The plan.",
-        missing="SUB021", type="SUB022", empty="SUB021")
+        "plan", other="code", missing="SUB014", type="SUB015", value="SUB016", case="SUB017"
+    )
+    path: str | None = row("plans/api.md", absent="SUB018", type="SUB019")
+    summary: str | None = row("The plan.", absent="SUB021", type="SUB022")
 
 
 class ReturnMetadata(Contracted):
     """Who returns, and by which way it was reached."""
 
-    session_id: str | None = row(
-        "The session id must match the one of the delegation; it ties the return to the call.",
-        right="sess_1735460684_a1b2c3", missing="SUB032", type="SUB033", empty="SUB032")
-    agent_type: str | None = row(_WHO, right="planner", missing="SUB034", type="SUB035", empty="SUB034")
-    delegation_depth: Whole | None = row(_WHO, right=1, ge=0, missing="SUB036", type="SUB037", range="SUB038")
+    session_id: str | None = row("sess_1735460684_a1b2c3", absent="SUB032", type="SUB033")
+    agent_type: str | None = row("planner", absent="SUB034", type="SUB035")
+    delegation_depth: Whole | None = row(1, ge=0, missing="SUB036", type="SUB037", range="SUB038", warns="range")
     delegation_path: list[str] | None = row(
-        "The path from the orchestrator to this agent is what places the return in the delegation tree.",
-        right=["orchestrator", "plan", "planner"], missing="SUB039", type="SUB040", entry="SUB041", blank="SUB041")
-    duration_seconds: float | None = row(_SHOWN, right=245, ge=0, warns="type", type="SUB043", range="SUB043")
-    phase_count: Whole | None = row(_SHOWN, right=3, ge=0, warns="type", type="SUB044", range="SUB044")
-    estimated_hours: float | None = row(_SHOWN, right=8, ge=0, warns="type", type="SUB045", range="SUB045")
-    findings_count: Whole | None = row(_SHOWN, right=4, ge=0, warns="type", type="SUB046", range="SUB046")
+        ["orchestrator", "plan", "planner"], missing="SUB039", type="SUB040", entry="SUB041", blank="SUB041"
+    )
+    duration_seconds: float | None = row(245, ge=0, warns="type", type="SUB043", range="SUB043")
+    phase_count: Whole | None = row(3, ge=0, warns="type", type="SUB044", range="SUB044")
+    estimated_hours: float | None = row(8, ge=0, warns="type", type="SUB045", range="SUB045")
+    findings_count: Whole | None = row(4, ge=0, warns="type", type="SUB046", range="SUB046")
 
 
 class ReturnError(Contracted):
     """An error that the agent met."""
 
-    type: str | None = row(
-        "The type routes the error.", right="timeout", missing="SUB053", type="SUB054", empty="SUB053")
-    message: str | None = row(
-        "The message is what the operator reads.", right="The tool timed out.",
-        missing="SUB055", type="SUB056", empty="SUB055")
-    recoverable: bool | None = row("It says whether a retry can help.", right=True, missing="SUB057", type="SUB058")
-    recommendation: str | None = row(
-        "It is the hint that a retry starts from.", right="Raise the time-out.",
-        missing="SUB059", type="SUB060", empty="SUB059")
+    type: str | None = row("timeout", absent="SUB053", type="SUB054")
+    message: str | None = row("The tool timed out.", absent="SUB055", type="SUB056")
+    recoverable: bool | None = row(True, missing="SUB057", type="SUB058")
+    recommendation: str | None = row("Raise the time-out.", absent="SUB059", type="SUB060")
 
 
 class SubagentReturn(Contracted):
     """The whole return. None: not there, or not of the type it must have."""
 
     status: Literal["completed", "partial", "failed", "blocked"] | None = row(
-        "The status decides what the orchestrator does next.", section="status (required)",
-        right="partial", other="finished", missing="SUB001", type="SUB002", value="SUB003", case="SUB004")
+        "partial", other="finished", missing="SUB001", type="SUB002", value="SUB003", case="SUB004"
+    )
     summary: str | None = row(
-        "The summary is all that the orchestrator reads of the work.", section="summary (required)",
-        right="Built the API. All tests pass.", needs="a string of 2 to 5 sentences",
-        missing="SUB005", type="SUB006", empty="SUB005")
-    artifacts: list[Artifact] | None = row(
-        "The orchestrator checks that what was promised exists; it must know what was promised.",
-        section="artifacts (required)", missing="SUB010", type="SUB011", entry="SUB013")
-    metadata: ReturnMetadata | None = row(_WHO, section="metadata (required)", missing="SUB030", type="SUB031")
-    errors: list[ReturnError] | None = row(
-        "Errors are what a retry is decided by.", section="errors (optional)", type="SUB051", entry="SUB052")
-    next_steps: str | None = row(
-        "The next steps are what the operator may start.", section="next_steps (optional)",
-        right="Run /implement 244", type="SUB070")
-# fmt: on
+        "Built the API. All tests pass.", needs="a string of 2 to 5 sentences", absent="SUB005", type="SUB006"
+    )
+    artifacts: list[Artifact] | None = row(missing="SUB010", type="SUB011", entry="SUB013")
+    metadata: ReturnMetadata | None = row(missing="SUB030", type="SUB031")
+    errors: list[ReturnError] | None = row(type="SUB051", entry="SUB052")
+    next_steps: str | None = row("Run /implement 244", type="SUB070")
 
 
-TABLE: Final = Table(Contract.SUBAGENT_RETURN, SubagentReturn, RULES)
+_RULES: Final[tuple[Rule, ...]] = (
+    _error("SUB007", _SUMMARY, "`summary` too long")
+    .says("`summary` has {tokens} tokens ({characters} characters, 4 to a token); shorten it below 100.")
+    .because("The summary protects the orchestrator's context window. The document counts a token as four characters.")
+    .example("up to 400 characters", "more than 500 characters"),
+    _warning("SUB008", _SUMMARY, "`summary` is not 2 to 5 sentences")
+    .says("`summary` has {count} sentences; write 2 to 5.")
+    .because("One sentence leaves out what was done or how it went; more than five are no summary.")
+    .example('"summary": "Built the API. All tests pass."', '"summary": "Done."'),
+    _warning("SUB009", _SUMMARY, "`summary` rather long")
+    .says("`summary` has {tokens} tokens ({characters} characters, 4 to a token); shorten it below 100.")
+    .because("The document says fewer than 100 tokens, about 400 characters: up to 500 a tokenizer may still agree.")
+    .example("up to 400 characters", "401 to 500 characters"),
+    _error("SUB012", _ARTIFACTS, "no artifacts")
+    .says("`artifacts` is empty though the status is `{status}`; list the files that were created.")
+    .because("The list can be empty only if the status is failed or blocked: otherwise there is nothing to show.")
+    .example('"status": "failed", "artifacts": []', '"status": "completed", "artifacts": []'),
+    _error("SUB020", _ARTIFACTS, "artifact path not relative")
+    .says("The artifact path {value} is not relative to the project: {reason}; write it from the project's root.")
+    .because("The path is looked up from the project's root, possibly in another checkout.")
+    .example('"path": "plans/api.md"', '"path": "/home/me/shop/plans/api.md"'),
+    _warning("SUB042", _METADATA, "`delegation_depth` disagrees with `delegation_path`")
+    .says("`delegation_depth` is {depth}, but a path of {length} elements means {expected}; the path is trusted.")
+    .because("Orchestrator, command and agent are a path of three at depth 1: the depth is the length less two.")
+    .example(
+        '"delegation_depth": 1, "delegation_path": ["orchestrator", "plan", "planner"]',
+        '(the same with `"delegation_depth": 2`)',
+    ),
+    _error("SUB047", _METADATA, "`metadata.delegation_path` empty")
+    .says("`metadata.delegation_path` is empty; list the agents from the orchestrator to this one.")
+    .because("The path from the orchestrator to this agent has at least this agent in it.")
+    .example('"delegation_path": ["orchestrator", "plan", "planner"]', '"delegation_path": []'),
+    _error("SUB050", _ERRORS, "`errors` missing")
+    .says("`errors` is missing or empty though the status is `{status}`; add objects that say what went wrong.")
+    .because("Errors are required if the status is not completed: they are what a retry is decided by.")
+    .example('"status": "failed", "errors": [{…}]', '"status": "failed"'),
+    _warning("SUB061", _ERRORS, "`errors` though completed")
+    .says("`errors` is filled though the status is `completed`; leave it out, or report `partial` or `failed`.")
+    .because("Errors beside a success leave open which of the two holds; tell what was overcome in the summary.")
+    .example('"status": "completed", "errors": []', '"status": "completed", "errors": [{…}]'),
+)
+
+TABLE: Final = Table(
+    Contract.SUBAGENT_RETURN,
+    SubagentReturn,
+    _RULES,
+    why={
+        "status": "The status decides what the orchestrator does next.",
+        "summary": "The summary is all that the orchestrator reads of the work.",
+        "artifacts": "The orchestrator checks that what was promised exists; it must know what was promised.",
+        "artifacts[].type": "The type tells the orchestrator where the file belongs.",
+        "artifacts[].path": "An artifact without a path cannot be found.",
+        "artifacts[].summary": "The summary says what the file holds without opening it.",
+        "metadata": "The orchestrator routes, correlates and resumes by the metadata.",
+        "metadata.session_id": "The session id must match the one of the delegation; it ties the return to the call.",
+        "metadata.delegation_path": "The path from the orchestrator to this agent places the return in the tree.",
+        **dict.fromkeys(map("metadata.{}".format, _SIZES), "The number says how large the work was."),
+        "errors": "Errors are what a retry is decided by.",
+        "errors[].type": "The type routes the error.",
+        "errors[].message": "The message is what the operator reads.",
+        "errors[].recoverable": "It says whether a retry can help.",
+        "errors[].recommendation": "It is the hint that a retry starts from.",
+        "next_steps": "The next steps are what the operator may start.",
+    },
+    sections=("{key} (required)", "{key} (optional)"),
+)
 
 
 def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Return]:
@@ -106,29 +156,27 @@ def judge(top: dict[str, Any], judgement: Judgement) -> tuple[SubagentReturn, Re
     returned = validated(SubagentReturn, top, TABLE.judging, judgement)
     if returned.summary is not None and returned.summary.strip():
         _judge_summary(returned.summary, judgement)
-    _judge_artifacts(top, returned, judgement)
+    if top.get("artifacts") == [] and returned.status in ("completed", "partial"):
+        judgement.add("SUB012", ("artifacts",), status=returned.status)
+    judge_paths("SUB020", "artifacts", top, judgement)
     # Anything else that is empty, such as an object, is of the wrong type: that is said already.
     if returned.status not in (None, "completed") and top.get("errors") in (None, []):
         judgement.add("SUB050", ("errors",), status=returned.status)
     if returned.status == "completed" and top.get("errors"):
         judgement.add("SUB061", ("errors",))
-    metadata = returned.metadata
-    raw_metadata = top.get("metadata")
-    if metadata is not None and isinstance(raw_metadata, dict):
-        path = raw_metadata.get("delegation_path")
+    if returned.metadata is not None:
+        path = top["metadata"].get("delegation_path")
         if path == []:
             judgement.add("SUB047", ("metadata", "delegation_path"))
-        elif metadata.delegation_path and metadata.delegation_depth is not None and isinstance(path, list):
-            expected = max(len(path) - ENDS_OF_PATH, 0)
-            if metadata.delegation_depth != expected:
-                judgement.add(
-                    "SUB042",
-                    ("metadata", "delegation_depth"),
-                    depth=shown(metadata.delegation_depth),
-                    length=len(path),
-                    expected=expected,
-                )
-    return returned, _summary_of(returned, top)
+        elif returned.metadata.delegation_path:
+            judge_depth("SUB042", _DEPTH, returned.metadata.delegation_depth, path, judgement)
+    status = top.get("status")
+    outcome = Outcome(returned.status) if returned.status else None
+    reported = status if isinstance(status, str) else None
+    made = summary_of(Contract.SUBAGENT_RETURN, returned, reported, outcome, stated_at(top, outcome))
+    if outcome is Outcome.BLOCKED:
+        made = replace(made, blockers=made.errors or wording.briefs(blocked_by(top)))
+    return returned, made
 
 
 def _judge_summary(summary: str, judgement: Judgement) -> None:
@@ -140,29 +188,31 @@ def _judge_summary(summary: str, judgement: Judgement) -> None:
         judgement.add("SUB008", ("summary",), count=sentences)
 
 
-def _judge_artifacts(top: dict[str, Any], returned: SubagentReturn, judgement: Judgement) -> None:
-    artifacts = top.get("artifacts")
-    if not isinstance(artifacts, list):
+def judge_depth(rule: str, place: Location, depth: int | None, path: object, judgement: Judgement) -> None:
+    """Compare the depth with the path as it was written: an entry of another type is a level all the same."""
+    if depth is None or not isinstance(path, list) or not path:
         return
-    if not artifacts and returned.status in ("completed", "partial"):
-        judgement.add("SUB012", ("artifacts",), status=returned.status)
-    for index, artifact in enumerate(artifacts[:MAX_ENTRIES]):
-        path = artifact.get("path") if isinstance(artifact, dict) else None
-        if isinstance(path, str) and path.strip() and (reason := why_not_relative(path)):
-            judgement.add("SUB020", ("artifacts", index, "path"), value=shown(path), reason=reason)
+    expected = max(len(path) - _ENDS_OF_PATH, 0)
+    if depth != expected:
+        judgement.add(rule, place, depth=shown(depth), length=len(path), expected=expected)
 
 
-def _summary_of(returned: SubagentReturn, top: dict[str, Any]) -> Return:
+def summary_of(
+    contract: Contract,
+    returned: SubagentReturn | ReturnMeta,
+    reported: str | None,
+    outcome: Outcome | None,
+    stated_at: float | None,
+) -> Return:
+    """What the delegation tree needs of a return; `reported` is its status as it was written."""
     metadata = returned.metadata or ReturnMetadata()
     errors = returned.errors or []
     first = errors[0] if errors else ReturnError()
-    outcome = Outcome(returned.status) if returned.status else None
-    messages = wording.briefs(error.message for error in errors if error.message)
-    status = top.get("status")
     path = tuple(metadata.delegation_path or ())
+    said = [error.recoverable for error in errors if error.recoverable is not None]
     return Return(
-        contract=Contract.SUBAGENT_RETURN,
-        reported_state=wording.brief(status) if isinstance(status, str) else None,
+        contract=contract,
+        reported_state=wording.brief(reported),
         outcome=outcome,
         session_id=metadata.session_id or None,
         agent=metadata.agent_type or (path[-1] if path else None),
@@ -170,17 +220,11 @@ def _summary_of(returned: SubagentReturn, top: dict[str, Any]) -> Return:
         summary=wording.brief(returned.summary),
         error_code=wording.brief(first.type),
         error_message=wording.brief(first.message),
-        errors=messages,
-        retry_recommended=recommends_retry(errors),
+        errors=wording.briefs(error.message for error in errors if error.message),
+        # All that say so must be recoverable.
+        retry_recommended=all(said) if said else None,
         retry_hint=wording.brief(first.recommendation),
-        blockers=(messages or wording.briefs(blocked_by(top))) if outcome is Outcome.BLOCKED else (),
         next_steps=wording.brief(returned.next_steps),
         artifacts=wording.briefs(artifact.path for artifact in returned.artifacts or () if artifact.path),
-        stated_at=stated_at(top, outcome),
+        stated_at=stated_at,
     )
-
-
-def recommends_retry(errors: list[ReturnError]) -> bool | None:
-    """Whether the errors can be recovered from: all that say so must; None where none says anything."""
-    said = [error.recoverable for error in errors if error.recoverable is not None]
-    return all(said) if said else None

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES
 from agentwatch.contracts.markdown_source import is_rule, uncommented, unfenced
-from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.contracts.rule import Rule, makers
+from agentwatch.contracts.shapes import Contract, Todo, TodoStatus
 from agentwatch.contracts.wording import brief
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
+
+_error, _warning = makers(Contract.HANDOFF_PACKET)
+_REQUIRED = "Required characteristics"
 
 _ITEM: Final = re.compile(
     r"(?P<indent>[ \t]*)(?P<marker>[-*+]|\d{1,3}[.)])[ \t]+\[(?P<mark>[^\]\[]{0,2})\](?!\()[ \t]*(?P<text>.*)\Z",
@@ -111,3 +115,43 @@ def _item(match: re.Match[str], line: int, judgement: Judgement) -> Todo:
     if phase is not None:
         text = text[phase.end() :]
     return Todo(brief(text) or "", _STATUSES.get(mark, TodoStatus.PENDING), phase[1] if phase else None, line)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    _error("TOD001", _REQUIRED, "line is no checklist item")
+    .says("This line of the checklist has no checkbox; start it with `- [ ]`, `- [-]` or `- [x]`, or remove it.")
+    .because("Every line is a single atomic action: other lines are lost when the list becomes a reminders table.")
+    .example("- [ ] Read the schema", "- Read the schema"),
+    _error("TOD002", _REQUIRED, "unknown checkbox")
+    .says("The checkbox `[{mark}]` is not one of `[ ]` pending, `[-]` in progress and `[x]` done; use one of them.")
+    .because("A parent counts progress by the three canonical statuses; anything else counts as nothing.")
+    .example("- [-] Draft the API", "- [~] Draft the API"),
+    _warning("TOD003", _REQUIRED, "checkbox in another letter case")
+    .says("The checkbox is `[X]`; write it as `[x]`.")
+    .because("The canonical status is a small x; the capital is understood here and may not be elsewhere.")
+    .example("- [x] Read the schema", "- [X] Read the schema"),
+    _error("TOD004", _REQUIRED, "item without an action")
+    .says("This item has no text; name one action or remove the line.")
+    .because("Every line is a single atomic action; an empty one cannot be done.")
+    .example("- [ ] Read the schema", "- [ ]"),
+    _error("TOD005", _REQUIRED, "several items on one line")
+    .says("Several checkboxes stand on one line; give each action a line of its own.")
+    .because("Every line is a single atomic action: the second checkbox would be read as text.")
+    .example("- [ ] Read the schema\n- [ ] Draft the API", "- [ ] Read the schema - [ ] Draft the API"),
+    _warning("TOD006", _REQUIRED, "done before its turn")
+    .says("This item is done while an earlier one is pending; keep the list in the order of execution.")
+    .because("The order of the list is the order of execution, so that the first open item is the next one.")
+    .example("- [x] Read the schema\n- [ ] Draft the API", "- [ ] Read the schema\n- [x] Draft the API"),
+    _warning("TOD007", _REQUIRED, "nested item")
+    .says("This item is indented; the checklist is one flat list.")
+    .because("Every line is a single atomic action in order; an item with items below it is not atomic.")
+    .example("- [ ] Draft the API", "  - [ ] Draft the API"),
+    _warning("TOD008", _REQUIRED, "other list marker")
+    .says("This item starts with `{marker}`; start it with `-`.")
+    .because("The canonical statuses are written `- [ ]`, `- [-]` and `- [x]`.")
+    .example("- [ ] Draft the API", "* [ ] Draft the API"),
+    _warning("TOD009", _REQUIRED, "words beside the checklist")
+    .says("This line stands beside the items of the checklist; it is left aside.")
+    .because("Every line is a single atomic action: other lines are lost when the list becomes a reminders table.")
+    .example("- [ ] Draft the API and its tests", "- [ ] Draft the API\n  and its tests"),
+)

@@ -148,7 +148,8 @@ def _edits(error: ValidationError, schema: Schema, judgement: Judgement) -> dict
                 edits[location] = meant
                 judgement.add(schema.faults[pattern, kind], location, value=shown(value), meant=meant)
                 continue
-        judgement.add(schema.faults[pattern, kind], location, key=pattern[-1], value=shown(value))
+        if (rule := schema.faults.get((pattern, kind))) is not None:
+            judgement.add(rule, location, key=pattern[-1], value=shown(value))
     return edits
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal, NamedTuple
 
-from agentwatch.contracts.catalogue.rule import Rule
+from agentwatch.contracts.rule import Rule
 from agentwatch.delegation.groups import Groups
 from agentwatch.delegation.identity import directories_above, dotted_prefixes
 from agentwatch.delegation.problems import CYCLE, ORPHAN, SELF_PARENT

@@ -4,122 +4,100 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.contracts.catalogue.rule import ERROR, WARNING, Rule, RuleMaker
+from agentwatch.contracts.rule import Rule, makers
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Return
 from agentwatch.delegation.task import PlacedFinding, Task
 
-_rule: Final = RuleMaker(None)
+_error, _warning = makers(None)
+_LINKING: Final = "Linking"
+_VALIDATION: Final = "Orchestrator Validation (Stage 6)"
 
-CYCLE: Final = _rule(
-    "LNK001",
-    "Linking",
-    "parents form a cycle",
-    "The chain of parents comes back to this task ({other}); name the task that really handed it over.",
-    why="A task cannot be its own ancestor. The tasks of a cycle are shown as roots until one parent is corrected.",
-    right='a: {"parent_task_id": "root"}   b: {"parent_task_id": "a"}',
-    wrong='a: {"parent_task_id": "b"}   b: {"parent_task_id": "a"}',
-    severity=WARNING,
+CYCLE: Final = (
+    _warning("LNK001", _LINKING, "parents form a cycle")
+    .says("The chain of parents comes back to this task ({other}); name the task that really handed it over.")
+    .because("A task cannot be its own ancestor. The tasks of a cycle are shown as roots until it is corrected.")
+    .example(
+        'a: {"parent_task_id": "root"}   b: {"parent_task_id": "a"}',
+        'a: {"parent_task_id": "b"}   b: {"parent_task_id": "a"}',
+    )
 )
-SELF_PARENT: Final = _rule(
-    "LNK002",
-    "Linking",
-    "a task is its own parent",
-    "`parent_task_id` names the task itself ({other}); name the parent, or leave the key out.",
-    why="A task that is its own parent has none; it is shown as a root.",
-    right='{"task_id": "a.b", "parent_task_id": "a"}',
-    wrong='{"task_id": "a.b", "parent_task_id": "a.b"}',
-    severity=WARNING,
+SELF_PARENT: Final = (
+    _warning("LNK002", _LINKING, "a task is its own parent")
+    .says("`parent_task_id` names the task itself ({other}); name the parent, or leave the key out.")
+    .because("A task that is its own parent has none; it is shown as a root.")
+    .example('{"task_id": "a.b", "parent_task_id": "a"}', '{"task_id": "a.b", "parent_task_id": "a.b"}')
 )
-ORPHAN: Final = _rule(
-    "LNK003",
-    "Linking",
-    "the parent is not known",
-    "No handoff or return speaks of the parent {other}; correct `parent_task_id`, or write the parent's handoff.",
-    why="The parent may still come: until then the task is linked by its next best basis.",
-    right='{"task_id": "a.b", "parent_task_id": "a"}, beside the handoff of a',
-    wrong='{"task_id": "a.b", "parent_task_id": "a"}, and nothing speaks of a',
-    severity=WARNING,
+ORPHAN: Final = (
+    _warning("LNK003", _LINKING, "the parent is not known")
+    .says("No handoff or return speaks of the parent {other}; correct `parent_task_id`, or write the parent's handoff.")
+    .because("The parent may still come: until then the task is linked by its next best basis.")
+    .example(
+        '{"task_id": "a.b", "parent_task_id": "a"}, beside the handoff of a',
+        '{"task_id": "a.b", "parent_task_id": "a"}, and nothing speaks of a',
+    )
 )
-DUPLICATE_HANDOFF: Final = _rule(
-    "LNK004",
-    "Linking",
-    "a task is handed off twice",
-    "Another file hands off the same task ({other}); give one its own `task_id`, or number them with `attempt`.",
-    why="Two handoffs of one task cannot both be true. The one that was seen first is shown.",
-    right='{"task_id": "a"} and {"task_id": "a", "attempt": 2}',
-    wrong='{"task_id": "a"} in two files',
-    severity=WARNING,
+DUPLICATE_HANDOFF: Final = (
+    _warning("LNK004", _LINKING, "a task is handed off twice")
+    .says("Another file hands off the same task ({other}); give one its own `task_id`, or number them with `attempt`.")
+    .because("Two handoffs of one task cannot both be true. The one that was seen first is shown.")
+    .example('{"task_id": "a"} and {"task_id": "a", "attempt": 2}', '{"task_id": "a"} in two files')
 )
-DUPLICATE_RETURN: Final = _rule(
-    "LNK005",
-    "Linking",
-    "an attempt is returned twice",
-    "Another file returns the same attempt ({other}); remove one, or number them with `attempt` or `session_id`.",
-    why="Two returns of one attempt cannot both be true. The one that was seen first is shown.",
-    right="task_id: a / attempt: 1   and   task_id: a / attempt: 2",
-    wrong="task_id: a   in two files",
-    severity=WARNING,
+DUPLICATE_RETURN: Final = (
+    _warning("LNK005", _LINKING, "an attempt is returned twice")
+    .says("Another file returns the same attempt ({other}); remove one, or number them with `attempt` or `session_id`.")
+    .because("Two returns of one attempt cannot both be true. The one that was seen first is shown.")
+    .example("task_id: a / attempt: 1   and   task_id: a / attempt: 2", "task_id: a   in two files")
 )
-SESSION_MISMATCH: Final = _rule(
-    "LNK006",
-    "Orchestrator Validation (Stage 6)",
-    "the return is of another session",
-    "The return's `session_id` is not the one of the delegation ({other}); return the one that was handed over.",
-    why="metadata.session_id must match the expected session_id: subagent-return, validation rule 4.",
-    right='handoff: {"session_id": "sess_1_a"}   return: {"metadata": {"session_id": "sess_1_a"}}',
-    wrong='handoff: {"session_id": "sess_1_a"}   return: {"metadata": {"session_id": "sess_2_b"}}',
-    severity=ERROR,
+SESSION_MISMATCH: Final = (
+    _error("LNK006", _VALIDATION, "the return is of another session")
+    .says("The return's `session_id` is not the one of the delegation ({other}); return the one that was handed over.")
+    .because("metadata.session_id must match the expected session_id: subagent-return, validation rule 4.")
+    .example(
+        'handoff: {"session_id": "sess_1_a"}   return: {"metadata": {"session_id": "sess_1_a"}}',
+        'handoff: {"session_id": "sess_1_a"}   return: {"metadata": {"session_id": "sess_2_b"}}',
+    )
 )
-ARTIFACT_MISSING: Final = _rule(
-    "LNK007",
-    "Orchestrator Validation (Stage 6)",
-    "an artifact does not exist",
-    "The status says that the work is done, and the artifact {other} is not on disk; create it, or leave it out.",
-    why="All artifact paths of a completed return must exist on disk: subagent-return, validation rule 6.",
-    right='"artifacts": [{"path": "plan.md"}], and plan.md is there',
-    wrong='"artifacts": [{"path": "plan.md"}], and there is no plan.md',
-    severity=ERROR,
+ARTIFACT_MISSING: Final = (
+    _error("LNK007", _VALIDATION, "an artifact does not exist")
+    .says("The status says that the work is done, and the artifact {other} is not on disk; create it, or leave it out.")
+    .because("All artifact paths of a completed return must exist on disk: subagent-return, validation rule 6.")
+    .only_warns_in(Contract.RETURN_META)
+    .example(
+        '"artifacts": [{"path": "plan.md"}], and plan.md is there',
+        '"artifacts": [{"path": "plan.md"}], and there is no plan.md',
+    )
 )
-TASK_MISMATCH: Final = _rule(
-    "LNK008",
-    "Linking",
-    "the return names another task",
-    "The return names the task {other}, which is not the one that its session was handed; name that one.",
-    why="Whoever tells returns by their task id takes it for another task's. It stands on the task of its session.",
-    right='handoff: {"task_id": "a"}   return of that session: {"report_metadata": {"task_id": "a"}}',
-    wrong='handoff: {"task_id": "a"}   return of that session: {"report_metadata": {"task_id": "b"}}',
-    severity=WARNING,
+TASK_MISMATCH: Final = (
+    _warning("LNK008", _LINKING, "the return names another task")
+    .says("The return names the task {other}, which is not the one that its session was handed; name that one.")
+    .because("Who goes by the task id takes it for another task's. It stands on the task of its session.")
+    .example(
+        'handoff: {"task_id": "a"}   return of that session: {"report_metadata": {"task_id": "a"}}',
+        'handoff: {"task_id": "a"}   return of that session: {"report_metadata": {"task_id": "b"}}',
+    )
 )
-OVERRUN: Final = _rule(
-    "LNK009",
-    "Retry Policy (MVP)",
-    "a child was retried too often",
-    "{other} without a decision; stop retrying it: let the operator decide, escalate to another mode, or abort.",
-    why="A parent retries a child once, or twice with a material mitigation: error-propagation, retry policy. Then it"
-    " escalates or aborts. What the operator decides is no retry too many.",
-    right="one failed attempt, one retry, then an escalation",
-    wrong="four attempts that failed, and nobody was asked",
-    severity=WARNING,
+OVERRUN: Final = (
+    _warning("LNK009", "Retry Policy (MVP)", "a child was retried too often")
+    .says("{other} without a decision; stop retrying it: let the operator decide, escalate to another mode, or abort.")
+    .because(
+        "A parent retries once, or twice with a material mitigation, then escalates: error-propagation, retry policy."
+    )
+    .example("one failed attempt, one retry, then an escalation", "four attempts that failed, and nobody was asked")
 )
-PROSE: Final = _rule(
-    "LNK010",
-    "Minimum MVP Fields",
-    "a packet is answered in prose",
-    "The child was handed the packet of {other} and answered without a return; ask for the sections of return-format.",
-    why="Whether it is done cannot be told from prose. A child that was handed a packet answers by a contract.",
-    right="## Status / state: SUCCESS / …",
-    wrong="All done, have a look!",
-    severity=WARNING,
+PROSE: Final = (
+    _warning("LNK010", "Minimum MVP Fields", "a packet is answered in prose")
+    .says("The child was handed the packet of {other} and answered in prose; ask for the sections of return-format.")
+    .because("Whether it is done cannot be told from prose. A child that was handed a packet answers by a contract.")
+    .example("## Status / state: SUCCESS / …", "All done, have a look!")
 )
-UNASKED: Final = _rule(
-    "LNK011",
-    "Linking",
-    "nobody handed out the attempt",
-    "The attempt before failed, and nobody handed out attempt {other}; hand it off, or let the operator decide.",
-    why="A child that numbers its own attempts could hide a failure. The task asks until the operator decides.",
-    right='handoff: {"task_id": "a", "attempt": 2}   return: task_id: a / attempt: 2',
-    wrong="task_id: a / attempt: 2   after a failure, with no handoff and no decision for it",
-    severity=WARNING,
+UNASKED: Final = (
+    _warning("LNK011", _LINKING, "nobody handed out the attempt")
+    .says("The attempt before failed, and nobody handed out attempt {other}; hand it off, or let the operator decide.")
+    .because("A child that numbers its own attempts could hide a failure. The task asks until the operator decides.")
+    .example(
+        'handoff: {"task_id": "a", "attempt": 2}   return: task_id: a / attempt: 2',
+        "task_id: a / attempt: 2   after a failure, with no handoff and no decision for it",
+    )
 )
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.contracts.catalogue.rule import ERROR, WARNING, Rule
+from agentwatch.contracts.rule import ERROR, WARNING, Rule
 from agentwatch.contracts.shapes import Severity
 
 

@@ -1,1 +1,0 @@
-"""What the rules are and why: text only, one module a contract."""

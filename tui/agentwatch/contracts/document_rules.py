@@ -1,0 +1,78 @@
+"""DOC: rules that hold for any document, whatever contract it follows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentwatch.contracts.rule import Rule, makers
+
+_error, _warning = makers(None)
+_VALID = "JSON Validity"
+
+RULES: Final[tuple[Rule, ...]] = (
+    _error("DOC001", _VALID, "not JSON")
+    .says("This is not valid JSON: {reason}; write the document with a JSON serialiser.")
+    .because("A parent can only read a return that parses. JSON has no comments, no trailing commas, no single quotes.")
+    .example('{"status": "completed"}', "{'status': 'completed',}"),
+    _error("DOC002", _VALID, "ends in the middle")
+    .says("The document ends in the middle; write it to a temporary file and rename it, or write it again.")
+    .because("A writer that was stopped, or is still writing, leaves half a document. What it meant to say is unknown.")
+    .example('{"status": "completed"}', '{"status": "compl'),
+    _warning("DOC003", _VALID, "not UTF-8")
+    .says("The text holds bytes that are not UTF-8, or a broken character; save it as UTF-8.")
+    .because("JSON and Markdown are exchanged as UTF-8. Other bytes are shown as U+FFFD, and what they were is lost.")
+    .example('"café" in UTF-8', '"caf�"'),
+    _error("DOC004", _VALID, "key twice")
+    .says("The key {key} stands twice in one object; keep one of them.")
+    .because("Parsers differ in which of two equal keys they keep, so two readers of one return may disagree.")
+    .example('{"status": "failed"}', '{"status": "failed", "status": "completed"}'),
+    _error("DOC005", _VALID, "number that JSON does not have")
+    .says("NaN, Infinity and numbers too large for a float are not JSON; write a finite number or null.")
+    .because("Strict parsers refuse the whole document because of one such number.")
+    .example('"confidence_level": 0.9', '"confidence_level": NaN'),
+    _error("DOC006", _VALID, "nested too deep")
+    .says("Arrays and objects are nested deeper than {limit} levels; flatten the document.")
+    .because("No contract needs more than five levels, and deep nesting crashes parsers.")
+    .example('{"findings": {"a": [1]}}', '{"findings": [[[[[[[[…]]]]]]]]}'),
+    _error("DOC007", _VALID, "text around the object")
+    .says("There is text behind the JSON object; the file must hold the object and nothing else.")
+    .because("One valid JSON object is what the parser expects. A second object or a remark behind it makes it fail.")
+    .example('{"status": "completed"}', '{"status": "completed"} All done!'),
+    _error("DOC008", _VALID, "not an object")
+    .says("The document is {value}, not a JSON object; write the contract's keys into one object.")
+    .because("Every JSON contract is one object with fixed keys.")
+    .example('{"status": "completed"}', '[{"status": "completed"}]'),
+    _warning("DOC009", _VALID, "too many entries")
+    .says("{key} has more than {limit} entries; only the first {limit} are read, shorten the list.")
+    .because("A list this long is a dump, not a report: neither a parent nor a person reads it.")
+    .example('"artifacts": […a few…]', '"artifacts": […thousands…]'),
+    _warning("DOC010", _VALID, "more findings")
+    .says("{count} more findings are not listed; correct these first.")
+    .because("One mistake repeated a thousand times is one mistake: at most 20 findings of a rule, 100 of a file.")
+    .example("", ""),
+    _warning("DOC011", "Enforcement and Prompting", "several returns in one text")
+    .says("{count} returns stand in this text and say different things; this one, the last, is read: give one only.")
+    .because("A parent reads one return. A template, a draft or a correction beside it may be taken for the answer.")
+    .example("## Status\nstate: ERROR\n…", "Draft:\n## Status\nstate: SUCCESS\n…\n## Status\nstate: ERROR\n…"),
+    _error("DOC012", _VALID, "nothing of what the name says")
+    .says(
+        "The name says {contract}, and nothing of one is in it; write its keys or headers, or name the file otherwise."
+    )
+    .because("Whoever waits for it looks for a file of this name: silence would hide that it says nothing.")
+    .example('job.return.json: {"status": "completed", …}', 'job.return.json: {"ok": true}'),
+    _warning("DOC013", "A) new_task.message (string)", "no packet, or no checklist, under its name")
+    .says("The name says {contract}, and none is in it; put it in, or name the file otherwise.")
+    .because("A message should begin with the packet, and todos should be a checklist: else nothing is tracked.")
+    .example("job.todos.md: - [ ] Read the schema", "job.todos.md: Remember the schema!"),
+    _warning("DOC014", "Minimum MVP Fields", "inside something else")
+    .says("The document stands in a fence, in a wrapper or behind other text; begin the file with it.")
+    .because("It is understood here; a parser that reads from the top may find nothing.")
+    .example("## Status\nstate: SUCCESS\n…", "```markdown\n## Status\nstate: SUCCESS\n…\n```"),
+    _error("DOC015", _VALID, "two statuses that disagree")
+    .says("`status` is {value} and `report_metadata.status` is {other}; keep the status of one contract.")
+    .because("A reader of the one contract sees success where a reader of the other sees failure: nobody can tell.")
+    .example(
+        '{"report_metadata": {"status": "failed"}}',
+        '{"status": "failed", "report_metadata": {"status": "completed"}}',
+    ),
+)
