@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.details import difference
+from agentwatch.app.widgets.details import listing
 from agentwatch.app.widgets.details.blocks import lay_out
-from agentwatch.app.widgets.details.difference import Difference, compare, read_git
 from agentwatch.app.widgets.details.highlighting import Language
+from agentwatch.app.widgets.details.listing import Difference, compare, read_git
 
 
 def told(difference: Difference) -> list[str]:
@@ -69,7 +69,7 @@ def test_the_worst_text_is_compared_in_a_bounded_number_of_steps(monkeypatch: py
             steps += sum(len(self.b2j.get(line, ())) for line in self.a[alo:ahi])
             return super().find_longest_match(alo, ahi, blo, bhi)
 
-    monkeypatch.setattr(difference, "SequenceMatcher", Counted)
+    monkeypatch.setattr(listing, "SequenceMatcher", Counted)
     before = "".join(f"{number * number % 101}\n" for number in range(3_000))
     after = "".join(f"{number * 7 % 101}\n" for number in range(3_000))
     compare(before, after)

@@ -10,8 +10,8 @@ from textual.selection import Selection
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.details import pane as pane_module
 from agentwatch.app.widgets.details import view as view_module
+from agentwatch.app.widgets.details.head import TabBar
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.tab_bar import TabBar
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Run, RunState

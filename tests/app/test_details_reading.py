@@ -11,7 +11,7 @@ from tests.app.stage import Stage, stage
 from textual.pilot import Pilot
 
 from agentwatch.app.widgets.details import TABS, DetailsPane
-from agentwatch.app.widgets.details.shelf import KEPT
+from agentwatch.app.widgets.details.view import KEPT
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.run import Message, Round, Run, RunState
 from agentwatch.delegation.task import Attempt, Task, Version

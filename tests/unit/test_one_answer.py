@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.details import wording
+from agentwatch.app.widgets.details.attempts import took as took_shown
 from agentwatch.app.widgets.task_line import pose
 from agentwatch.commands.pending import task_document
 from agentwatch.decisions.desk import Desk
@@ -49,7 +49,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], r
             assert {key: reported_attempt[key] for key in written_attempt} == written_attempt
             assert written_attempt["ended_at"] == iso(ended) == iso(ended_at(task, attempt))
             assert shown == look_of_attempt(task, attempt)
-            details = wording.took(task, attempt, NOW).plain
+            details = took_shown(task, attempt, NOW).plain
             if took is None:
                 assert details == "-"
             else:

@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widgets import TextArea
 
 from agentwatch.app.widgets.details.blocks import Block, faint, text
-from agentwatch.app.widgets.details.difference import Difference, compare
+from agentwatch.app.widgets.details.listing import Difference, compare
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.proposal import Proposal
 

@@ -18,14 +18,12 @@ from textual.widgets import Static
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import Inspect, TreeUpdated
 from agentwatch.app.offered import Offered
-from agentwatch.app.widgets.details import wording
-from agentwatch.app.widgets.details.blocks import Block, Gap, faint, plain, text
-from agentwatch.app.widgets.details.claim_rows import Entry, claimed
-from agentwatch.app.widgets.details.difference import Difference, read_git
+from agentwatch.app.widgets.details.attestation import Entry, claimed
+from agentwatch.app.widgets.details.blocks import Block, Gap, caution, faint, in_color, plain, text
+from agentwatch.app.widgets.details.head import Count, TabBar
 from agentwatch.app.widgets.details.highlighting import language_of_file
-from agentwatch.app.widgets.details.listing import MARKED, Listing
+from agentwatch.app.widgets.details.listing import MARKED, Difference, Listing, read_git
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.tab_bar import Count, TabBar
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.evidence.inspect import Inspection, difference, file_text, trace
@@ -181,7 +179,7 @@ class InspectScreen(Screen[None]):
             words = "no return claims this change" if not self._entry.kind else "this claim is not there any more"
             self._head.update(Content.assemble(path, "\n", (f"± {words}", "$text-warning")))
             return
-        verdict = wording.shown(looks.VERDICTS[claim.verdict])
+        verdict = in_color(looks.VERDICTS[claim.verdict])
         kind = faint(claim.kind.replace("_", " "))
         self._head.update(Content.assemble(path, "\n", verdict, "   ", kind, "   ", faint(plain(claim.detail).plain)))
 
@@ -205,16 +203,14 @@ class InspectScreen(Screen[None]):
             yield text(faint("reading…"))
         else:
             if look.lost:
-                yield text(Content.styled(f"{look.lost} This is what was there last.", "$text-warning"))
+                yield caution(f"{look.lost} This is what was there last.")
                 yield Gap()
             if self._bar.active == "file":
                 yield from self._write_file(look.file)
             elif isinstance(look.difference, str):
                 yield text(Content(look.difference))
             elif look.difference is not None:
-                yield look.difference
-                if look.difference.note:
-                    yield text(Content.styled(look.difference.note, "$text-warning"))
+                yield from look.difference.noted
 
     def _write_file(self, file: Inspection) -> Iterator[Block]:
         if file.problem:
@@ -227,7 +223,7 @@ class InspectScreen(Screen[None]):
         language = language_of_file(self._file or "", len(file.text))
         yield Listing(lines, language, marked=self._entry.lines)
         if note or file.truncated:
-            yield text(Content.styled(note or "truncated: the file is longer than is shown", "$text-warning"))
+            yield caution(note or "truncated: the file is longer than is shown")
 
 
 def _difference(workspace: Path, name: str, handed_off_at: float | None) -> Difference | str:

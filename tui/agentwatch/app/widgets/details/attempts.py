@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from textual.content import Content
 
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.cells import left
-from agentwatch.app.widgets.details import wording
-from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Line, faint, plain, text
-from agentwatch.app.widgets.details.difference import Difference, compare
+from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Line, caution, faint, plain, text
+from agentwatch.app.widgets.details.listing import Difference, compare
 from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import Attempt, State, Task, Version
@@ -23,11 +21,8 @@ _DIGITS: Final = 12
 """Hex digits of a digest that are shown."""
 _SUMMARY: Final = 400
 _STATE: Final = 2 + max(len(state.value) for state in State)
-
 _NEVER: Final = "Only one attempt is known. After a retry, what changed in the handoff and in the return is shown here."
-_GONE: Final = "The text of attempt {} is not kept any more."
 _UNSEEN: Final = "They differ only in what cannot be seen, such as line breaks."
-_SAME: Final = "The same, byte for byte."
 
 
 def write(view: View) -> Iterator[Block]:
@@ -61,7 +56,11 @@ def compared_attempt(view: View) -> int:
 def _attempt(task: Task, attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
     look = looks.LOOKS[attempt.state]
     state = Content.styled(left(f"{look.glyph} {look.word}", _STATE), f"${look.color}")
-    yield text(Content.assemble(f"{attempt.number:>{digits}}  ", state, "   ", _times(task, attempt, now)))
+    started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
+    end = times.ended_at(task, attempt)
+    ended = times.clock(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
+    lasted = Content.assemble(started, (" → ", FAINT), ended, "   ", took(task, attempt, now))
+    yield text(Content.assemble(f"{attempt.number:>{digits}}  ", state, "   ", lasted))
     below = digits + 2
     digests = [_digest("handoff", _handed(attempt)), _digest("return", _returned(attempt))]
     yield text(Content("   ").join(digests), below)
@@ -73,14 +72,15 @@ def _attempt(task: Task, attempt: Attempt, now: float, digits: int) -> Iterator[
     for decision in attempt.decisions:
         yield text(Content.assemble(("decided ", FAINT), receipt_line(decision, now)), below)
         if trouble := warning(decision, now):
-            yield text(Content.styled(trouble, "$text-warning"), below)
+            yield caution(trouble, below)
 
 
-def _times(task: Task, attempt: Attempt, now: float) -> Content:
-    started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
-    end = times.ended_at(task, attempt)
-    returned = times.clock(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
-    return Content.assemble(started, (" → ", FAINT), returned, "   ", wording.took(task, attempt, now))
+def took(task: Task, attempt: Attempt, now: float) -> Content:
+    """How long an attempt took, or has been running; `-` where that is not known."""
+    lasted = times.took(task, attempt, now)
+    if lasted is None:
+        return Content(times.duration(None))
+    return Content.assemble(times.duration(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
 
 
 def _handed(attempt: Attempt) -> Version | Message | None:
@@ -97,49 +97,45 @@ def _digest(label: str, version: Version | Message | None) -> Content:
     return Content.assemble((f"{label} ", FAINT), digest)
 
 
-class _OneLine:
+class _OneLine(NamedTuple):
     """A paragraph of which one line is shown, indented."""
 
-    def __init__(self, content: Content, indent: int) -> None:
-        self._content = content
-        self._indent = indent
+    content: Content
+    indent: int
 
     def lines(self, width: int) -> Iterator[Line]:
-        yield Line(Content(" " * self._indent) + self._content.truncate(max(width - self._indent, 1), ellipsis=True))
+        yield Line(Content(" " * self.indent) + self.content.truncate(max(width - self.indent, 1), ellipsis=True))
 
 
 def _changes(
     title: str, view: View, attempts: Sequence[Attempt], version_of: Callable[[Attempt], Version | Message | None]
 ) -> Iterator[Block]:
     """What changed between the last two handoffs, or returns, of these attempts."""
-    having = [(attempt.number, version) for attempt in attempts if (version := version_of(attempt)) is not None]
-    if len(having) < 2:
+    versions = [(attempt.number, version) for attempt in attempts if (version := version_of(attempt)) is not None]
+    if len(versions) < 2:
         return
-    (first, before), (second, after) = having[-2:]
+    (first, before), (second, after) = versions[-2:]
     between = Content.assemble((f"attempt {first} → {second}", FAINT))
     if before.digest == after.digest:
         yield Heading(title, note=between)
-        yield text(faint(_SAME))
+        yield text(faint("The same, byte for byte."))
         return
     content = view.content
     compared = view.later((before.digest, after.digest), lambda: _compare(content(before), content(after)))
     difference = compared.difference if compared else None
     if difference is not None and difference.rows:
         yield Heading(title, note=Content.assemble(between, "   ", difference.counted))
-        yield difference
-        if difference.note:
-            yield text(Content.styled(difference.note, "$text-warning"))
+        yield from difference.noted
         return
     yield Heading(title, note=between)
     if compared is None:
         yield READING
     else:
-        gone = first if compared.is_first_gone else second
-        yield text(faint(_UNSEEN if compared else _GONE.format(gone)))
+        gone = f"The text of attempt {first if compared.is_first_gone else second} is not kept any more."
+        yield text(faint(_UNSEEN if compared else gone))
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(NamedTuple):
     """What changed from one text to another; None if one of them is gone."""
 
     difference: Difference | None

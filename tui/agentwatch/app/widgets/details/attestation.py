@@ -3,85 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from textual.content import Content
 
-from agentwatch.app.widgets.details import wording
+from agentwatch.app.markdown_safe import Paragraph
 from agentwatch.app.widgets.details.blocks import (
+    WIDE,
     Block,
+    Column,
     Field,
     Gap,
     Heading,
+    Line,
+    Table,
+    Text,
     faint,
     field,
+    fields,
+    in_color,
+    left_out,
     listed,
     plain,
+    rich_line,
     rich_list,
     text,
 )
-from agentwatch.app.widgets.details.claim_rows import ChangeRow, ClaimRow
-from agentwatch.app.widgets.details.claims import artifact_table, attestation_fields
 from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.return_format import AttestationSection, ReturnFormat
-from agentwatch.contracts.return_meta import ReturnMeta
+from agentwatch.contracts.return_meta import MetaArtifact, ReturnMeta
 from agentwatch.contracts.shapes import Contract, Return
-from agentwatch.contracts.subagent_return import SubagentReturn
-from agentwatch.delegation.claims import Verdict
+from agentwatch.contracts.subagent_return import Artifact, SubagentReturn
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.view import looks
 from agentwatch.view.runtime import Agreement, Compared, mode_of, model_of
 from agentwatch.view.words import plural
 
-_WITHOUT: Final[dict[Contract, str]] = {
-    Contract.SUBAGENT_RETURN: "There is no attestation in this contract (subagent-return): it names artifacts, but no "
-    "model, no mode and no modified files.",
-    Contract.RETURN_META: "There is no attestation in this contract (return-meta): it names artifacts, but no model "
-    "and no mode.",
-    Contract.REPORT_CONTRACT: "There is no attestation in this contract (report-contract): it names no model, no mode "
-    "and no files.",
+MODEL_WORDS: Final = {
+    Agreement.MATCHES: "✓ as recorded",
+    Agreement.DIFFERS: "! differs: recorded as ",
+    Agreement.UNKNOWN: "? unverifiable: no source says",
 }
+"""How a reported model compares; behind the last word of DIFFERS comes the other one."""
+MODE_WORDS: Final = {
+    Agreement.MATCHES: "✓ as the handoff asked",
+    Agreement.DIFFERS: "! differs: the handoff asked for ",
+    Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
+}
+_AGREEMENT_COLORS: Final = {Agreement.MATCHES: "$state-completed", Agreement.DIFFERS: "$text-warning"}
 
-
-_AGREEMENT_COLORS: Final = {Agreement.MATCHES: "state-completed", Agreement.DIFFERS: "text-warning"}
+_MISSING: Final = {
+    Contract.SUBAGENT_RETURN: "it names artifacts, but no model, no mode and no modified files",
+    Contract.RETURN_META: "it names artifacts, but no model and no mode",
+    Contract.REPORT_CONTRACT: "it names no model, no mode and no files",
+}
+"""What contracts without an attestation leave out."""
 _ALONE: Final = "changed while this attempt ran alone, and no return claims them"
 _AMONG: Final = "changed while several ran, and no return claims them"
 _SHOWN: Final = 100
 """Files that nobody claims that are listed."""
+_MARK: Final = "  "
+"""In front of every line of an entry; the cursor's mark takes its first cell."""
+_VERDICT: Final = 16
+"""Cells of the column with the verdicts."""
 
 
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
     yield from _attested(view)
-    yield from _evidence(view.task)
+    if view.task.claims:
+        yield from _claims(view.task)
     unclaimed = view.tree.unclaimed(view.task)
     if unclaimed is not None:
         yield from _changes("Unclaimed changes", _ALONE, unclaimed.alone, "$text-warning")
-        yield from _changes("Unattributed changes", _AMONG, unclaimed.unattributed, "")
+        yield from _changes("Unattributed changes", _AMONG, unclaimed.unattributed, "$text-muted")
 
 
-def _evidence(task: Task) -> Iterator[Block]:
-    """Every claim with its verdict, the false ones first."""
-    claims = task.claims
-    if not claims:
-        return
-    tally = []
-    for verdict in Verdict:
-        look = looks.VERDICTS[verdict]
-        if count := sum(claim.verdict is verdict for claim in claims):
-            tally.append(Content.styled(f"{look.glyph} {count:,}", f"${look.color}"))
-    yield Heading("Claims", len(claims), Content("  ").join(tally))
-    yield from map(ClaimRow, looks.claims_of(task))
-
-
-def _changes(title: str, why: str, paths: Sequence[str], style: str) -> Iterator[Block]:
-    if not paths:
-        return
-    yield Heading(title, len(paths))
-    yield text(faint(why))
-    yield from (ChangeRow(path, style) for path in paths[:_SHOWN])
-    if len(paths) > _SHOWN:
-        yield text(faint(f"… and {len(paths) - _SHOWN:,} more"))
+# What the return says
 
 
 def _attested(view: View) -> Iterator[Block]:
@@ -103,16 +102,20 @@ def _attested(view: View) -> Iterator[Block]:
         attested = document.attestation if isinstance(document, ReturnFormat) else None
         yield from _attestation(view, attempt, attested or _remembered(result))
         return
-    yield text(faint(_WITHOUT.get(result.contract, "There is no attestation in this contract.")))
+    yield text(faint(f"There is no attestation in this contract ({result.contract}): {_MISSING[result.contract]}."))
     yield Gap()
-    yield from _who(result)
+    yield from fields(
+        ("agent", result.agent),
+        ("session", result.session_id),
+        ("confidence", None if result.confidence is None else f"{result.confidence:.2f}"),
+    )
+    files = document if isinstance(document, ReturnMeta) else result
     if isinstance(document, (SubagentReturn, ReturnMeta)):
         yield from artifact_table(document.artifacts)
     else:
-        yield from _paths("Artifacts", result.artifacts)
-    files = document if isinstance(document, ReturnMeta) else result
-    yield from _paths("Files created", files.files_created)
-    yield from _paths("Files modified", files.files_modified)
+        yield from paths("Artifacts", result.artifacts)
+    yield from paths("Files created", files.files_created)
+    yield from paths("Files modified", files.files_modified)
 
 
 def _attestation(view: View, attempt: Attempt, attested: AttestationSection) -> Iterator[Block]:
@@ -121,21 +124,19 @@ def _attestation(view: View, attempt: Attempt, attested: AttestationSection) -> 
         yield from attestation_fields(attested)
         return
     packet = attempt.packet or view.task.packet
-    yield field("model", _reported(model_of(attested.runtime_model_reported, attempt.run), wording.MODEL_WORDS))
-    yield field("mode", _reported(mode_of(attested.runtime_mode_reported, packet), wording.MODE_WORDS))
-    for label, paths in (("created", attested.files_created), ("modified", attested.files_modified)):
-        count = plural(len(paths), "file") if paths else "none" if paths is not None else "not reported"
-        yield field(label, Content(count) if paths else faint(count))
-    if attested.limitations:
-        yield Field("limits", tuple(rich_list(attested.limitations)))
+    yield field("model", _reported(model_of(attested.runtime_model_reported, attempt.run), MODEL_WORDS))
+    yield field("mode", _reported(mode_of(attested.runtime_mode_reported, packet), MODE_WORDS))
+    for label, files in (("created", attested.files_created), ("modified", attested.files_modified)):
+        none = "none" if files is not None else "not reported"
+        yield field(label, Content(plural(len(files), "file")) if files else faint(none))
+    yield from _limits(attested)
 
 
 def _reported(one: Compared, words: Mapping[Agreement, str]) -> Content:
     """A reported model or mode, and how it compares. To differ is no lie: the child itself says so."""
     if not one.reported:
         return faint("not reported")
-    color = _AGREEMENT_COLORS.get(one.agreement, "text-muted")
-    verdict = Content.styled(words[one.agreement], f"${color}")
+    verdict = Content.styled(words[one.agreement], _AGREEMENT_COLORS.get(one.agreement, "$text-muted"))
     if one.agreement is Agreement.DIFFERS:
         verdict += plain(one.known or "", 60)
     return Content.assemble(plain(one.reported), "   ", verdict)
@@ -152,17 +153,111 @@ def _remembered(result: Return) -> AttestationSection:
     )
 
 
-def _paths(title: str, paths: Sequence[str] | None) -> Iterator[Block]:
-    if paths:
-        yield Heading(title, len(paths))
-        yield from listed(paths, "none")
+def attestation_fields(attestation: AttestationSection) -> Iterator[Block]:
+    """A runtime attestation: what is None was not reported, an empty list says that there are none."""
+    for label, value in (("model", attestation.runtime_model_reported), ("mode", attestation.runtime_mode_reported)):
+        yield field(label, plain(value) if value else faint("not reported"))
+    for label, files in (("created", attestation.files_created), ("modified", attestation.files_modified)):
+        yield Field(label, tuple(listed(files or (), "none" if files is not None else "not reported")))
+    yield from _limits(attestation)
 
 
-def _who(result: Return) -> Iterator[Block]:
-    """What contracts without an attestation say of who did the work."""
-    if result.agent:
-        yield field("agent", plain(result.agent))
-    if result.session_id:
-        yield field("session", plain(result.session_id))
-    if result.confidence is not None:
-        yield field("confidence", Content(f"{result.confidence:.2f}"))
+def _limits(attestation: AttestationSection) -> Iterator[Block]:
+    if attestation.limitations:
+        yield Field("limits", tuple(rich_list(attestation.limitations)))
+
+
+def artifact_table(artifacts: Sequence[Artifact | MetaArtifact] | None) -> Iterator[Block]:
+    """Artifacts as type, path and summary."""
+    if artifacts is None:
+        return
+    yield Heading("Artifacts", len(artifacts))
+    if not artifacts:
+        yield text(faint("none"))
+        return
+    rows = [
+        (plain(one.type, 20) if one.type else faint("-"), plain(one.path or "-"), rich_line(one.summary or "-"))
+        for one in artifacts
+    ]
+    yield Table((Column("type"), Column("path", flexible=True), Column("summary", flexible=True)), rows)
+
+
+def paths(title: str, files: Sequence[str] | None) -> Iterator[Block]:
+    """A section of foreign paths; none if there are none."""
+    if files:
+        yield Heading(title, len(files))
+        yield from listed(files, "none")
+
+
+# What the evidence says
+
+
+class Entry(NamedTuple):
+    """What the cursor stands on: a claim, or a changed file that no return claims, which has no kind."""
+
+    kind: str
+    path: str
+    lines: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, claim: Claim) -> Entry:
+        return cls(claim.kind, claim.path, claim.lines)
+
+
+def claimed(path: str, lines: tuple[int, int] | None) -> Content:
+    """A foreign path, and the lines of it that are meant."""
+    if lines is None:
+        return plain(path)
+    first, last = lines
+    return plain(path) + Content(f":{first}" if first == last else f":{first}-{last}")
+
+
+def _claims(task: Task) -> Iterator[Block]:
+    """Every claim with its verdict, the false ones first."""
+    tally = []
+    for verdict in Verdict:
+        if count := sum(claim.verdict is verdict for claim in task.claims):
+            look = looks.VERDICTS[verdict]
+            tally.append(Content.styled(f"{look.glyph} {count:,}", f"${look.color}"))
+    yield Heading("Claims", len(task.claims), Content("  ").join(tally))
+    yield from map(_ClaimRow, looks.claims_of(task))
+
+
+class _ClaimRow(NamedTuple):
+    """A claim: verdict and path, and below them its kind and the reason."""
+
+    claim: Claim
+
+    def lines(self, width: int) -> Iterator[Line]:
+        claim = self.claim
+        verdict = in_color(looks.VERDICTS[claim.verdict])
+        path, below = claimed(claim.path, claim.lines), _MARK * 2
+        about = Content.assemble(faint(claim.kind.replace("_", " ")), "   ", faint(plain(claim.detail).plain))
+        if width >= WIDE:
+            lead = Content.assemble(_MARK, verdict.pad_right(_VERDICT - verdict.cell_length))
+            parts = [Paragraph(path, lead, " " * len(lead))]
+        else:
+            parts = [Paragraph(verdict, Content(_MARK), _MARK), Paragraph(path, Content(below), below)]
+        for part in (*parts, Paragraph(about, Content(below), below)):
+            for line in Text(part).lines(width):
+                yield line._replace(choice=Entry.of(claim))
+
+
+def _changes(title: str, why: str, files: Sequence[str], color: str) -> Iterator[Block]:
+    if files:
+        yield Heading(title, len(files))
+        yield text(faint(why))
+        yield from (_ChangeRow(path, color) for path in files[:_SHOWN])
+        yield from left_out(len(files), _SHOWN)
+
+
+class _ChangeRow(NamedTuple):
+    """A changed file that no return claims; `color` is that of its sign."""
+
+    path: str
+    color: str
+
+    def lines(self, width: int) -> Iterator[Line]:
+        lead = Content.assemble(_MARK, ("± ", self.color))
+        for line in Text(Paragraph(plain(self.path), lead, " " * len(lead))).lines(width):
+            yield line._replace(choice=Entry("", self.path, None))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Final, NamedTuple, Protocol
 
 from textual.content import Content
@@ -12,19 +11,18 @@ from textual.content import Content
 from agentwatch.app.markdown_safe import FAINT, NOTHING, Paragraph, inline, markdown
 from agentwatch.app.widgets.cells import shown, summary
 from agentwatch.text import LINE_LIMIT, clean
+from agentwatch.view.looks import Look
 
 LABEL_WIDTH: Final = 12
 """Cells of the left column with the labels; every label of ours is at most ten cells."""
-
 WIDE: Final = 60
 """Cells from which labels stand in a column of their own; narrower, each stands above its value."""
-
 MAX_LINES: Final = 4_000
 """Lines of one tab. Blocks are laid out lazily, so this bounds the work as well."""
-
 MAX_ROWS: Final = 300
 """Rows of one table or list that are shown."""
 
+ACCENT: Final = "bold $text-accent"
 _INDENT: Final = "  "
 _GAP: Final = 2
 _MIN_FLEXIBLE: Final = 22
@@ -50,9 +48,6 @@ class Block(Protocol):
         """Its lines, none wider than `width` cells."""
 
 
-BLANK: Final = Line(Content(""))
-
-
 def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
     """The lines of all blocks, at most `MAX_LINES`, without blank lines at the edges or two in a row."""
     width = max(width, 1)
@@ -68,9 +63,9 @@ def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
     return laid
 
 
-def plain(text: str, limit: int | None = None) -> Content:
+def plain(text: str, limit: int = LINE_LIMIT) -> Content:
     """A foreign string as content of one line."""
-    return Content(shown(text, LINE_LIMIT if limit is None else limit))
+    return Content(shown(text, limit))
 
 
 def gist(text: str) -> Content:
@@ -88,16 +83,19 @@ def faint(text: str) -> Content:
     return Content.styled(text, FAINT)
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+def in_color(look: Look) -> Content:
+    """Glyph and word of a look in its colour."""
+    return Content.styled(f"{look.glyph} {look.word}", f"${look.color}")
+
+
+class Gap(NamedTuple):
     """A blank line; several in a row count as one."""
 
     def lines(self, width: int) -> Iterator[Line]:  # noqa: ARG002 - a blank line is as wide as any
-        yield BLANK
+        yield Line(NOTHING)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A paragraph, indented by `indent` cells."""
 
     paragraph: Paragraph
@@ -124,56 +122,56 @@ def text(content: Content, indent: int = 0) -> Text:
     return Text(Paragraph(content), indent)
 
 
+def caution(words: str, indent: int = 0) -> Text:
+    """A paragraph of safe words that warn."""
+    return text(Content.styled(words, "$text-warning"), indent)
+
+
 def bullet(content: Content, marker: str = "•", style: str = FAINT) -> Text:
     """An item of a list."""
     return Text(Paragraph(content, Content.styled(marker + " ", style), " " * (len(marker) + 1)))
 
 
-@dataclass(frozen=True, slots=True)
-class Rich:
-    """A foreign Markdown string."""
+class Rich(NamedTuple):
+    """A foreign Markdown string. `first` stands before its first line, `rest` before the others."""
 
     source: str
     first: Content = NOTHING
     rest: str = ""
 
     def lines(self, width: int) -> Iterator[Line]:
-        for number, paragraph in enumerate(markdown(self.source)):
-            prefix = Content(self.rest) if number else self.first
-            content = Paragraph(
-                paragraph.content, prefix + paragraph.first, self.rest + paragraph.rest, wrap=paragraph.wrap
-            )
-            yield from Text(content).lines(width)
+        prefix = self.first
+        for part in markdown(self.source):
+            first, rest = prefix + part.first, self.rest + part.rest
+            yield from Text(Paragraph(part.content, first, rest, wrap=part.wrap)).lines(width)
+            prefix = Content(self.rest)
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """The title of a section with a blank line above it; `count` stands dim behind it."""
+class Heading(NamedTuple):
+    """The title of a section with a blank line above it; `number` of items and a note stand behind it."""
 
     title: str
-    count: int | None = None
+    number: int | None = None
     note: Content | None = None
 
     def lines(self, width: int) -> Iterator[Line]:
-        yield BLANK
+        yield Line(NOTHING)
         heading = Content.styled(self.title, "bold")
-        if self.count is not None:
-            heading += faint(f"  {self.count:,}")
+        if self.number is not None:
+            heading += faint(f"  {self.number:,}")
         if self.note is not None:
             heading += Content.assemble("  ", self.note)
         yield Line(heading.truncate(width, ellipsis=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A label and its value: side by side, but if there is little room a longer value stands below its label."""
 
     label: str
     body: Sequence[Block]
-    style: str = FAINT
 
     def lines(self, width: int) -> Iterator[Line]:
-        label = Content.styled(self.label, self.style)
+        label = faint(self.label)
         title, under = label.pad_right(LABEL_WIDTH - len(label)), Content(" " * LABEL_WIDTH)
         beside = list(islice(_shifted(self.body, title, under, width), 2)) if width < WIDE else []
         if width >= WIDE or (len(beside) == 1 and beside[0].content.cell_length <= width):
@@ -195,6 +193,21 @@ def field(label: str, content: Content) -> Field:
     return Field(label, (text(content),))
 
 
+def rich_field(label: str, source: str) -> Field:
+    """A label and a foreign Markdown string."""
+    return Field(label, (Rich(source),))
+
+
+def fields(*pairs: tuple[str, str | None]) -> Iterator[Field]:
+    """Labels and foreign strings, those that are there."""
+    return (field(label, plain(value)) for label, value in pairs if value)
+
+
+def rich_fields(*pairs: tuple[str, str | None]) -> Iterator[Field]:
+    """Labels and foreign Markdown strings, those that are there."""
+    return (rich_field(label, source) for label, source in pairs if source)
+
+
 class Column(NamedTuple):
     """A column of a table. Flexible columns share the room that the others leave, and wrap."""
 
@@ -203,30 +216,24 @@ class Column(NamedTuple):
     right: bool = False
 
 
-def rich_field(label: str, source: str) -> Field:
-    """A label and a foreign Markdown string."""
-    return Field(label, (Rich(source),))
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows in aligned columns. Where the flexible ones would get too narrow, their cells have lines of their own."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Content]]
 
     def lines(self, width: int) -> Iterator[Line]:
-        rows = list(islice(self.rows, MAX_ROWS))
+        rows = self.rows[:MAX_ROWS]
         widths = self._widths(rows, width)
         if widths is None:
             yield from self._stacked(rows, width)
         else:
             if any(column.title for column in self.columns):
-                yield Line(_joined([faint(column.title) for column in self.columns], widths, self.columns))
+                yield self._joined([faint(column.title) for column in self.columns], widths)
             for row in rows:
                 yield from self._row(row, widths)
-        if len(self.rows) > MAX_ROWS:
-            yield Line(faint(f"… and {len(self.rows) - MAX_ROWS:,} more"))
+        for block in left_out(len(self.rows)):
+            yield from block.lines(width)
 
     def _widths(self, rows: Sequence[Sequence[Content]], width: int) -> list[int] | None:
         """Cells of each column; None if the flexible ones do not fit."""
@@ -235,11 +242,8 @@ class Table:
             for index, column in enumerate(self.columns)
         ]
         flexible = [index for index, column in enumerate(self.columns) if column.flexible]
-        room = (
-            width
-            - _GAP * (len(self.columns) - 1)
-            - sum(size for index, size in enumerate(natural) if index not in flexible)
-        )
+        fixed = sum(size for index, size in enumerate(natural) if index not in flexible)
+        room = width - _GAP * (len(self.columns) - 1) - fixed
         # The narrowest first: what it does not need is left for the others.
         for left, index in enumerate(sorted(flexible, key=natural.__getitem__)):
             share = room // (len(flexible) - left)
@@ -253,9 +257,8 @@ class Table:
     def _row(self, row: Sequence[Content], widths: Sequence[int]) -> Iterator[Line]:
         sized = zip(row, widths, strict=True)
         wrapped = [cell.wrap(size) if cell.cell_length > size else [cell] for cell, size in sized]
-        for number in range(max(len(parts) for parts in wrapped)):
-            cells = [parts[number] if number < len(parts) else Content("") for parts in wrapped]
-            yield Line(_joined(cells, widths, self.columns))
+        for cells in zip_longest(*wrapped, fillvalue=NOTHING):
+            yield self._joined(cells, widths)
 
     def _stacked(self, rows: Sequence[Sequence[Content]], width: int) -> Iterator[Line]:
         for row in rows:
@@ -265,28 +268,44 @@ class Table:
             for cell in flexible:
                 yield from text(cell, indent=len(_INDENT) if fixed else 0).lines(width)
 
+    def _joined(self, cells: Sequence[Content], widths: Sequence[int]) -> Line:
+        padded = []
+        for cell, size, column in zip(cells, widths, self.columns, strict=True):
+            missing = size - cell.cell_length
+            padded.append(cell.pad_left(missing) if column.right else cell.pad_right(missing))
+        return Line(Content(" " * _GAP).join(padded).rstrip())
 
-def _joined(cells: Sequence[Content], widths: Sequence[int], columns: Sequence[Column]) -> Content:
-    padded = []
-    for cell, size, column in zip(cells, widths, columns, strict=True):
-        missing = size - cell.cell_length
-        padded.append(cell.pad_left(missing) if column.right else cell.pad_right(missing))
-    return Content(" " * _GAP).join(padded).rstrip()
+
+def left_out(count: int, most: int = MAX_ROWS, where: str = "", indent: str = "") -> Iterator[Block]:
+    """Say how many of `count` are not shown, if any."""
+    if count > most:
+        yield text(faint(f"{indent}… and {count - most:,} more{where}"))
 
 
 def listed(items: Sequence[str], none: str) -> Iterator[Block]:
     """A list of foreign one-line strings, `none` in their place if it is empty."""
     if not items:
         yield text(faint(none))
-    for item in islice(items, MAX_ROWS):
-        yield bullet(plain(item))
-    if len(items) > MAX_ROWS:
-        yield text(faint(f"… and {len(items) - MAX_ROWS:,} more"))
+    yield from (bullet(plain(item)) for item in items[:MAX_ROWS])
+    yield from left_out(len(items))
 
 
-def rich_list(items: Sequence[str], marker: str = "•", style: str = FAINT) -> Iterator[Block]:
-    """A list of foreign Markdown strings."""
-    for item in islice(items, MAX_ROWS):
+def rich_list(
+    items: Sequence[str], marker: str = "•", style: str = FAINT, most: int = MAX_ROWS, where: str = ""
+) -> Iterator[Block]:
+    """A list of foreign Markdown strings. `where` says where those after `most` are."""
+    for item in items[:most]:
         yield Rich(item, Content.styled(f"{marker} ", style), " " * (len(marker) + 1))
-    if len(items) > MAX_ROWS:
-        yield text(faint(f"… and {len(items) - MAX_ROWS:,} more"))
+    yield from left_out(len(items), most, where)
+
+
+def section(
+    title: str, items: Sequence[str] | None, marker: str = "•", style: str = FAINT, none: str = ""
+) -> Iterator[Block]:
+    """A section of foreign Markdown strings. Where there are none, it says `none`, or is not there."""
+    if items:
+        yield Heading(title, len(items))
+        yield from rich_list(items, marker, style)
+    elif none:
+        yield Heading(title, 0)
+        yield text(faint(none))

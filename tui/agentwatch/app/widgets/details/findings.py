@@ -1,71 +1,110 @@
-"""The findings tab: the rules that the files of a task break, worst first, each with its place."""
+"""The tabs about the files of a task: the rules that they break, and their very text with the findings at its lines."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from textual.content import Content
 
-from agentwatch.app.widgets.details import wording
-from agentwatch.app.widgets.details.blocks import Block, Column, Gap, Table, faint, plain, text
-from agentwatch.app.widgets.details.view import View
-from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.task import PlacedFinding
+from agentwatch.app.markdown_safe import FAINT
+from agentwatch.app.widgets.details.blocks import (
+    Block,
+    Column,
+    Gap,
+    Heading,
+    Table,
+    caution,
+    faint,
+    in_color,
+    plain,
+    text,
+)
+from agentwatch.app.widgets.details.highlighting import language_of
+from agentwatch.app.widgets.details.listing import Listing
+from agentwatch.app.widgets.details.view import READING, View
+from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.delegation.task import PlacedFinding, Version
+from agentwatch.text import clean_lines
 from agentwatch.view import looks
 from agentwatch.view.words import plural
 
-_COLUMNS = (
-    Column("severity"),
-    Column("rule"),
-    Column("place", right=True),
-    Column("message", flexible=True),
-)
+_COLUMNS: Final = (Column("severity"), Column("rule"), Column("place", right=True), Column("message", flexible=True))
+_GONE: Final = "The text of this version is gone: the file was deleted or rewritten since it was read."
 
 
 def write(view: View) -> Iterator[Block]:
-    """The blocks of the tab: one table for each file."""
-    found = view.task.findings
-    if not found:
+    """The blocks of the findings tab: one table for each file, the one with the worst first."""
+    findings = sorted(view.task.findings, key=_rank)
+    if not findings:
         said = "no findings: keeps its contract" if view.task.attempts else "no findings"
         yield text(Content.assemble(("✓ ", "$state-completed"), said))
         return
-    errors = sum(1 for placed in found if placed.finding.severity is Severity.ERROR)
-    yield text(_counted(errors, len(found) - errors))
-    for path, placed in _by_path(found).items():
+    counted = []
+    for severity, look in looks.SEVERITIES.items():
+        if count := sum(placed.finding.severity is severity for placed in findings):
+            counted.append(Content.styled(f"{look.glyph} {plural(count, look.word)}", f"${look.color}"))
+    yield text(Content("   ").join(counted))
+    by_path: defaultdict[str, list[PlacedFinding]] = defaultdict(list)
+    for placed in findings:
+        by_path[placed.path].append(placed)
+    for path, there in by_path.items():
         yield Gap()
         yield text(plain(path).stylize("bold"))
-        yield Table(_COLUMNS, [_row(one) for one in placed])
+        yield Table(_COLUMNS, [_row(placed.finding) for placed in there])
     yield Gap()
     yield text(faint("agentwatch rules --explain RULE says why a rule is there, with an example that keeps it"))
 
 
-def _counted(errors: int, warnings: int) -> Content:
-    parts = []
-    for severity, count in ((Severity.ERROR, errors), (Severity.WARNING, warnings)):
-        if count:
-            look = looks.SEVERITIES[severity]
-            parts.append(Content.styled(f"{look.glyph} {plural(count, look.word)}", f"${look.color}"))
-    return Content("   ").join(parts)
-
-
-def _by_path(found: Sequence[PlacedFinding]) -> dict[str, list[PlacedFinding]]:
-    """Findings by file: the file with the worst first, in it errors before warnings, then by line."""
-    by_path: dict[str, list[PlacedFinding]] = {}
-    for placed in sorted(found, key=_rank):
-        by_path.setdefault(placed.path, []).append(placed)
-    return by_path
-
-
 def _rank(placed: PlacedFinding) -> tuple[bool, int, str]:
+    """Errors before warnings, then by line."""
     finding = placed.finding
     return finding.severity is not Severity.ERROR, finding.line or 0, finding.rule
 
 
-def _row(placed: PlacedFinding) -> tuple[Content, ...]:
-    finding = placed.finding
+def _row(finding: Finding) -> tuple[Content, ...]:
     return (
-        wording.shown(looks.SEVERITIES[finding.severity]),
+        in_color(looks.SEVERITIES[finding.severity]),
         plain(finding.rule, 20),
         Content(f"line {finding.line}") if finding.line else faint("file"),
         plain(finding.message),
     )
+
+
+def write_raw(view: View) -> Iterator[Block]:
+    """The blocks of the raw tab: the return first, it is what is judged."""
+    handed, returned = view.handed, view.returned
+    if returned and returned.returned:
+        yield from _source(view, "Return", returned.number, returned.returned)
+    if handed and handed.handoff:
+        yield from _source(view, "Handoff", handed.number, handed.handoff)
+    if not (handed or returned):
+        yield text(faint("No file speaks of this task."))
+
+
+def _source(view: View, title: str, attempt: int, version: Version) -> Iterator[Block]:
+    opened = view.opened(version)
+    source = opened.text if opened else None
+    if source is None:
+        yield Heading(title, note=plain(version.path))
+        yield READING if opened is None else text(faint(_GONE))
+        return
+    # Findings count lines as editors do: a carriage return alone ends one, too.
+    lines, note = clean_lines(source.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n"))
+    total = plural(len(lines), "line") if note is None else note
+    several = f"attempt {attempt}   " if len(view.task.attempts) > 1 else ""
+    yield Heading(title, note=Content.assemble(several, plain(version.path), (f"   {total}", FAINT)))
+    yield Listing(lines, language_of(source), _by_line(version.findings))
+    if note:
+        yield caution(note)
+    yield Gap()
+
+
+def _by_line(findings: Sequence[Finding]) -> dict[int, list[Finding]]:
+    """Findings by line number. What names no line is left to the findings tab."""
+    by_line: dict[int, list[Finding]] = {}
+    for finding in findings:
+        if finding.line:
+            by_line.setdefault(finding.line, []).append(finding)
+    return by_line

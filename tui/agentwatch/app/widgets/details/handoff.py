@@ -8,7 +8,6 @@ from typing import Final
 from textual.content import Content
 
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.widgets.details import session, wording
 from agentwatch.app.widgets.details.blocks import (
     MAX_ROWS,
     Block,
@@ -18,15 +17,17 @@ from agentwatch.app.widgets.details.blocks import (
     Rich,
     Table,
     faint,
-    field,
+    fields,
+    in_color,
     plain,
     rich_line,
-    rich_list,
+    section,
     text,
 )
 from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.shapes import Handoff, Todo
+from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
 from agentwatch.view import looks
 
@@ -37,17 +38,30 @@ _UNREADABLE: Final = "The handoff cannot be read as a packet; this is what was u
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
     attempt = view.handed
-    if (attempt is None or attempt.handoff is None) and view.task.run is not None:
-        yield from session.asked(view, view.task.run)
-    elif attempt is None or attempt.handoff is None:
-        yield text(faint("No handoff was seen: what was asked is not known."))
-    else:
+    if attempt is not None and attempt.handoff is not None:
         if attempt is not view.task.latest:
             now = view.task.attempt
             yield text(faint(f"Attempt {now} has no handoff of its own; this is that of attempt {attempt.number}."))
             yield Gap()
         yield from _packet(view, attempt.handoff, attempt.packet)
-    yield from _todos(view.task.todos)
+    elif view.task.run is not None:
+        yield from _asked(view, view.task.run)
+    else:
+        yield text(faint("No handoff was seen: what was asked is not known."))
+    if view.task.todos is not None:
+        yield from _todos(view.task.todos)
+
+
+def _asked(view: View, run: Run) -> Iterator[Block]:
+    """What a run was asked for, if it was no packet."""
+    if run.prompt is None:
+        missing = run.prompt_missing or "the session store does not have it"
+        yield text(Content.assemble(("What was asked is not known: ", FAINT), plain(missing)))
+        return
+    by = "a human" if run.parent_session is None else "its parent"
+    yield text(faint(f"Asked by {by} in words, without a handoff packet:"))
+    yield Gap()
+    yield view.words(run.prompt)
 
 
 def _packet(view: View, version: Version, packet: Handoff | None) -> Iterator[Block]:
@@ -62,18 +76,13 @@ def _packet(view: View, version: Version, packet: Handoff | None) -> Iterator[Bl
     yield Gap()
     if packet:
         yield Rich(packet.objective or "")
-        for label, value in (("task", packet.task_id), ("parent", packet.parent_task_id), ("mode", packet.mode)):
-            if value:
-                yield field(label, plain(value))
+        yield from fields(("task", packet.task_id), ("parent", packet.parent_task_id), ("mode", packet.mode))
 
 
 def _whole(packet: HandoffPacket) -> Iterator[Block]:
-    if packet.objective:
-        yield Rich(packet.objective)
-    else:
-        yield text(faint("The packet states no objective."))
+    yield Rich(packet.objective) if packet.objective else text(faint("The packet states no objective."))
     yield Gap()
-    for label, value in (
+    yield from fields(
         ("task", packet.task_id),
         ("parent", packet.parent_task_id),
         ("mode", packet.mode),
@@ -81,10 +90,8 @@ def _whole(packet: HandoffPacket) -> Iterator[Block]:
         ("restores", packet.restores),
         ("decision", packet.decision_id),
         ("schema", packet.handoff_schema),
-    ):
-        if value:
-            yield field(label, plain(value))
-    yield from _section("Success criteria", packet.success_criteria, "none given")
+    )
+    yield from section("Success criteria", packet.success_criteria, none="none given")
     if packet.evidence is not None:
         yield Heading("Evidence", len(packet.evidence))
         yield _files("purpose", "must read", [(one.required, one.path, one.purpose) for one in packet.evidence])
@@ -96,14 +103,10 @@ def _whole(packet: HandoffPacket) -> Iterator[Block]:
         yield Heading("Risks", len(packet.risks))
         for risk in packet.risks[:MAX_ROWS]:
             yield Rich(risk.risk or "-", Content.styled("! ", "$text-warning"), "  ")
-            yield Rich(risk.mitigation or "no mitigation given", Content.styled("  → ", FAINT), "    ")
-    for title, items in (
-        ("Constraints", packet.constraints),
-        ("Dependencies", packet.dependencies),
-        ("Notes", packet.notes),
-    ):
-        if items:
-            yield from _section(title, items, "none")
+            yield Rich(risk.mitigation or "no mitigation given", faint("  → "), "    ")
+    yield from section("Constraints", packet.constraints)
+    yield from section("Dependencies", packet.dependencies)
+    yield from section("Notes", packet.notes)
 
 
 def _files(about: str, must: str, files: Sequence[tuple[bool | None, str | None, str | None]]) -> Table:
@@ -115,26 +118,13 @@ def _files(about: str, must: str, files: Sequence[tuple[bool | None, str | None,
     return Table((Column(""), Column("path", flexible=True), Column(about, flexible=True)), rows)
 
 
-def _section(title: str, items: Sequence[str] | None, none: str) -> Iterator[Block]:
-    """A section of foreign Markdown strings, each an item."""
-    yield Heading(title, len(items or ()))
-    if items:
-        yield from rich_list(items)
-    else:
-        yield text(faint(none))
-
-
-def _todos(todos: tuple[Todo, ...] | None) -> Iterator[Block]:
-    if todos is None:
-        return
+def _todos(todos: Sequence[Todo]) -> Iterator[Block]:
     yield Heading("Todos", len(todos))
     if not todos:
         yield text(faint("the checklist is empty"))
         return
     rows = []
     for todo in todos:
-        look = looks.TODOS[todo.status]
-        said = plain(todo.text)
-        phase = Content.styled(f"{plain(todo.phase, 30).plain}: ", FAINT) if todo.phase else Content("")
-        rows.append((wording.shown(look), Content.assemble(phase, said)))
+        phase = faint(f"{plain(todo.phase, 30).plain}: ") if todo.phase else Content("")
+        rows.append((in_color(looks.TODOS[todo.status]), phase + plain(todo.text)))
     yield Table((Column(""), Column("", flexible=True)), rows)

@@ -1,25 +1,27 @@
-"""The head of the details: which task, its state, its one sentence, and what it needs from the operator."""
+"""What stands above a page: the head, with the task and what it needs from the operator, and the row of tab titles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
+from textual import events
 from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
 from textual.widget import Widget
 
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.cells import clip, shown, summary
-from agentwatch.app.widgets.details import wording
-from agentwatch.app.widgets.details.blocks import LABEL_WIDTH, WIDE, faint, gist, plain
+from agentwatch.app.widgets.details.blocks import ACCENT, LABEL_WIDTH, WIDE, faint, gist, in_color, plain
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
 from agentwatch.text import exact
-from agentwatch.view import times
+from agentwatch.view import looks, times
 from agentwatch.view.progress import decision_of
 
 SUMMARY_LINES: Final = 3
@@ -35,12 +37,7 @@ class Head(Widget):
     """Always visible above the tabs. Its height is that of its lines."""
 
     DEFAULT_CSS = """
-    Head {
-        height: auto;
-        padding: 0 1;
-        text-wrap: nowrap;
-        text-overflow: ellipsis;
-    }
+    Head { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self) -> None:
@@ -68,24 +65,22 @@ class Head(Widget):
     def _content(self, width: int) -> Content:
         if self._shown_task is None or width <= 0:
             return Content("")
-        return Content("\n").join(head_lines(self._shown_task, self._now, width, roomy=self._roomy))
+        return Content("\n").join(_lines(self._shown_task, self._now, width, roomy=self._roomy))
 
 
-def head_lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[Content]:
-    """The lines of the head at a width in cells."""
+def _lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[Content]:
     yield _identity(task, width)
     yield from islice(_packed(_standing(task, now, wide=width >= WIDE), width), 2 if roomy else 1)
-    result = task.result.summary if task.result else None
-    if result:
-        yield from _limited(gist(result), width, SUMMARY_LINES if roomy else 1)
-    hint = task.retry.hint
-    if roomy and (task.ask or hint or decision_of(task)):
+    if task.result and task.result.summary:
+        yield from _limited(gist(task.result.summary), width, SUMMARY_LINES if roomy else 1)
+    hint, decision = task.retry.hint, decision_of(task)
+    if roomy and (task.ask or hint or decision):
         yield Content("")
     if task.ask:
-        yield from _labelled("NEEDS YOU", wording.ACCENT, gist(task.ask), width, ASK_LINES if roomy else 1)
+        yield from _labelled("NEEDS YOU", ACCENT, gist(task.ask), width, ASK_LINES if roomy else 1)
     if hint and (roomy or not task.ask):
         yield from _labelled("hint", FAINT, gist(hint), width, HINT_LINES if roomy else 1)
-    if (decision := decision_of(task)) is not None:
+    if decision is not None:
         yield from _decided(decision, now, width, roomy=roomy)
     if roomy:
         yield Content("")
@@ -119,15 +114,15 @@ def _identity(task: Task, width: int) -> Content:
 
 
 def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:
-    yield wording.state(task)
-    said = wording.reported(task)
-    if said and wide:
-        yield said
+    look, behind = looks.look(task), looks.LOOKS[task.state]
+    yield in_color(look) if look is behind else Content.assemble(in_color(look), "  ", in_color(behind))
+    word = task.reported_state
+    if wide and word and word.casefold() != behind.word:
+        yield Content.assemble(("reported ", FAINT), plain(word, 40))
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
-        yield Content.assemble(
-            ("attempt ", FAINT), f"{task.attempt} of {max(1 + task.retry.max_retries, task.attempt)}"
-        )
+        most = max(1 + task.retry.max_retries, task.attempt)
+        yield Content.assemble(("attempt ", FAINT), f"{task.attempt} of {most}")
     if task.result and task.result.error_code:
         yield plain(task.result.error_code, 40).stylize("$text-error")
     if task.alive_at is not None:
@@ -160,9 +155,122 @@ def _labelled(label: str, style: str, content: Content, width: int, lines: int) 
 def _limited(content: Content, width: int, lines: int) -> Iterator[Content]:
     """The content in at most so many lines; what does not fit is cut off with an ellipsis."""
     wrapped = content.wrap(max(width, 8))
-    yield from wrapped[: lines - 1]
     if len(wrapped) > lines:
-        rest = wrapped[lines - 1]
-        yield rest.truncate(width - 1) + "…"
-    elif len(wrapped) == lines:
-        yield wrapped[-1]
+        wrapped = [*wrapped[: lines - 1], wrapped[lines - 1].truncate(width - 1) + "…"]
+    yield from wrapped
+
+
+TABS: Final = (
+    ("overview", "Overview"),
+    ("handoff", "Handoff"),
+    ("return", "Return"),
+    ("attestation", "Attestation"),
+    ("findings", "Findings"),
+    ("attempts", "Attempts"),
+    ("raw", "Raw"),
+)
+"""Id and title of every tab, in their order."""
+
+
+class Count(NamedTuple):
+    """What stands behind a title: the words and their style."""
+
+    text: str
+    style: str
+
+
+class _TitlePlace(NamedTuple):
+    tab_id: str
+    start: int
+    end: int
+
+
+_Titles = list[tuple[str, Content]]
+"""By tab id."""
+
+
+class TabBar(Widget):
+    """The titles with a line under the active one. If they do not fit, those around the active one are shown.
+
+    One widget and no animation, so that a new count costs one line of drawing.
+    """
+
+    ALLOW_SELECT = False
+
+    DEFAULT_CSS = """
+    TabBar { height: 2; padding: 0 1; text-wrap: nowrap; pointer: pointer; }
+    """
+
+    active: reactive[str] = reactive("")
+    counts: reactive[dict[str, Count]] = reactive[dict[str, Count]](dict)
+
+    class Chosen(Message):
+        """A title was clicked."""
+
+        def __init__(self, tab_id: str) -> None:
+            super().__init__()
+            self.tab_id = tab_id
+
+    def __init__(self, tabs: Sequence[tuple[str, str]] = TABS) -> None:
+        super().__init__()
+        self._tabs = tabs
+        self.set_reactive(TabBar.active, tabs[0][0])
+
+    def render(self) -> Content:
+        content, places = self._titles()
+        line = Content.styled("─" * self.content_size.width, "$border-blurred")
+        for tab_id, start, end in places:
+            if tab_id == self.active:
+                line = line[:start] + Content.styled("━" * (end - start), "$text-accent") + line[end:]
+        return Content("\n").join([content, line])
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        for place in self._titles()[1]:
+            if place.start - 1 <= offset.x <= place.end:
+                self.post_message(self.Chosen(place.tab_id))
+                return
+
+    def _titles(self) -> tuple[Content, list[_TitlePlace]]:
+        """The titles that fit and where they stand, in cells of the content."""
+        width = self.content_size.width
+        titles: _Titles = []
+        # Counts that call for nobody go before a title does.
+        for quiet, gap in ((True, 3), (True, 2), (True, 1), (False, 1)):
+            titles = [(tab_id, self._title(tab_id, title, quiet=quiet)) for tab_id, title in self._tabs]
+            if sum(len(title) + gap for _, title in titles) - gap <= width:
+                return _placed(titles, gap, 0)
+        first, last = self._window(titles, width - 4)
+        before = faint("‹ ") if first else Content("")
+        content, places = _placed(titles[first:last], 1, len(before))
+        return before + content + faint(" ›" if last < len(titles) else ""), places
+
+    def _window(self, titles: _Titles, room: int) -> tuple[int, int]:
+        """The range of titles around the active one that fits: it grows to the right first, then to the left."""
+        first = next(number for number, (tab_id, _) in enumerate(titles) if tab_id == self.active)
+        last = first + 1
+        room -= len(titles[first][1])
+        while True:
+            if last < len(titles) and len(titles[last][1]) < room:
+                room -= 1 + len(titles[last][1])
+                last += 1
+            elif first and len(titles[first - 1][1]) < room:
+                first -= 1
+                room -= 1 + len(titles[first][1])
+            else:
+                return first, last
+
+    def _title(self, tab_id: str, title: str, *, quiet: bool) -> Content:
+        content = Content.styled(title, "bold" if tab_id == self.active else FAINT)
+        count = self.counts.get(tab_id)
+        return content + Content.assemble(" ", count) if count and (quiet or count.style != FAINT) else content
+
+
+def _placed(titles: _Titles, gap: int, start: int) -> tuple[Content, list[_TitlePlace]]:
+    places = []
+    for tab_id, title in titles:
+        places.append(_TitlePlace(tab_id, start, start + len(title)))
+        start += len(title) + gap
+    return Content(" " * gap).join([title for _, title in titles]), places

@@ -45,9 +45,6 @@ _CODE: Final = (
     r"|(?P<number>\b\d[\w.]*)"
     r"|(?P<word>[A-Za-z_]\w*)"
 )
-_HASHED: Final = re.compile(_CODE.format(comment="#"))
-_SLASHED: Final = re.compile(_CODE.format(comment="//"))
-_DASHED: Final = re.compile(_CODE.format(comment="--"))
 _SHARED_WORDS: Final = (
     "and as async await break case catch class const continue def default do elif else enum except export extends "
     "finally fn for from func function if impl import in interface is let mod mut new not or package pass private "
@@ -87,20 +84,18 @@ def markdown_spans(line: str) -> list[Span]:
 
 
 class Language(Enum):
-    """How a text is coloured."""
+    """How a text is coloured; code by what its comments begin with."""
 
     PLAIN = auto()
     JSON = auto()
     MARKDOWN = auto()
     HASHED = auto()
-    """Code whose comments begin with `#`."""
     SLASHED = auto()
-    """Code whose comments begin with `//`."""
     DASHED = auto()
-    """Code whose comments begin with `--`."""
 
 
-_PATTERNS: Final = {Language.HASHED: _HASHED, Language.SLASHED: _SLASHED, Language.DASHED: _DASHED}
+_COMMENTS: Final = {Language.HASHED: "#", Language.SLASHED: "//", Language.DASHED: "--"}
+_PATTERNS: Final = {language: re.compile(_CODE.replace("{comment}", sign)) for language, sign in _COMMENTS.items()}
 _SUFFIXES: Final = {
     Language.JSON: ".json .jsonl",
     Language.MARKDOWN: ".md .markdown .mdx",
@@ -140,13 +135,13 @@ def code_spans(line: str, language: Language) -> list[Span]:
 
 def highlighted(lines: Iterable[str], language: Language) -> Iterator[tuple[str, list[Span]]]:
     """The lines of one cleaned text with their coloured parts."""
-    if language is Language.PLAIN:
-        return ((line, []) for line in lines)
-    if language is Language.JSON:
-        return ((line, json_spans(line)) for line in lines)
     if language is Language.MARKDOWN:
         return _markdown(lines)
-    return ((line, code_spans(line, language)) for line in lines)
+    if language is Language.JSON:
+        return ((line, json_spans(line)) for line in lines)
+    if language in _PATTERNS:
+        return ((line, code_spans(line, language)) for line in lines)
+    return ((line, []) for line in lines)
 
 
 def _markdown(lines: Iterable[str]) -> Iterator[tuple[str, list[Span]]]:

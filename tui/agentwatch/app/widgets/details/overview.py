@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from textual.content import Content
 
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.widgets.details import session, wording
+from agentwatch.app.widgets.details.attempts import took
+from agentwatch.app.widgets.details.attestation import MODE_WORDS, MODEL_WORDS
 from agentwatch.app.widgets.details.blocks import (
     Block,
     Field,
@@ -16,15 +17,18 @@ from agentwatch.app.widgets.details.blocks import (
     Rich,
     faint,
     field,
+    fields,
     gist,
     plain,
     rich_field,
+    rich_fields,
+    rich_list,
     text,
 )
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
@@ -34,28 +38,37 @@ from agentwatch.view.words import ADVICE, BASES, plural, retries_left, why_at
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
+_CONTRACTS: Final = {
+    Contract.HANDOFF_PACKET: "handoff-packet (JSON)",
+    Contract.RETURN_FORMAT: "return-format (Markdown)",
+    Contract.SUBAGENT_RETURN: "subagent-return (JSON)",
+    Contract.RETURN_META: "return-meta, a dialect of subagent-return (JSON)",
+    Contract.REPORT_CONTRACT: "report-contract (JSON)",
+}
 
 
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
-    yield from _asked_and_returned(view)
+    yield _asked(view.task)
+    yield from _came_back(view.task)
     yield Gap()
     yield from _standing(view)
     yield Gap()
     yield from _provenance(view)
 
 
-def _asked_and_returned(view: View) -> Iterator[Block]:
-    task = view.task
+def _asked(task: Task) -> Block:
     packet = task.packet
     if packet and packet.objective:
-        yield rich_field("asked", packet.objective)
-    elif packet:
-        yield field("asked", faint("the handoff states no objective"))
-    elif task.run is not None and task.run.prompt is not None:
-        yield field("asked", gist(task.run.prompt.opening))
-    else:
-        yield field("asked", faint("no handoff was seen"))
+        return rich_field("asked", packet.objective)
+    if packet:
+        return field("asked", faint("the handoff states no objective"))
+    if task.run is not None and task.run.prompt is not None:
+        return field("asked", gist(task.run.prompt.opening))
+    return field("asked", faint("no handoff was seen"))
+
+
+def _came_back(task: Task) -> Iterator[Block]:
     result = task.result
     if result is None:
         if task.run is not None and task.run.said is not None:
@@ -65,31 +78,21 @@ def _asked_and_returned(view: View) -> Iterator[Block]:
         yield field("returned", faint(waiting))
         return
     yield Field("returned", tuple(_returned(result)))
-    limits = Field("limits", tuple(_items(result.limitations, "•", FAINT))) if result.limitations else None
-    if limits and result.outcome is Outcome.PARTIAL:
+    limits = _items("limits", result.limitations)
+    if result.outcome is Outcome.PARTIAL:
         # What a part leaves out is the first thing to know of it.
-        yield limits
+        yield from limits
     if result.error_code:
         yield field("error", plain(result.error_code).stylize("$text-error"))
-    if result.error_message and result.error_message != result.summary:
-        yield rich_field("message", result.error_message)
-    if result.blockers:
-        yield Field("blockers", tuple(_items(result.blockers, "■", "$state-blocked")))
-    if result.retry_hint:
-        yield rich_field("hint", result.retry_hint)
-    if result.next_steps:
-        yield rich_field("next", result.next_steps)
-    if result.review_reason:
-        yield rich_field("review", result.review_reason)
-    if limits and result.outcome is not Outcome.PARTIAL:
-        yield limits
+    yield from rich_fields(("message", result.error_message if result.error_message != result.summary else None))
+    yield from _items("blockers", result.blockers, "■", "$state-blocked")
+    yield from rich_fields(("hint", result.retry_hint), ("next", result.next_steps), ("review", result.review_reason))
+    yield from limits
 
 
-def _items(items: tuple[str, ...], marker: str, style: str) -> Iterator[Block]:
-    for item in items[:ITEMS]:
-        yield Rich(item, Content.styled(f"{marker} ", style), "  ")
-    if len(items) > ITEMS:
-        yield text(faint(f"… and {len(items) - ITEMS:,} more, see Return"))
+def _items(label: str, items: tuple[str, ...], marker: str = "•", style: str = FAINT) -> Iterator[Block]:
+    if items:
+        yield Field(label, tuple(rich_list(items, marker, style, ITEMS, ", see Return")))
 
 
 def _returned(result: Return) -> Iterator[Block]:
@@ -123,59 +126,45 @@ def _standing(view: View) -> Iterator[Block]:
     if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
         words = f"{looks.CONTRADICTED.glyph} {plural(false, 'false claim')}, see Attestation"
         yield field("claims", Content.styled(words, "$state-contradicted"))
-    if (decision := decision_of(task)) is not None:
-        yield from _decided(decision)
+    # What came along with the decision; how far it has got stands in the head.
+    if (decision := decision_of(task)) is not None and decision.mitigation:
+        yield field("mitigated", plain(f"by {decision.mitigation.replace('_', ' ')}", 60))
+    if decision is not None and decision.note:
+        yield field("your note", plain(decision.note, 400))
     result = task.result
     if result and (result.model or result.mode):
         yield field("model", _attested(task, result))
     if result and result.confidence is not None:
         yield field("confidence", Content(f"{result.confidence:.2f}"))
     if task.attempts and not task.is_session:
-        yield field("retries", _retries(task))
+        advice = ADVICE[task.retry.recommended]
+        yield field("retries", Content.assemble(retries_left(task.retry), (f"   {advice}" if advice else "", FAINT)))
     if task.below and task.below.tasks:
-        yield field("below", _below(task))
+        yield field("below", _below(task.below.states))
     if holds := view.tree.holds(task):
-        waits = "waits" if holds == 1 else "wait"
-        yield field("holds", Content(f"{plural(holds, 'task')} {waits} on it"))
+        yield field("holds", Content(f"{plural(holds, 'task')} {'waits' if holds == 1 else 'wait'} on it"))
 
 
 def _attested(task: Task, result: Return) -> Content:
     """The model and mode that a return reports, and what others say where that is something else."""
     model = plain(result.model) if result.model else faint("not reported")
     mode = Content.assemble(("   mode  ", FAINT), plain(result.mode)) if result.mode else Content("")
-    others = (
-        (wording.MODEL_WORDS, model_of(result.model, task.run)),
-        (wording.MODE_WORDS, mode_of(result.mode, task.packet)),
-    )
+    others = ((MODEL_WORDS, model_of(result.model, task.run)), (MODE_WORDS, mode_of(result.mode, task.packet)))
     differing = [
         Content.assemble("   ", (words[one.agreement], "$text-warning"), plain(one.known or "", 60))
         for words, one in others
         if one.agreement is Agreement.DIFFERS
     ]
-    return Content.assemble(model, mode, *(differing or [Content.styled("   (attested)", FAINT)]))
+    return Content.assemble(model, mode, *(differing or [faint("   (attested)")]))
 
 
-def _decided(decision: Decision) -> Iterator[Block]:
-    """What came along with the decision; how far it has got stands in the head."""
-    if decision.mitigation:
-        yield field("mitigated", plain(f"by {decision.mitigation.replace('_', ' ')}", 60))
-    if decision.note:
-        yield field("your note", plain(decision.note, 400))
-
-
-def _retries(task: Task) -> Content:
-    said = ADVICE[task.retry.recommended]
-    return Content.assemble(retries_left(task.retry), (f"   {said}" if said else "", FAINT))
-
-
-def _below(task: Task) -> Content:
-    states = task.below.states if task.below else {}
-    parts = [Content(f"{plural(sum(states.values()), 'task')}")]
+def _below(states: Mapping[State, int]) -> Content:
+    counted = [Content(plural(sum(states.values()), "task"))]
     for state in sorted(states, key=lambda one: -one.urgency):
         if states[state]:
             look = looks.LOOKS[state]
-            parts.append(Content.styled(f"{look.glyph} {states[state]:,} {look.word}", f"${look.color}"))
-    return Content("   ").join(parts)
+            counted.append(Content.styled(f"{look.glyph} {states[state]:,} {look.word}", f"${look.color}"))
+    return Content("   ").join(counted)
 
 
 def _provenance(view: View) -> Iterator[Block]:
@@ -183,26 +172,32 @@ def _provenance(view: View) -> Iterator[Block]:
     yield field("task", plain(exact(task.task_id)))
     if task.title not in task.task_id:
         yield field("title", gist(task.title))
-    if task.agent:
-        yield field("agent", plain(task.agent))
-    if task.contract:
-        yield field("contract", Content(wording.CONTRACT_WORDS[task.contract]))
-    words = BASES[task.parent_basis]
+    yield from fields(("agent", task.agent), ("contract", _CONTRACTS[task.contract] if task.contract else None))
     if task.parent_id is None or task.parent_basis is Basis.NONE:
         yield field("linked", Content(BASES[Basis.NONE]))
     else:
         parent = view.tree.tasks.get(task.parent_id)
         # As the tree calls it: the id of a session says nothing.
         called = gist(parent.title) if parent and parent.title not in parent.task_id else plain(exact(task.parent_id))
-        yield field("linked", Content.assemble("below ", called, (f"   {words}", FAINT)))
+        yield field("linked", Content.assemble("below ", called, (f"   {BASES[task.parent_basis]}", FAINT)))
     latest = task.latest
-    if latest and latest.session_id:
-        yield field("session", plain(latest.session_id))
+    yield from fields(("session", latest.session_id if latest else None))
     if task.run is not None:
-        yield from session.facts(task.run)
+        yield from _record(task.run)
     if latest and latest.started_at is not None:
-        yield field("took", wording.took(task, latest, view.now))
-    if handed := view.handed:
-        yield field("handoff", plain(handed.handoff.path if handed.handoff else ""))
-    if returned := view.returned:
-        yield field("return", plain(returned.returned.path if returned.returned else ""))
+        yield field("took", took(task, latest, view.now))
+    handed, returned = view.handed, view.returned
+    yield from fields(
+        ("handoff", handed.handoff.path if handed and handed.handoff else None),
+        ("return", returned.returned.path if returned and returned.returned else None),
+    )
+
+
+def _record(run: Run) -> Iterator[Block]:
+    """Where a session is recorded, and what it took."""
+    where = "   in the background" if run.background else ""
+    yield field("source", Content.assemble(plain(run.source), (where, FAINT)))
+    if run.model:
+        yield field("model", Content.assemble(plain(run.model), ("   (as recorded)", FAINT)))
+    yield from fields(("tokens", f"{run.tokens:,}" if run.tokens else None), ("known by", run.link))
+    yield field("record", plain(run.place))

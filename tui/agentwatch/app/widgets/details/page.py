@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import ClassVar, Final
 
-from textual import events
+from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
@@ -41,14 +41,8 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     # The gutter is there before it is needed: a scrollbar that comes and goes would wrap everything anew.
     DEFAULT_CSS = """
     Page {
-        height: 1fr;
-        padding: 0 0 0 1;
-        overflow-x: hidden;
-        overflow-y: auto;
-        scrollbar-gutter: stable;
-        scrollbar-size-vertical: 1;
-        text-wrap: nowrap;
-        text-overflow: ellipsis;
+        height: 1fr; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+        overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1;
     }
     """
 
@@ -63,7 +57,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def allow_select(self) -> bool:
-        """The text can be selected with the mouse; `is_container` of the base says so only for widgets in it."""
         return True
 
     @property
@@ -128,18 +121,12 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     def _move_cursor(self, step: int) -> bool:
         top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
         entries = list(self._places)
-        seen = [
-            number
-            for number, place in enumerate(self._places.values())
-            if place.start >= top and place.stop <= top + height
-        ]
+        places = enumerate(self._places.values())
+        seen = [number for number, place in places if place.start >= top and place.stop <= top + height]
         if not seen:
             return False
         at = entries.index(self._chosen)
-        if at in seen:
-            at += step
-        else:
-            at = seen[0] if step > 0 else seen[-1]
+        at = at + step if at in seen else seen[0] if step > 0 else seen[-1]
         if not 0 <= at < len(entries):
             return False
         self._choose(entries[at])
@@ -156,20 +143,19 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def action_move_pages(self, pages: int) -> None:
-        """Scroll by so many pages, one line less each: that line says where one was."""
+        # One line less each: that line says where one was.
         self.scroll_relative(y=pages * max(self.scrollable_content_region.height - 1, 1), animate=False)
 
     def action_first_line(self) -> None:
-        """Scroll to the top, to the first entry."""
-        self._chosen = next(iter(self._places), None)
-        self.refresh()
-        self.scroll_to(y=0, animate=False)
+        self._go_to_end(next(iter(self._places), None), 0)
 
     def action_last_line(self) -> None:
-        """Scroll to the end, to the last entry."""
-        self._chosen = next(reversed(self._places), None)
+        self._go_to_end(next(reversed(self._places), None), self.max_scroll_y)
+
+    def _go_to_end(self, entry: Hashable, y: int) -> None:
+        self._chosen = entry
         self.refresh()
-        self.scroll_to(y=self.max_scroll_y, animate=False)
+        self.scroll_to(y=y, animate=False)
 
     def on_click(self, event: events.Click) -> None:
         number = int(self.scroll_offset.y) + event.y
@@ -179,12 +165,8 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             if event.chain == 2:
                 self.post_message(self.Opened())
 
-    def on_focus(self) -> None:
-        self._draw_cursor()
-
-    def on_blur(self) -> None:
-        self._draw_cursor()
-
+    @on(events.Focus)
+    @on(events.Blur)
     def _draw_cursor(self) -> None:
         # The widget's own handlers run after these, and only they set `has_focus`.
         if self._places:
@@ -215,7 +197,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         return strips[0].apply_offsets(0, number)
 
     def _under_cursor(self, content: Content, width: int) -> Content:
-        """A line of the entry that the cursor is on."""
         rest = content[1:].pad_right(max(width - content.cell_length, 0))
         if self.app.native_ansi_color:
             # Reversed colours differ from part to part: the whole row in the terminal's own two.

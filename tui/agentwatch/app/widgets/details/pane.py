@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Final, Self
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widget import Widget
@@ -14,22 +13,11 @@ from textual.widget import Widget
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import Inspect, KeysChanged
-from agentwatch.app.widgets.details import (
-    attempts,
-    attestation,
-    findings,
-    handoff,
-    overview,
-    raw,
-    returned,
-)
+from agentwatch.app.widgets.details import attempts, attestation, findings, handoff, overview, returned
 from agentwatch.app.widgets.details.blocks import Block, faint, text
-from agentwatch.app.widgets.details.claim_rows import Entry
-from agentwatch.app.widgets.details.head import ROOMY, Head
+from agentwatch.app.widgets.details.head import ROOMY, TABS, Count, Head, TabBar
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.shelf import Shelf
-from agentwatch.app.widgets.details.tab_bar import TABS, Count, TabBar
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.view import Shelf, View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
@@ -45,7 +33,7 @@ _WRITERS: Final[dict[str, Callable[[View], Iterable[Block]]]] = {
     "attestation": attestation.write,
     "findings": findings.write,
     "attempts": attempts.write,
-    "raw": raw.write,
+    "raw": findings.write_raw,
 }
 
 _TIMED: Final = frozenset({"overview", "attempts"})
@@ -137,7 +125,8 @@ class DetailsPane(Widget):
             raise ValueError(f"no tab {tab_id!r}: use one of {', '.join(_WRITERS)}")
         if tab_id == self._bar.active:
             return
-        self._remember()
+        if self._written:
+            self._offsets[self._written[1]] = self._page.scroll_offset.y
         self._bar.active = tab_id
         self._schedule()
 
@@ -146,16 +135,17 @@ class DetailsPane(Widget):
         self._page.focus(scroll_visible)
         return self
 
-    def action_next_tab(self) -> None:
-        self._step(1)
+    def action_next_tab(self, by: int = 1) -> None:
+        ids = [tab_id for tab_id, _ in TABS]
+        self.activate(ids[(ids.index(self.active) + by) % len(ids)])
 
     def action_previous_tab(self) -> None:
-        self._step(-1)
+        self.action_next_tab(-1)
 
     def action_inspect(self) -> None:
         """Look at the file of the claim that the cursor is on."""
         entry = self._page.chosen
-        if self._view is not None and isinstance(entry, Entry):
+        if self._view is not None and isinstance(entry, attestation.Entry):
             self.post_message(Inspect(self._view.task.task_id, *entry))
 
     def action_compare(self, step: int) -> None:
@@ -167,7 +157,7 @@ class DetailsPane(Widget):
             at = numbers.index(attempts.compared_attempt(self._view)) + step
             # At the last one, what is compared goes on with the attempts to come.
             self._compared = numbers[max(at, 0)] if at < len(numbers) - 1 else None
-            self._view = replace(self._view, compared=self._compared)
+            self._view = self._view._replace(compared=self._compared)
             self._schedule()
 
     @on(Page.Opened)
@@ -181,32 +171,17 @@ class DetailsPane(Widget):
         self.activate(event.tab_id)
         self.focus()
 
-    def on_mount(self) -> None:
-        self._schedule()
-
-    def on_show(self) -> None:
-        self._schedule()
-
-    def on_resize(self) -> None:
-        self._schedule()
-
-    def _step(self, by: int) -> None:
-        ids = [tab_id for tab_id, _ in TABS]
-        self.activate(ids[(ids.index(self.active) + by) % len(ids)])
-
     def _take_arrival(self) -> None:
         """What was missing is there. It is written at once: mostly nothing was painted since it was asked for."""
         self._basis = None
         self._write()
 
-    def _remember(self) -> None:
-        if self._written:
-            self._offsets[self._written[1]] = self._page.scroll_offset.y
-
+    @on(events.Mount)
+    @on(events.Show)
+    @on(events.Resize)
     def _schedule(self) -> None:
-        if self._scheduled or not self.is_attached:
-            return
-        self._scheduled = self.call_after_refresh(self._write)
+        if not self._scheduled and self.is_attached:
+            self._scheduled = self.call_after_refresh(self._write)
 
     def _write(self) -> None:
         """Bring head, titles and page up to date. A pane that is not displayed has no size: it waits until it is."""
@@ -219,7 +194,7 @@ class DetailsPane(Widget):
         if view is None:
             self._written = self._basis = None
             self._offsets.clear()
-            self._page.show(_nothing, keep=False)
+            self._page.show(lambda: [text(faint("No task is selected."))], keep=False)
             self._offer()
             return
         task_id, tab_id = view.task.task_id, self.active
@@ -247,18 +222,14 @@ class DetailsPane(Widget):
             self.post_message(KeysChanged())
 
 
-def _nothing() -> Iterator[Block]:
-    yield text(faint("No task is selected."))
-
-
 def _counts(task: Task, unclaimed: Unclaimed | None) -> dict[str, Count]:
     severities = {placed.finding.severity for placed in task.findings}
     counts = {}
     if severities:
-        worst = Severity.ERROR if Severity.ERROR in severities else Severity.WARNING
-        counts["findings"] = Count(str(len(task.findings)), f"${looks.SEVERITIES[worst].color}")
+        worst = looks.SEVERITIES[Severity.ERROR if Severity.ERROR in severities else Severity.WARNING]
+        counts["findings"] = Count(str(len(task.findings)), f"${worst.color}")
     if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
-        counts["attestation"] = Count(f"{false}!", f"${looks.VERDICTS[Verdict.CONTRADICTED].color}")
+        counts["attestation"] = Count(f"{false}!", f"${looks.CONTRADICTED.color}")
     elif unclaimed and unclaimed.alone:
         counts["attestation"] = Count(f"±{len(unclaimed.alone)}", "$text-warning")
     if len(task.attempts) > 1:

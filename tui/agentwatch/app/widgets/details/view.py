@@ -1,12 +1,13 @@
-"""What a tab is written from: the task, the tree around it, and the documents behind it, opened only when asked for."""
+"""What a tab is written from: the task, the tree around it, and the documents behind it, read in threads and kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Hashable
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
-from agentwatch.app.widgets.details.blocks import faint, text
+from agentwatch.app.widgets.details.blocks import Block, Rich, faint, text
 from agentwatch.contracts.reading import read_and_open
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.run import Message
@@ -20,6 +21,8 @@ T = TypeVar("T")
 
 READING: Final = text(faint("reading…"))
 """What stands for a document as long as a thread reads it."""
+KEPT: Final = 16
+"""Values that are kept: moving up and down between a few tasks reads nothing twice."""
 
 
 class Later(Protocol):
@@ -36,8 +39,7 @@ def at_once(key: Hashable, make: Callable[[], T]) -> T | None:  # noqa: ARG001 -
     return make()
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A document that was read: its text, None if that is gone, and its model, None if it follows no contract."""
 
     text: str | None
@@ -47,8 +49,7 @@ class Opened:
         return self.text is not None
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """One look at one task.
 
     `content` gives the last good text of a version, None if there is none any more. It may read a file, so only what
@@ -87,6 +88,13 @@ class View:
 
         return self.later((path, version.digest), read)
 
+    def words(self, message: Message) -> Block:
+        """The whole of what was said in a session."""
+        opened = self.opened(message)
+        if opened is None:
+            return READING
+        return Rich(message.opening + " …" if opened.text is None else opened.text)
+
     @property
     def basis(self) -> tuple[object, ...]:
         """All that the tabs are written from, but for the time: equal means that they would say the same."""
@@ -103,3 +111,52 @@ class View:
         )
         found = tuple(task.findings), task.claims, self.tree.unclaimed(task)
         return task.task_id, attempts, found, task.todos, self.compared
+
+
+class Shelf:
+    """Values that threads make, by key. `run` starts a coroutine on the event loop, `arrived` tells of a new value.
+
+    Everything but what makes a value runs on the event loop.
+    """
+
+    def __init__(self, run: Callable[[Coroutine[None, None, None]], object], arrived: Callable[[], None]) -> None:
+        self._run = run
+        self._arrived = arrived
+        self._made: OrderedDict[Hashable, object] = OrderedDict()
+        self._making: set[Hashable] = set()
+        self._asked: set[Hashable] = set()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something that was asked for since `begin` is still being made."""
+        return not self._making.isdisjoint(self._asked)
+
+    def begin(self, *, anew: bool) -> None:
+        """Something is about to be written. `anew`: what was not found before is looked for again."""
+        self._asked.clear()
+        if anew:
+            for key in [key for key, value in self._made.items() if not value]:
+                del self._made[key]
+
+    def later(self, key: Hashable, make: Callable[[], T]) -> T | None:
+        """What `Later` says."""
+        self._asked.add(key)
+        if key in self._made:
+            self._made.move_to_end(key)
+            return cast("T", self._made[key])
+        if key not in self._making:
+            self._making.add(key)
+            self._run(self._make(key, make))
+        return None
+
+    async def _make(self, key: Hashable, make: Callable[[], object]) -> None:
+        try:
+            self._made[key] = await asyncio.to_thread(make)
+        finally:
+            self._making.discard(key)
+        # What is on the screen stays, however much it is: it would be asked for again at once.
+        for other in list(self._made)[: max(len(self._made) - KEPT, 0)]:
+            if other not in self._asked:
+                del self._made[other]
+        if key in self._asked and not self.is_waiting:
+            self._arrived()
