@@ -2,16 +2,16 @@
 
 SQLite's `mode=ro` alone is not enough. To read a file whose journal is a write-ahead log it makes `-wal` and `-shm`
 beside it where they are missing, and a connection that stays open keeps the program from removing them when it ends.
-So a connection is opened for one look and closed again, and whether there is anything to look at is told by `stat`:
+So a connection is opened for one look and closed again, and `stat` tells whether there is anything to look at:
 
-log and shared memory       `mode=ro` with `readonly_shm=1`: the shared memory of the program that runs is used, or
-                            private memory where it has died. Nothing is made, a read-only directory is no obstacle.
+log and shared memory       `mode=ro` with `readonly_shm=1`, which makes nothing and works in read-only directories.
 rollback journal            `mode=ro`, which makes no file then.
 anything else               a copy in a temporary directory: a log that was cleanly closed or copied away from its
                             shared memory, and a journal that a crash left. Nobody has such a database open.
 the same, but too large     `mode=ro`; with a log SQLite then makes the two files, as the program's own start would.
 
-`immutable=1` would need no copy, but reads past a program that starts meanwhile.
+`immutable=1` would need no copy, but reads past a program that starts meanwhile. A database that is a link is read
+where the link leads, as its program does it: it lies in the user's own data directory, where no agent works.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 LARGEST_COPY: Final = 128 * 1024 * 1024
@@ -56,8 +55,7 @@ class _ChangedError(OSError):
     """Somebody wrote while a copy was made."""
 
 
-@dataclass(slots=True)
-class _Copy:
+class _Copy(NamedTuple):
     signature: Signature
     directory: tempfile.TemporaryDirectory[str]
     path: Path
@@ -76,8 +74,7 @@ class Database:
     def signature(self) -> Signature:
         """(device, inode, size, mtime) of the database, its log and its journal; None for each that is not there.
 
-        It changes with each write of another process, except for one that comes in the same tick of the file
-        system's clock as the one before. Raises nothing.
+        It changes with each write of another process, unless it comes in the same tick of the clock as another.
         """
         return tuple(_attributes(self._beside(suffix)) for suffix in ("", "-wal", "-journal"))
 
@@ -177,13 +174,13 @@ class Database:
         return descriptor
 
     def _beside(self, suffix: str) -> Path:
-        return self.path.with_name(self.path.name + suffix) if suffix else self.path
+        return Path(os.path.realpath(self.path) + suffix)
 
 
 def is_passing(error: Exception) -> bool:
     """Whether a look failed only because somebody writes just now."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return isinstance(error, _ChangedError) or (isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY)
+    code = getattr(error, "sqlite_errorcode", 0)
+    return isinstance(error, _ChangedError) or code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _open(path: Path, options: str) -> sqlite3.Connection:
@@ -203,10 +200,10 @@ def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 def _attributes(path: Path) -> tuple[int, int, int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _size(path: Path) -> int:
