@@ -224,7 +224,7 @@ def test_records_that_are_no_objects_are_counted_and_the_others_read(
     program.answer(other, "Here.")
     assert watched.read()[other].state is RunState.ENDED
     assert watched.said(root) == "Done."
-    assert watched.reader.trouble == (None if data == "{}" else "opencode.db has 1 records that cannot be read.")
+    assert watched.reader.trouble == (None if data == "{}" else "opencode.db has 1 record that cannot be read.")
 
 
 def test_a_call_whose_state_is_not_understood_has_not_failed(program: Program, watched: Reading) -> None:
@@ -253,7 +253,7 @@ def test_a_text_that_is_not_written_as_is_known_is_not_read_as_silence(
     program.finish(child, answer)
     run = watched.read()[child]
     assert (run.state, run.reason) == (RunState.SUBMITTED, "ended, but what it said cannot be read")
-    assert watched.reader.trouble == "opencode.db has 1 records that cannot be read."
+    assert watched.reader.trouble == "opencode.db has 1 record that cannot be read."
 
 
 def test_a_record_that_is_too_large_is_not_read(program: Program, watched: Reading) -> None:
@@ -265,7 +265,7 @@ def test_a_record_that_is_too_large_is_not_read(program: Program, watched: Readi
     assert watched.reader.trouble is None  # nothing of it would have been used
     program.say(root, message, "x" * LARGEST_RECORD)
     assert watched.read()[root].reason == "ended, but what it said cannot be read"
-    assert watched.reader.trouble == "opencode.db has 1 records that cannot be read."
+    assert watched.reader.trouble == "opencode.db has 1 record that cannot be read."
 
 
 def test_text_that_is_no_unicode_is_read_as_far_as_it_goes(program: Program, watched: Reading) -> None:

@@ -205,7 +205,7 @@ def test_a_message_that_is_taken_back_leaves_nothing_behind(
     program.part(root, later, {"type": "text", "text": 7})
     before = watched.read()[root]
     assert (watched.runs[child].state, before.todos is not None) == (RunState.FAILED, True)
-    assert watched.reader.trouble == "opencode.db has 1 records that cannot be read."
+    assert watched.reader.trouble == "opencode.db has 1 record that cannot be read."
     program.remove_message(root, later)
     assert watched.read() == fresh(workspace, database)
     assert (watched.runs[child].state, watched.runs[root].todos) == (RunState.SUBMITTED, None)

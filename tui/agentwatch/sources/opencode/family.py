@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -13,6 +14,7 @@ from agentwatch.sources.opencode.session import Session
 from agentwatch.sources.opencode.tables import SessionRow, Tables
 from agentwatch.sources.opencode.verdict import OVER, Verdict, judge, judge_call, waits_for
 from agentwatch.sources.sessions.reader import Change
+from agentwatch.sources.sessions.store import changes_between
 
 _NOTHING_YET: Final = Verdict(RunState.SUBMITTED)
 _UNREAD: Final = Verdict(RunState.SUBMITTED, "its messages are kept as OpenCode 2 does, which is not read yet")
@@ -32,10 +34,10 @@ class Family:
         """Sessions whose messages are kept in a way that is not read."""
         self.is_abandoned: bool | None = None
         """Whether no process has the database open any more."""
-        self._children: dict[str, list[str]] = {}
+        self._children: defaultdict[str, list[str]] = defaultdict(list)
         self._asked: dict[str, frozenset[str]] = {}
         """By session: those that its task calls name."""
-        self._askers: dict[str, set[str]] = {}
+        self._askers: defaultdict[str, set[str]] = defaultdict(set)
         """By session: those whose task calls name it."""
         self._given: dict[str, dict[str, Run]] = {}
         """By session: its run, and those of its calls that have no session, by key."""
@@ -68,9 +70,8 @@ class Family:
 
     def take(self) -> list[Change]:
         """The last changes of runs since they were last taken."""
-        changes = list(self._changes.values())
-        self._changes.clear()
-        return changes
+        changes, self._changes = self._changes, {}
+        return list(changes.values())
 
     def forget(self) -> None:
         """The database is another one: read everything again. What was given stays known."""
@@ -82,7 +83,9 @@ class Family:
         before, self.rows = self.rows, {row.version: row for row in rows}
         there = {row.id for row in rows}
         for name in self._given.keys() - there:
-            self._drop(name)
+            self._give(name, {})
+            del self._given[name]
+            self._due.pop(name, None)
         for name in self.sessions.keys() - there:
             # Whoever asked for it, and whom it asked for, are otherwise without it.
             self._touched |= {self.parent_id(self.sessions[name].row) or "", *self._askers.get(name, ())}
@@ -92,19 +95,15 @@ class Family:
             self._behind.discard(name)
             self.elsewhere.discard(name)
         for row in rows:
-            if row.version in before and row.id in self.sessions:
-                continue
-            if row.id in self.sessions:
-                self.sessions[row.id].row = row
-            else:
-                self.sessions[row.id] = Session(row)
-            self._behind.add(row.id)
+            if row.version not in before or row.id not in self.sessions:
+                self.sessions.setdefault(row.id, Session(row)).row = row
+                self._behind.add(row.id)
         if self.rows.keys() != before.keys():
             self._link()
 
     def load(self, tables: Tables) -> Iterator[None]:
         """Read what is not known yet, the youngest families first and parents before their children."""
-        for name in self._in_order([self.sessions[name] for name in self._behind]):
+        for name in self._in_order():
             session = self.sessions[name]
             self._touched.add(name)
             if session.version != session.row.version:
@@ -147,11 +146,10 @@ class Family:
             self._give(name, {key: self._with_process(run) for key, run in self._given[name].items()})
 
     def _link(self) -> None:
-        self._children = {}
+        self._children.clear()
         for row in self.rows.values():
-            parent = self.parent_id(row)
-            if parent is not None:
-                self._children.setdefault(parent, []).append(row.id)
+            if (parent := self.parent_id(row)) is not None:
+                self._children[parent].append(row.id)
 
     def _take_in_calls(self, name: str, asked: frozenset[str]) -> None:
         """The task calls of a session name these now: those that name no parent themselves may have another one."""
@@ -159,7 +157,7 @@ class Family:
         if asked:
             self._asked[name] = asked
         for child in asked - before:
-            self._askers.setdefault(child, set()).add(name)
+            self._askers[child].add(name)
         for child in before - asked:
             self._askers[child].discard(name)
         nameless = {one for one in asked ^ before if one in self.sessions and self.sessions[one].row.parent_id is None}
@@ -176,8 +174,7 @@ class Family:
             changes = tables.changed(row.id, session.seq, row.seq)
         elif session.version is not None and session.seq is None and row.seq is None:
             listed = tables.listing(row.id)
-            names = session.listed.keys() | listed.keys()
-            changes = [name for name in names if session.listed.get(name) != listed.get(name)]
+            changes = [record for record, _ in session.listed.items() ^ listed.items()]
             session.listed = listed
         if changes is None:
             session = self.sessions[row.id] = Session(row)
@@ -214,8 +211,8 @@ class Family:
 
     def _with_process(self, run: Run) -> Run:
         """The run, with what is known of its process: nobody asks any more where there is none."""
-        if run.state in OVER or self.is_abandoned is not True:
-            return replace(run, process_gone=None) if run.process_gone is not None else run
+        if run.state in OVER or not self.is_abandoned:
+            return replace(run, process_gone=None)
         return replace(run, process_gone=True, waiting="")
 
     def _dependent(self, session: Session) -> Iterable[str]:
@@ -232,16 +229,7 @@ class Family:
         self._unfinished.discard(name)
         if any(run.state not in OVER for run in runs.values()):
             self._unfinished.add(name)
-        for key in before.keys() - runs.keys():
-            self._changes[key] = Change(key, None)
-        for key, run in runs.items():
-            if before.get(key) != run:
-                self._changes[key] = Change(key, run)
-
-    def _drop(self, name: str) -> None:
-        self._give(name, {})
-        del self._given[name]
-        self._due.pop(name, None)
+        self._changes |= {change.key: change for change in changes_between(before, runs)}
 
     def _state(self, name: str | None) -> RunState | None:
         run = self._given.get(name or "", {}).get(name or "")
@@ -252,19 +240,22 @@ class Family:
 
     def _ancestors(self, name: str) -> list[str]:
         """Parents, grandparents and so on; a circle ends where it closes."""
-        found: list[str] = []
+        above: list[str] = []
         session = self.sessions.get(name)
-        while session is not None and (parent := self.parent_id(session.row)) is not None and parent not in found:
-            found.append(parent)
+        while session is not None and (parent := self.parent_id(session.row)) is not None and parent not in above:
+            above.append(parent)
             session = self.sessions.get(parent)
-        return found
+        return above
 
-    def _in_order(self, sessions: Sequence[Session]) -> list[str]:
-        youngest: dict[str, int] = {}
-        roots = {session.row.id: [session.row.id, *self._ancestors(session.row.id)][-1] for session in sessions}
-        for session in sessions:
-            root = roots[session.row.id]
-            youngest[root] = max(youngest.get(root, 0), session.row.updated)
-        rows = [(session.row, self._depth(session.row.id)) for session in sessions]
-        rows.sort(key=lambda one: (-youngest[roots[one[0].id]], roots[one[0].id], one[1], one[0].created, one[0].id))
-        return [row.id for row, _ in rows]
+    def _in_order(self) -> list[str]:
+        """The sessions that are behind: the youngest families first, and parents before their children."""
+        lines = {name: [name, *self._ancestors(name)] for name in self._behind}
+        youngest: defaultdict[str, int] = defaultdict(int)
+        for name, line in lines.items():
+            youngest[line[-1]] = max(youngest[line[-1]], self.sessions[name].row.updated)
+
+        def order(name: str) -> tuple[int, str, int, int, str]:
+            root = lines[name][-1]
+            return -youngest[root], root, len(lines[name]), self.sessions[name].row.created, name
+
+        return sorted(lines, key=order)

@@ -18,10 +18,10 @@ from typing import Final
 from agentwatch.place import is_there
 from agentwatch.sources.opencode.database import Database, Signature, is_passing
 from agentwatch.sources.opencode.family import Family
-from agentwatch.sources.opencode.runs import Maker
+from agentwatch.sources.opencode.runs import Maker, Texts
 from agentwatch.sources.opencode.tables import Columns, Tables, columns_of
-from agentwatch.sources.opencode.texts import Texts
 from agentwatch.sources.sessions.reader import Change, Found, Progress
+from agentwatch.sources.sessions.store import several
 
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""
@@ -63,21 +63,17 @@ class OpenCodeReader:
     @property
     def trouble(self) -> str | None:
         """What keeps sessions from being read."""
-        if self._refusal:
-            return f"{self._path.name} cannot be read: {self._refusal}."
-        if self._busy_since is not None and self._seen is None:
-            return f"{self._path.name} is locked by another process: not read yet."
-        if self._later_sessions:
-            return (
-                f"{self._path.name} has {_sessions(self._later_sessions)} of OpenCode 2 that agentwatch does not read."
-            )
-        if self._columns.tables and self._columns.lacking:
-            return f"{self._path.name} is of a version that is not known, without {self._columns.lacking}."
-        if self._family.elsewhere:
-            count = _sessions(len(self._family.elsewhere))
-            return f"{self._path.name} has {count} with messages as OpenCode 2 keeps them: not read."
+        later, elsewhere = (several(count, "session") for count in (self._later_sessions, len(self._family.elsewhere)))
         unread = sum(len(session.unread) for session in self._family.sessions.values())
-        return f"{self._path.name} has {unread} records that cannot be read." if unread else None
+        troubles = {
+            f"cannot be read: {self._refusal}.": self._refusal,
+            "is locked by another process: not read yet.": self._busy_since is not None and self._seen is None,
+            f"has {later} of OpenCode 2 that agentwatch does not read.": self._later_sessions,
+            f"is of a version that is not known, without {self._columns.lacking}.": self._columns.lacking,
+            f"has {elsewhere} with messages as OpenCode 2 keeps them: not read.": self._family.elsewhere,
+            f"has {several(unread, 'record')} that cannot be read.": unread,
+        }
+        return next((f"{self._path.name} {trouble}" for trouble, applies in troubles.items() if applies), None)
 
     @property
     def progress(self) -> Progress:
@@ -184,10 +180,6 @@ class OpenCodeReader:
             if now - self._busy_since < _BUSY_SECONDS:
                 return
         self._refusal = (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _sessions(count: int) -> str:
-    return "1 session" if count == 1 else f"{count} sessions"
 
 
 def _spellings(workspace: Path) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.place import is_there
 
@@ -14,8 +13,7 @@ _PROGRAMS: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_D
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """A database that is there. `name` is the name of its source: `opencode`, `kilo`, `opencode-<channel>`."""
 
     name: str

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.opencode.tables import LATEST, Record
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text, whole
 
-_TASK: Final = frozenset({"task"})
+_TASK: Final = "task"
 _REFUSED: Final = "invalid"
 """OpenCode notes a call of a tool that is not there under this name, and keeps only that tool's name of it."""
-_QUESTION: Final = frozenset({"question"})
-_TODOS: Final = frozenset({"todowrite"})
+_QUESTION: Final = "question"
+_TODOS: Final = "todowrite"
 _AT_ONCE: Final = frozenset(
     {"bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list"}
 )
 """Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
 
 _OPEN: Final = frozenset({"pending", "running"})
-_STATUSES: Final = _OPEN | {"completed", "error"}
+_OVER: Final = frozenset({"completed", "error"})
+_KNOWN: Final = _OPEN | _OVER
 _CONTINUED: Final = frozenset({"tool-calls", "unknown"})
 _ABORTED: Final = "MessageAbortedError"
 
-_FRAME: Final = re.compile(r'<task id="(?P<id>[^"\n]{1,200})" state="(?P<state>[a-z]{1,20})">\n')
-_OLDER_FRAME: Final = re.compile(r"task_id: (?P<id>\S{1,200})[^\n]*\n\s*<task_result>\n")
-_SUMMARY: Final = re.compile(r"<summary>[^\n]*</summary>\n")
+_FRAME: Final = re.compile(
+    r'<task id="(?P<id>[^"\n]{1,200})" state="(?P<state>[a-z]{1,20})">\n(?:<summary>[^\n]*</summary>\n)?'
+)
+_OLDER_FRAME: Final = re.compile(r"task_id: (?P<id>\S{1,200})[^\n]*\n\s*(?=<task_result>\n)")
 _BODY: Final = re.compile(r"<(task_result|task_error)>\n(?P<body>.*)\n</\1>", re.DOTALL)
 _LONGEST: Final = 2_000
 _MOST_TOKENS: Final = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """A message. Times are in milliseconds, 0 where there is none.
 
     `is_ended`: after it the program does not go on by itself. `error` is in the program's words, "" where there is
@@ -56,8 +56,7 @@ class Turn:
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A tool call that matters: a task handed out, or any call while it is open.
 
     `child` is the session of a task, None as long as there is none. `is_open`: neither completed nor failed.
@@ -85,8 +84,7 @@ class Call:
     created: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(NamedTuple):
     """What the program itself tells a parent of a child in the background, once that is over."""
 
     id: str
@@ -94,16 +92,6 @@ class Notice:
     child: str
     is_error: bool
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A text of a message. `is_synthetic`: the program wrote it, not a person or a model."""
-
-    id: str
-    message: str
-    updated: int
-    is_synthetic: bool
 
 
 def turn_of(record: Record) -> Turn:
@@ -134,13 +122,11 @@ def turn_of(record: Record) -> Turn:
     )
 
 
-def words_of(record: Record) -> Words | None:
-    """A text with a word in it; None where the part is something else."""
+def has_words(record: Record) -> bool:
+    """Whether a part is a text with a word in it that a person or a model wrote, not the program."""
     data = record.data or {}
-    said = text(data, "text") or ""
-    if data.get("type") != "text" or record.message_id is None or data.get("ignored") is True or not said.strip():
-        return None
-    return Words(record.id, record.message_id, record.updated, data.get("synthetic") is True)
+    is_theirs = data.get("synthetic") is not True and data.get("ignored") is not True
+    return data.get("type") == "text" and is_theirs and bool((text(data, "text") or "").strip())
 
 
 def notice_of(record: Record) -> Notice | None:
@@ -148,11 +134,10 @@ def notice_of(record: Record) -> Notice | None:
     data = record.data or {}
     said = text(data, "text") if data.get("synthetic") is True else None
     frame = _FRAME.match(said) if said is not None else None
-    if said is None or frame is None or record.message_id is None or frame["state"] not in {"completed", "error"}:
+    if said is None or frame is None or record.message_id is None or frame["state"] not in _OVER:
         return None
-    return Notice(
-        record.id, record.message_id, frame["id"], frame["state"] == "error", (unframed(said) or "")[:_LONGEST]
-    )
+    words = (_unframed(said) or "")[:_LONGEST]
+    return Notice(record.id, record.message_id, frame["id"], frame["state"] == "error", words)
 
 
 def call_of(record: Record) -> Call | None:
@@ -161,34 +146,32 @@ def call_of(record: Record) -> Call | None:
     tool, state = text(data, "tool") or "", inner(data, "state")
     status = text(state, "status") or ""
     given, told = inner(state, "input"), inner(state, "metadata")
-    is_refused = tool == _REFUSED and text(given, "tool") in _TASK and status == "completed"
-    is_task = tool in _TASK or is_refused
-    if data.get("type") != "tool" or record.message_id is None or not (is_task or status in _OPEN):
-        return None
-    if status not in _STATUSES:
+    is_refused = tool == _REFUSED and text(given, "tool") == _TASK and status == "completed"
+    is_task = tool == _TASK or is_refused
+    matters = status in _OPEN or (is_task and status in _OVER)
+    if data.get("type") != "tool" or record.message_id is None or not matters:
         return None
     output = text(state, "output") or ""
     frame = _FRAME.match(output) or _OLDER_FRAME.match(output)
-    is_answered_later = frame is not None and frame.groupdict().get("state") == "running"
+    has_failed = is_refused or status == "error"
+    child = text(told, "sessionId") or text(told, "sessionID") or (frame["id"] if frame else None)
     return Call(
         record.id,
         record.message_id,
         text(data, "callID") or record.id,
         record.updated,
         is_task,
-        status not in {"completed", "error"},
-        (text(given if is_refused else state, "error") or "it failed")[:_LONGEST]
-        if is_refused or status == "error"
-        else "",
-        (text(told, "sessionId") or text(told, "sessionID") or (frame["id"] if frame else None)) if is_task else None,
+        status in _OPEN,
+        (text(given if is_refused else state, "error") or "it failed")[:_LONGEST] if has_failed else "",
+        child if is_task else None,
         text(given, "description"),
         text(given, "subagent_type"),
         given.get("background") is True or told.get("background") is True,
-        is_answered_later,
+        frame is not None and frame.groupdict().get("state") == "running",
         _when(state, "start") or record.created,
         _when(state, "end"),
         _waits(tool, given, told) if status == "running" else "",
-        tool in _QUESTION,
+        tool == _QUESTION,
         record.row,
         record.created,
     )
@@ -200,16 +183,16 @@ def is_strange(record: Record) -> bool:
     data = record.data
     if data is None:
         return True
-    is_text, is_task = data.get("type") == "text", text(data, "tool") in _TASK
+    is_text, is_task = data.get("type") == "text", text(data, "tool") == _TASK
     if record.is_cut or not (is_text or is_task):
         return record.is_cut and (is_text or is_task)
-    return not isinstance(data.get("text"), str) if is_text else text(inner(data, "state"), "status") not in _STATUSES
+    return not isinstance(data.get("text"), str) if is_text else text(inner(data, "state"), "status") not in _KNOWN
 
 
 def todos_of(record: Record) -> list[tuple[str, str]] | None:
     """(text, status) of the checklist that a call wrote; None where the part is something else."""
     data = record.data or {}
-    if data.get("type") != "tool" or text(data, "tool") not in _TODOS:
+    if data.get("type") != "tool" or text(data, "tool") != _TODOS:
         return None
     rows = (mapping(row) for row in listed(inner(data, "state", "input"), "todos"))
     return [(content, text(row, "status") or "") for row in rows if (content := text(row, "content"))]
@@ -228,31 +211,23 @@ def prompt_in(record: Record) -> str | None:
 def output_in(record: Record) -> str | None:
     """What a task call was answered, without the program's frame."""
     output = text(inner(record.data or {}, "state"), "output")
-    return unframed(output) if output is not None else None
+    return _unframed(output) if output is not None else None
 
 
-def unframed(output: str) -> str | None:
-    """The text inside of `<task id=… state=…><task_result>…`, or of the older frame; bare outputs are given back. None
-    where there is no word in it."""
-    frame = _FRAME.match(output)
-    if frame is not None:
-        summary = _SUMMARY.match(output, frame.end())
-        start = summary.end() if summary else frame.end()
-    else:
-        older = _OLDER_FRAME.match(output)
-        if older is None:
-            return output if output.strip() else None
-        start = older.end() - len("<task_result>\n")
-    body = _BODY.match(output, start)
+def _unframed(output: str) -> str | None:
+    """The text inside of `<task id=… state=…><task_result>…`, or of the older frame, or bare; None without a word."""
+    frame = _FRAME.match(output) or _OLDER_FRAME.match(output)
+    if frame is None:
+        return output if output.strip() else None
+    body = _BODY.match(output, frame.end())
     return body["body"] if body and body["body"].strip() else None
 
 
 def _waits(tool: str, given: Fields, told: Fields) -> str:
-    if tool in _QUESTION:
-        questions = [mapping(question) for question in listed(given, "questions")]
-        asked = text(questions[0], "question") if questions else None
+    if tool == _QUESTION:
+        asked = text(mapping(next(iter(listed(given, "questions")), None)), "question")
         return f"an answer: {asked[:200]}" if asked else "an answer"
-    if tool in _TASK:
+    if tool == _TASK:
         return "" if text(told, "sessionId") or "approval" in told else "a permission, it seems: task"
     # Kilo writes the approval into the metadata, and the shell its output, as soon as either may begin.
     if tool not in _AT_ONCE or told:
@@ -278,8 +253,6 @@ def _error_in(data: Fields) -> str:
 
 def _tokens_in(tokens: Fields) -> int | None:
     """What was read anew and written; what came from the cache is not counted again with each message."""
-    if not tokens:
-        return None
     parts = [whole(tokens, key) for key in ("input", "output", "reasoning")]
     found = [part for part in (*parts, whole(inner(tokens, "cache"), "write")) if part is not None]
     count = sum(found) if found else whole(tokens, "total")

@@ -1,19 +1,18 @@
-"""Runs made of sessions, and of task calls that never got a session."""
+"""Runs made of sessions, and of task calls that never got a session; and the texts that were handed over and back."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
-from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
-from agentwatch.sources.opencode.records import Call, Turn
-from agentwatch.sources.opencode.session import Session
-from agentwatch.sources.opencode.tables import Tables
-from agentwatch.sources.opencode.texts import Texts
+from agentwatch.sources.opencode.records import Call, Turn, output_in, prompt_in, text_in
+from agentwatch.sources.opencode.session import Session, turn_order
+from agentwatch.sources.opencode.tables import Record, Tables
 from agentwatch.sources.opencode.verdict import UNREAD, WORDLESS, Verdict, standing_of
 from agentwatch.sources.sessions.fields import todos_of
+from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
 
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
@@ -22,8 +21,61 @@ _SHORTEST_CALL_ID: Final = 16
 """Some models number the calls of each answer anew: such an id names no single call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Maker:
+class _Place(NamedTuple):
+    """Where a text is: parts whose texts stand one below the other, and what is the text of each of them."""
+
+    text_of: Callable[[Record], str | None]
+    parts: tuple[str, ...]
+
+    def read(self, tables: Tables) -> str | None:
+        records = [tables.record("part", part) for part in self.parts]
+        texts = [self.text_of(record) for record in records if record is not None]
+        there = [text for text in texts if text is not None]
+        return "\n".join(there) if there and len(there) == len(self.parts) else None
+
+
+class Texts:
+    """Messages made of parts: read when they are needed, and found again by digest.
+
+    Only the thread that reads asks for one; any thread may ask for its place.
+    """
+
+    def __init__(self) -> None:
+        self._messages: dict[_Place, tuple[tuple[int, ...], Message | None]] = {}
+        self._places: dict[str, _Place] = {}
+
+    def message(
+        self, tables: Tables, text_of: Callable[[Record], str | None], parts: Mapping[str, int], at: int
+    ) -> Message | None:
+        """What some parts say together, None where they are gone. Times are in milliseconds: that of the message, and
+        when each of the parts was last changed."""
+        place, version = _Place(text_of, tuple(parts)), (*parts.values(), at)
+        known = self._messages.get(place)
+        if known is not None and known[0] == version:
+            return known[1]
+        text = place.read(tables)
+        made = message(text, at / 1000, key=place.parts[0]) if text is not None else None
+        if made is not None:
+            self._places[made.digest] = place
+        self._messages[place] = version, made
+        return made
+
+    def find(self, tables: Tables, digest: str) -> str | None:
+        """A text by its digest; None where the database has another one there by now. Raises sqlite3.Error."""
+        text = self._places[digest].read(tables) if self.has(digest) else None
+        return text if text is not None and digest_of(text) == digest else None
+
+    def has(self, digest: str) -> bool:
+        """Whether there was such a text."""
+        return digest in self._places
+
+    def clear(self) -> None:
+        """Forget all of it: the database is another one."""
+        self._messages.clear()
+        self._places.clear()
+
+
+class Maker(NamedTuple):
     """Makes runs in one look at the database. `source` and `place` are those of the runs."""
 
     source: str
@@ -37,19 +89,18 @@ class Maker:
         """The run of a session; the parent may be known by its name alone."""
         row, turns = session.row, list(session.turns.values())
         call = parent.call_for(row.id) if parent is not None else None
-        last = max((turn for turn in turns if not turn.is_user), key=_when, default=None)
-        first = min((turn for turn in turns if turn.is_user), key=_when, default=None)
-        rounds = self._rounds(session, is_child=parent_id is not None)
-        answer = session.rounds()[-1].last if session.rounds() else None
+        last = max((turn for turn in turns if not turn.is_user), key=turn_order, default=None)
+        first = min((turn for turn in turns if turn.is_user), key=turn_order, default=None)
+        sent_on, answer = session.last_round.asked, session.last_round.last
         said = self._text_of(session, answer) if answer is not None and verdict.state is RunState.ENDED else None
-        if said is None and call is not None and _answers(call, session):
+        if said is None and call is not None and (sent_on is None or call.ended >= sent_on.created):
             said = self._answered(call, verdict)
         title = _SUFFIX.sub("", row.title) if row.title is not None and parent_id is not None else row.title
-        asked = first.agent if first is not None else None
+        todos = session.todos()
         tokens = [turn.tokens for turn in turns if turn.tokens is not None]
         state, reason = verdict.state, verdict.reason
         if state is RunState.ENDED and said is None:
-            is_read = self.tables.has_words and not _has_unread(session)
+            is_read = self.tables.columns.has_words and (answer is None or answer.id not in session.unread.values())
             reason = WORDLESS if is_read else UNREAD
             # What cannot be read may say that it failed, so it is not said to be over.
             state = state if is_read or parent_id is None else RunState.SUBMITTED
@@ -65,14 +116,16 @@ class Maker:
             link=_link(row.parent_id, call),
             reason=reason,
             title=title,
-            agent=(last.agent if last is not None else None) or row.agent or asked,
+            agent=(last.agent if last is not None else None)
+            or row.agent
+            or (first.agent if first is not None else None),
             mode=last.mode if last is not None else None,
             model=last.model if last is not None else None,
             prompt=self._prompt(session, first, call),
-            prompt_missing="",
             said=said,
-            rounds=rounds,
-            todos=_todos(session),
+            rounds=self._rounds(session, is_child=parent_id is not None),
+            # What was cancelled does not have to be done, and was not: it is not counted at all.
+            todos=todos_of(one for one in todos if one[1] != "cancelled") if todos is not None else None,
             tokens=sum(tokens) if tokens else None,
             background=call is not None and call.is_background,
             waiting=waiting,
@@ -83,10 +136,7 @@ class Maker:
         """The run of a task call without a session: refused, or its session was deleted."""
         ended = verdict.ended or call.updated
         said = self._answered(call, verdict)
-        reason = verdict.reason
-        if verdict.state is RunState.ENDED and said is None:
-            reason = WORDLESS
-        prompt = self.texts.given(self.tables, call.id, call.updated, call.started)
+        prompt = self._given(call)
         return Run(
             source=self.source,
             session_id=call.child or (call.call_id if len(call.call_id) >= _SHORTEST_CALL_ID else call.id),
@@ -97,7 +147,7 @@ class Maker:
             updated_at=max(call.started, ended) / 1000,
             ended_at=ended / 1000,
             link="the task call of the parent",
-            reason=reason,
+            reason=WORDLESS if verdict.state is RunState.ENDED and said is None else verdict.reason,
             title=call.title,
             agent=call.agent,
             prompt=prompt,
@@ -109,16 +159,16 @@ class Maker:
 
     def _rounds(self, session: Session, *, is_child: bool) -> tuple[Round, ...]:
         """Those of a session that was sent on. What a human goes on to say in a session of his own is not read."""
-        found = session.rounds()[-KEPT_ROUNDS - 1 :]
+        kept = session.rounds()[-KEPT_ROUNDS - 1 :]
         rounds: list[Round] = []
-        for one in found if len(found) > 1 else ():
+        for one in kept if len(kept) > 1 else ():
             asked, last = one.asked, one.last
-            words = session.words_of(asked) if asked is not None and is_child else []
-            verdict = standing_of(last) if last is not None and one is not found[-1] else Verdict(RunState.WORKING)
-            if not words and verdict.state is RunState.WORKING and one is not found[-1]:
+            words = session.words_of(asked) if asked is not None and is_child else {}
+            verdict = standing_of(last) if last is not None and one is not kept[-1] else Verdict(RunState.WORKING)
+            if not words and verdict.state is RunState.WORKING and one is not kept[-1]:
                 # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
                 continue
-            prompt = self.texts.said(self.tables, words, asked.created) if asked is not None and words else None
+            prompt = self._text(text_in, words, asked.created) if asked is not None else None
             said = self._text_of(session, last) if last is not None and verdict.state is RunState.ENDED else None
             began, ended = (asked or one.answers[0]).created / 1000, verdict.ended / 1000 if verdict.ended else None
             asker = Asker.PARENT if words else Asker.PROGRAM
@@ -129,18 +179,24 @@ class Maker:
         """What the parent was answered, if the task ended."""
         if verdict.state is not RunState.ENDED or call.is_answered_later:
             return None
-        return self.texts.answered(self.tables, call.id, call.updated, verdict.ended or call.updated)
+        return self._text(output_in, {call.id: call.updated}, verdict.ended or call.updated)
+
+    def _given(self, call: Call) -> Message | None:
+        """What a task call handed over."""
+        return self._text(prompt_in, {call.id: call.updated}, call.started)
 
     def _text_of(self, session: Session, answer: Turn) -> Message | None:
         """The last text of a message: that is what the program hands to the parent."""
-        words = session.words_of(answer)[-1:]
-        return self.texts.said(self.tables, words, answer.completed or answer.created) if words else None
+        words = dict(list(session.words_of(answer).items())[-1:])
+        return self._text(text_in, words, answer.completed or answer.created)
 
     def _prompt(self, session: Session, first: Turn | None, call: Call | None) -> Message | None:
-        words = session.words_of(first) if first is not None else []
-        if first is not None and words:
-            return self.texts.said(self.tables, words, first.created)
-        return self.texts.given(self.tables, call.id, call.updated, call.started) if call is not None else None
+        if first is not None and (words := session.words_of(first)):
+            return self._text(text_in, words, first.created)
+        return self._given(call) if call is not None else None
+
+    def _text(self, text_of: Callable[[Record], str | None], parts: Mapping[str, int], at: int) -> Message | None:
+        return self.texts.message(self.tables, text_of, parts, at) if parts else None
 
     def _last_sign(self, session: Session) -> int:
         if session.was_shortened:
@@ -150,30 +206,7 @@ class Maker:
         return max(session.row.created, session.last_part, max(times, default=0))
 
 
-def _when(turn: Turn) -> tuple[int, str]:
-    return turn.created, turn.id
-
-
-def _answers(call: Call, session: Session) -> bool:
-    """Whether the answer to a call is that to the last round of the session."""
-    rounds = session.rounds()
-    return not rounds or rounds[-1].asked is None or call.ended >= rounds[-1].asked.created
-
-
-def _has_unread(session: Session) -> bool:
-    """Whether something of the last answer cannot be read."""
-    rounds = session.rounds()
-    last = rounds[-1].last if rounds else None
-    return last is not None and last.id in session.unread.values()
-
-
 def _link(parent: str | None, call: Call | None) -> str:
     if parent is None:
         return "the parent's task call names the session" if call is not None else ""
     return "the session names its parent" + (", whose task call names the session" if call is not None else "")
-
-
-def _todos(session: Session) -> tuple[Todo, ...] | None:
-    """What was cancelled does not have to be done, and was not: it is not counted at all."""
-    todos = session.todos()
-    return todos_of(one for one in todos if one[1] != "cancelled") if todos is not None else None

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from agentwatch.sources.opencode.records import (
-    Call,
-    Notice,
-    Turn,
-    Words,
-    call_of,
-    is_strange,
-    notice_of,
-    todos_of,
-    turn_of,
-    words_of,
-)
+from agentwatch.sources.opencode import records
+from agentwatch.sources.opencode.records import Call, Notice, Turn
 from agentwatch.sources.opencode.tables import Kind, Record, SessionRow
 from agentwatch.sources.sessions.order import Rising
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """A message of a person or of the parent, or none at all, and the session's messages that answer it."""
 
-    asked: Turn | None
-    answers: tuple[Turn, ...]
+    asked: Turn | None = None
+    answers: tuple[Turn, ...] = ()
 
     @property
     def last(self) -> Turn | None:
@@ -46,8 +36,8 @@ class Session:
     turns: dict[str, Turn] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     notices: dict[str, Notice] = field(default_factory=dict)
-    words: dict[str, dict[str, Words]] = field(default_factory=dict)
-    """Texts, by message and part."""
+    words: dict[str, dict[str, int]] = field(default_factory=dict)
+    """When each part with words was last changed, in milliseconds, by message and part."""
     checklist: Sequence[tuple[str, str]] | None = None
     unread: dict[str, str | None] = field(default_factory=dict)
     """Records that cannot be read, each with its message."""
@@ -68,36 +58,32 @@ class Session:
     def put(self, kind: Kind, name: str, record: Record | None) -> None:
         """A record as it is now, None where it was removed."""
         self.unread.pop(name, None)
-        if record is not None and is_strange(record):
+        if record is not None and records.is_strange(record):
             self.unread[name] = record.message_id
-        if kind == "message":
-            self._put_message(name, record)
-        else:
-            self._put_part(name, record)
+        (self._put_message if kind == "message" else self._put_part)(name, record)
 
     def rounds(self) -> list[Exchange]:
         """The conversation in rounds, oldest first, without what was said to shorten it."""
         if self._rounds is None:
             summaries = [turn for turn in self.turns.values() if turn.is_summary]
             aside = {turn.id for turn in summaries} | {turn.asked_by for turn in summaries}
-            turns = sorted(self.turns.values(), key=lambda turn: (turn.created, turn.id))
-            found: list[tuple[Turn | None, list[Turn]]] = []
-            for turn in turns:
-                if turn.id in aside:
-                    continue
-                if turn.is_user:
-                    found.append((turn, []))
-                elif found:
-                    found[-1][1].append(turn)
-                else:
-                    found.append((None, [turn]))
-            self._rounds = [Exchange(asked, tuple(answers)) for asked, answers in found]
+            rounds: list[tuple[Turn | None, list[Turn]]] = []
+            for turn in sorted(self.turns.values(), key=turn_order):
+                if turn.id not in aside and turn.is_user:
+                    rounds.append((turn, []))
+                elif turn.id not in aside:
+                    rounds = rounds or [(None, [])]
+                    rounds[-1][1].append(turn)
+            self._rounds = [Exchange(asked, tuple(answers)) for asked, answers in rounds]
         return self._rounds
 
-    def words_of(self, message: Turn, *, synthetic: bool = False) -> list[Words]:
-        """The texts of a message in their order, by default those that a person or a model wrote."""
-        words = self.words.get(message.id, {}).values()
-        return sorted((one for one in words if synthetic or not one.is_synthetic), key=lambda one: one.id)
+    @property
+    def last_round(self) -> Exchange:
+        return self.rounds()[-1] if self.rounds() else Exchange()
+
+    def words_of(self, message: Turn) -> dict[str, int]:
+        """The parts with the words of a message in their order, and when each was last changed."""
+        return dict(sorted(self.words.get(message.id, {}).items()))
 
     @property
     def asked(self) -> frozenset[str]:
@@ -119,37 +105,23 @@ class Session:
 
     def call_for(self, child: str) -> Call | None:
         """The last task call that is about a child."""
-        return max(
-            (call for call in self.calls.values() if call.child == child),
-            key=lambda call: (call.started, call.id),
-            default=None,
-        )
+        return max((call for call in self.calls.values() if call.child == child), key=_call_order, default=None)
 
     def last_calls(self) -> list[Call]:
         """The task calls without a child, and the last one about each child."""
-        last: dict[str, Call] = {}
-        for call in sorted(self.calls.values(), key=lambda call: (call.started, call.id)):
-            if call.is_task:
-                last[call.child or call.id] = call
-        return list(last.values())
+        calls = sorted((call for call in self.calls.values() if call.is_task), key=_call_order)
+        return list({call.child or call.id: call for call in calls}.values())
 
-    def notice_about(self, child: str) -> tuple[Notice, int] | None:
-        """The last notice about a child, and when it came, in milliseconds."""
-        found = [
-            (self.turns[notice.message].created, notice.id, notice)
-            for notice in self.notices.values()
-            if notice.child == child and notice.message in self.turns
-        ]
-        if not found:
-            return None
-        at, _, notice = max(found, key=lambda one: one[:2])
-        return notice, at
+    def notice_about(self, child: str) -> tuple[int, Notice] | None:
+        """When the last notice about a child came, in milliseconds, and that notice."""
+        there = (one for one in self.notices.values() if one.child == child and one.message in self.turns)
+        return max(((self.turns[one.message].created, one) for one in there), default=None)
 
     def goes_on_after(self, message: str) -> bool:
         """Whether the session has answered again after a message: it no longer works on that one."""
         turn = self.turns.get(message)
         return turn is not None and any(
-            (later.created, later.id) > (turn.created, turn.id)
+            turn_order(later) > turn_order(turn)
             for later in self.turns.values()
             if not later.is_user and not later.is_summary
         )
@@ -163,7 +135,7 @@ class Session:
     def _put_message(self, name: str, record: Record | None) -> None:
         self._rounds = None
         if record is not None:
-            self.turns[name] = turn_of(record)
+            self.turns[name] = records.turn_of(record)
             return
         self.turns.pop(name, None)
         self.words.pop(name, None)
@@ -179,8 +151,7 @@ class Session:
         before = self.calls.pop(name, None), self.notices.pop(name, None)
         self._asked_at = None
         self._checklists.pop(name, None)
-        places = self.words.values() if record is None else [self.words.get(record.message_id or "", {})]
-        for words in places:
+        for words in self.words.values() if record is None else [self.words.get(record.message_id or "", {})]:
             words.pop(name, None)
         if record is None:
             self.was_shortened = True
@@ -189,19 +160,21 @@ class Session:
             after: tuple[Call | None, Notice | None] = None, None
         else:
             self.last_part = max(self.last_part, record.updated)
-            after = call_of(record), notice_of(record)
-            self._keep(record, *after)
-        about = [one.child for one in (*before, *after) if one is not None and one.child is not None]
-        self.moved.update(about)
+            after = call, notice = records.call_of(record), records.notice_of(record)
+            if call is not None:
+                self.calls[name] = call
+            if notice is not None:
+                self.notices[name] = notice
+            if record.message_id is not None and records.has_words(record):
+                self.words.setdefault(record.message_id, {})[name] = record.updated
+            if (checklist := records.todos_of(record)) is not None:
+                self._checklists[name] = record.message_id, checklist
+        self.moved.update(one.child for one in (*before, *after) if one is not None and one.child is not None)
 
-    def _keep(self, record: Record, call: Call | None, notice: Notice | None) -> None:
-        if call is not None:
-            self.calls[call.id] = call
-        if notice is not None:
-            self.notices[notice.id] = notice
-        words = words_of(record)
-        if words is not None:
-            self.words.setdefault(words.message, {})[words.id] = words
-        checklist = todos_of(record)
-        if checklist is not None:
-            self._checklists[record.id] = record.message_id, checklist
+
+def turn_order(turn: Turn) -> tuple[int, str]:
+    return turn.created, turn.id
+
+
+def _call_order(call: Call) -> tuple[int, str]:
+    return call.started, call.id

@@ -1,9 +1,8 @@
 """The tables of OpenCode and Kilo Code, of any version: rows in one shape, with nothing where a column is missing.
 
-`session`, `message`, `part` and `todo` hold what is now, in `message` and `part` as JSON in `data`. `event` holds
-what has happened, numbered without gaps in each session by `seq`, and `event_sequence` the last number of each
-session; the first versions do not have these two. OpenCode 2 keeps its sessions in `session_v2`, and the newer API of
-OpenCode 1 its messages in `session_message`: these are only counted.
+`session`, `message`, `part` and `todo` hold what is now, in `message` and `part` as JSON in `data`. `event` holds what
+has happened, numbered by `seq` without gaps in each session, and `event_sequence` the last numbers; the first versions
+lack both. OpenCode 2 has `session_v2`, and the newer API of OpenCode 1 `session_message`: these are only counted.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields
+from agentwatch.sources.sessions.fields import Fields, text
 
 Kind = Literal["message", "part"]
 
@@ -46,8 +44,7 @@ _KINDS: Final[tuple[Kind, ...]] = ("message", "part")
 _MOST_TODOS: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Which columns a database has, by table: only those that are used."""
 
     tables: dict[str, frozenset[str]]
@@ -65,7 +62,7 @@ class Columns:
     def lacking(self) -> str:
         """What is not where it is known to be, "session.agent, part" for a column and a table; "" where all is."""
         lacking: list[str] = []
-        for table in _KEYS:
+        for table in _KEYS if self.tables else ():
             columns = [f"{table}.{column}" for column in _USED[table] if column not in self.tables[table]]
             lacking += columns if self.has(table) else [table]
         return ", ".join(lacking)
@@ -81,8 +78,7 @@ class Columns:
         return [f"{table}.{column}" if column in there else "NULL" for column in _USED[table]]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(NamedTuple):
     """A session. Times are in milliseconds; `version` changes with whatever belongs to it, `seq` is its last event."""
 
     id: str
@@ -95,8 +91,7 @@ class SessionRow:
     version: tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A message or a part. `data` is None where it is no JSON object. `is_cut`: it was too large to be read whole.
 
     `row` rises in the order in which they were first written.
@@ -127,13 +122,8 @@ class Tables:
     """Queries in one look. All of them raise sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection, columns: Columns) -> None:
+        self.columns = columns
         self._connection = connection
-        self._columns = columns
-
-    @property
-    def has_words(self) -> bool:
-        """Whether what sessions say can be read."""
-        return self._columns.has_words
 
     def sessions(
         self, directories: Sequence[str], known: Mapping[tuple[object, ...], SessionRow]
@@ -142,41 +132,41 @@ class Tables:
 
         `known` are those of an earlier look by their version: they are given back where nothing has changed.
         """
-        if not self._columns.has("session"):
+        if not self.columns.has("session"):
             return ()
-        there = self._columns.tables
+        there = self.columns.tables
         places, bounds = _within(directories)
         ours = f"SELECT id FROM session WHERE {places}"  # noqa: S608
         if "parent_id" in there["session"]:
             ours += " UNION SELECT session.id FROM session JOIN ours ON session.parent_id = ours.id"
-        numbered = self._columns.has_events
+        numbered = self.columns.has_events
         last = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)" if numbered else "NULL"
-        marks = [_sum_of(kind, "time_updated" in there[kind]) for kind in _KINDS if self._columns.has(kind)]
+        marks = [_sum_of(kind, "time_updated" in there[kind]) for kind in _KINDS if self.columns.has(kind)]
         alive = _ALIVE if "time_updated" in there["session"] else "TRUE"
         marks = [last, *(f"CASE WHEN {last} IS NULL AND {alive} THEN {mark} END" for mark in marks)]
         if "session_id" in there["todo"]:
             marks.append(_sum_of("todo", "time_updated" in there["todo"]))
         rows = self._connection.execute(
             f"WITH RECURSIVE ours(id) AS ({ours}) "  # noqa: S608 (names of columns, all from here)
-            f"SELECT {', '.join([*self._columns.of('session'), *marks])} FROM session WHERE id IN ours",
+            f"SELECT {', '.join([*self.columns.of('session'), *marks])} FROM session WHERE id IN ours",
             bounds,
         )
-        return [found for row in rows if (found := known.get(row) or _session(row)) is not None]
+        return [session for row in rows if (session := known.get(row) or _session(row)) is not None]
 
     def later_sessions(self, directories: Sequence[str]) -> int:
         """How many sessions of some directories, and below, are those of OpenCode 2."""
-        if "directory" not in self._columns.tables["session_v2"]:
+        if "directory" not in self.columns.tables["session_v2"]:
             return 0
         places, bounds = _within(directories)
-        found: int = self._connection.execute(f"SELECT count(*) FROM session_v2 WHERE {places}", bounds).fetchone()[0]  # noqa: S608
-        return found
+        count: int = self._connection.execute(f"SELECT count(*) FROM session_v2 WHERE {places}", bounds).fetchone()[0]  # noqa: S608
+        return count
 
     def has_later_messages(self, session: str) -> bool:
         """Whether the messages of a session are kept as OpenCode 2 keeps them."""
-        if "session_id" not in self._columns.tables["session_message"]:
+        if "session_id" not in self.columns.tables["session_message"]:
             return False
-        found = self._connection.execute("SELECT 1 FROM session_message WHERE session_id = ? LIMIT 1", (session,))
-        return found.fetchone() is not None
+        rows = self._connection.execute("SELECT 1 FROM session_message WHERE session_id = ? LIMIT 1", (session,))
+        return rows.fetchone() is not None
 
     def has_session(self, session: str) -> bool:
         """Whether there is such a session, of any directory."""
@@ -185,12 +175,12 @@ class Tables:
 
     def listing(self, session: str) -> dict[tuple[Kind, str], object]:
         """All messages and parts of a session with the time of their last change, messages first."""
-        found: dict[tuple[Kind, str], object] = {}
-        for kind in filter(self._columns.has, _KINDS):
-            updated = "time_updated" if "time_updated" in self._columns.tables[kind] else "NULL"
+        records: dict[tuple[Kind, str], object] = {}
+        for kind in filter(self.columns.has, _KINDS):
+            updated = "time_updated" if "time_updated" in self.columns.tables[kind] else "NULL"
             rows = self._connection.execute(f"SELECT id, {updated} FROM {kind} WHERE session_id = ?", (session,))  # noqa: S608
-            found |= {(kind, row[0]): row[1] for row in rows if isinstance(row[0], str)}
-        return found
+            records |= {(kind, row[0]): row[1] for row in rows if isinstance(row[0], str)}
+        return records
 
     def changed(self, session: str, after: int, last: int) -> list[tuple[Kind, str]] | None:
         """What changed between two events, the second included; None where the events do not tell."""
@@ -203,25 +193,25 @@ class Tables:
         ).fetchall()
         if len(rows) != last - after:
             return None
-        found: dict[tuple[Kind, str], None] = {}
+        changes: dict[tuple[Kind, str], None] = {}
         for name, part, message in rows:
             if isinstance(part, str):
-                found["part", part] = None
+                changes["part", part] = None
             elif isinstance(name, str) and name.startswith("session."):
                 continue
             elif isinstance(message, str):
-                found["message", message] = None
+                changes["message", message] = None
             else:
                 return None
-        return [change for change in found if self._columns.has(change[0])]
+        return [change for change in changes if self.columns.has(change[0])]
 
     def record(self, kind: Kind, name: str) -> Record | None:
         """A message or a part as it is now, None where it is not there any more."""
-        *columns, data = self._columns.of(kind)
+        *columns, data = self.columns.of(kind)
         try:
             row = self._connection.execute(
                 f"SELECT {', '.join(columns)}, {_CUT.format(data=data)}, length({data}) > {LARGEST_RECORD}, "  # noqa: S608
-                f"{_ROW if _ROW in self._columns.tables[kind] else '0'} FROM {kind} WHERE id = ?",
+                f"{_ROW if _ROW in self.columns.tables[kind] else '0'} FROM {kind} WHERE id = ?",
                 (name,),
             ).fetchone()
         except sqlite3.DataError:  # larger than SQLite was allowed to hold
@@ -229,30 +219,27 @@ class Tables:
         if row is None:
             return None
         message = row[2] if kind == "part" else name
-        text, is_cut, place = row[-3:]
+        data, is_cut, place = row[-3:]
         message_id = message if isinstance(message, str) else None
-        return Record(name, message_id, _time(row[-4]), _time(row[-5]), _object(text), bool(is_cut), place)
+        return Record(name, message_id, _time(row[-4]), _time(row[-5]), _object(data), bool(is_cut), place)
 
     def last_change(self, kind: Kind, session: str) -> int:
         """When a message or a part of a session was changed last, in milliseconds."""
-        if "time_updated" not in self._columns.tables[kind]:
+        if "time_updated" not in self.columns.tables[kind]:
             return 0
         query = f"SELECT max(time_updated) FROM {kind} WHERE session_id = ?"  # noqa: S608
         return _time(self._connection.execute(query, (session,)).fetchone()[0])
 
     def calls_a_tool(self, message: str) -> bool:
         """Whether one of the parts of a message is a tool call."""
-        if not self._columns.has("part"):
+        if not self.columns.has("part"):
             return False
-        found = self._connection.execute(
-            "SELECT 1 FROM part WHERE message_id = ? AND json_valid(data) AND json_extract(data, '$.type') = 'tool'",
-            (message,),
-        )
-        return found.fetchone() is not None
+        query = "SELECT 1 FROM part WHERE message_id = ? AND json_valid(data) AND json_extract(data, '$.type') = 'tool'"
+        return self._connection.execute(query, (message,)).fetchone() is not None
 
     def todos(self, session: str) -> list[tuple[str, str]]:
         """(text, status) of the checklist of a session, in its order."""
-        there = self._columns.tables["todo"]
+        there = self.columns.tables["todo"]
         if not {"session_id", "content", "status"} <= there:
             return []
         order = "position" if "position" in there else "rowid"
@@ -260,7 +247,7 @@ class Tables:
             f"SELECT content, status FROM todo WHERE session_id = ? ORDER BY {order} LIMIT {_MOST_TODOS}",  # noqa: S608
             (session,),
         )
-        return [(text, status) for text, status in rows if isinstance(text, str) and isinstance(status, str)]
+        return [(words, status) for words, status in rows if isinstance(words, str) and isinstance(status, str)]
 
 
 def _within(directories: Sequence[str]) -> tuple[str, list[str]]:
@@ -287,19 +274,13 @@ def _sum_of(table: str, is_timed: bool) -> str:
 
 
 def _session(row: tuple[object, ...]) -> SessionRow | None:
-    name, parent, _, title, agent, created, updated, seq = row[: len(_USED["session"]) + 1]
+    fields = dict(zip((*_USED["session"], "seq"), row, strict=False))
+    name, seq = fields["id"], fields["seq"]
     if not isinstance(name, str):
         return None
-    return SessionRow(
-        name,
-        parent if isinstance(parent, str) and parent else None,
-        title if isinstance(title, str) and title else None,
-        agent if isinstance(agent, str) and agent else None,
-        _time(created),
-        _time(updated),
-        seq if isinstance(seq, int) else None,
-        row,
-    )
+    parent_id, title, agent = (text(fields, key) for key in ("parent_id", "title", "agent"))
+    created, updated = _time(fields["time_created"]), _time(fields["time_updated"])
+    return SessionRow(name, parent_id, title, agent, created, updated, seq if isinstance(seq, int) else None, row)
 
 
 def _time(value: object) -> int:
@@ -307,9 +288,9 @@ def _time(value: object) -> int:
     return value if isinstance(value, int) and 0 <= value < LATEST else 0
 
 
-def _object(text: object) -> Fields | None:
+def _object(data: object) -> Fields | None:
     try:
-        value = json.loads(text) if isinstance(text, (str, bytes)) else None
+        value = json.loads(data) if isinstance(data, (str, bytes)) else None
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.opencode.records import Call, Turn
@@ -23,8 +22,7 @@ PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`reason` is in the program's words. `ended` is in milliseconds, 0 where it is not known."""
 
     state: RunState
@@ -35,27 +33,27 @@ class Verdict:
 def judge(
     session: Session, parent: Session | None, parent_state: RunState | None, calls_a_tool: Callable[[str], bool]
 ) -> Verdict:
-    """How a session stands.
+    """How a session stands. `parent_state` is None where there is no parent or its state is not known.
 
-    `parent_state` is the parent's own, None where there is no parent or it is not known. `calls_a_tool`
-    tells it of a message: a model that says "stop" beside a call is asked again.
+    `calls_a_tool` tells it of a message: a model that says "stop" beside a call is asked again.
     """
-    own = _own(session)
-    rounds = session.rounds()
+    asked, last = session.last_round.asked, session.last_round.last
+    has_answered = any(one.answers for one in session.rounds())
+    nothing_yet = Verdict(RunState.WORKING if has_answered else RunState.SUBMITTED)
+    own = standing_of(last) if last is not None else nothing_yet
     call = parent.call_for(session.row.id) if parent is not None else None
     if parent is None or call is None:
         return own
-    begun = rounds[-1].asked.created if rounds and rounds[-1].asked is not None else 0
+    begun = asked.created if asked is not None else 0
     told = _told(call, begun)
     if told is None and call.is_answered_later:
         told = _noticed(session, parent, begun)
-    last = rounds[-1].last if rounds else None
     if own.state is RunState.ENDED and told is None and last is not None and calls_a_tool(last.id):
         own = Verdict(RunState.WORKING)
     if own.state in _UNFINISHED:
         if told is not None:
             return told
-        return Verdict(RunState.FAILED, LEFT_BEHIND) if is_left_behind(call, parent, parent_state) else own
+        return Verdict(RunState.FAILED, LEFT_BEHIND) if _is_left_behind(call, parent, parent_state) else own
     if own.state is RunState.ENDED and told is not None and told.state is RunState.FAILED:
         return told
     return own
@@ -65,10 +63,10 @@ def judge_call(call: Call, parent: Session, parent_state: RunState | None) -> Ve
     """How a task stands that has no session; None as long as it may still get one."""
     if not call.is_open:
         return _told(call, 0) or Verdict(RunState.WORKING)
-    return Verdict(RunState.FAILED, LEFT_BEHIND) if is_left_behind(call, parent, parent_state) else None
+    return Verdict(RunState.FAILED, LEFT_BEHIND) if _is_left_behind(call, parent, parent_state) else None
 
 
-def is_left_behind(call: Call, parent: Session, parent_state: RunState | None) -> bool:
+def _is_left_behind(call: Call, parent: Session, parent_state: RunState | None) -> bool:
     """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
     return call.is_open and (parent_state in OVER or parent.goes_on_after(call.message))
 
@@ -84,16 +82,6 @@ def waits_for(session: Session, now: float) -> tuple[str, float | None]:
             return call.waits, None
         due = at if due is None else min(due, at)
     return "", due
-
-
-def _own(session: Session) -> Verdict:
-    """By the session's own messages."""
-    rounds = session.rounds()
-    last = rounds[-1].last if rounds else None
-    if last is None:
-        has_answered = any(one.answers for one in rounds)
-        return Verdict(RunState.WORKING if has_answered else RunState.SUBMITTED)
-    return standing_of(last)
 
 
 def standing_of(last: Turn) -> Verdict:
@@ -120,10 +108,10 @@ def _told(call: Call, begun: int) -> Verdict | None:
 
 def _noticed(session: Session, parent: Session, begun: int) -> Verdict | None:
     """By what the parent was told of a session in the background."""
-    found = parent.notice_about(session.row.id)
-    if found is None or found[1] < begun:
+    told = parent.notice_about(session.row.id)
+    if told is None or told[0] < begun:
         return None
-    notice, at = found
+    at, notice = told
     return (
         Verdict(RunState.FAILED, notice.text or "it failed", at) if notice.is_error else Verdict(RunState.ENDED, "", at)
     )
