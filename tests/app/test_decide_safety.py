@@ -75,7 +75,7 @@ async def test_a_click_decides_nothing(tmp_path: Path) -> None:
         await s.open("r")
         await s.ready()
         for y, line in enumerate(s.text().splitlines()):
-            for x in range(0, len(line), 5):
+            for x in range(0, len(line), 12):
                 if s.in_dialog and ("^s" in line or "ctrl+s" in line or "◆" in line):
                     await s.pilot.click(offset=(x, y))
         await s.until(lambda: "A click decides nothing: press ctrl+s." in s.toasts)
