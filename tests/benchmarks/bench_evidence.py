@@ -57,7 +57,7 @@ def _repository(root: Path) -> list[Request]:
         for path in paths[:5]:
             (root / path).write_text("made\n")
         text = _RETURN.format(created="\n".join(f"- {path}" for path in paths))
-        requests.append(Request(f"t{number}", f"{number:064x}", text, f"returns/t{number}.return.md"))
+        requests.append(Request(f"{number:064x}", text, f"returns/t{number}.return.md"))
     return requests
 
 

@@ -111,7 +111,7 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
 
 
 def test_the_commands_about_decisions_load_no_screen() -> None:
-    names = ["checks", "decide", "doctor", "keys", "pending", "verify", "wait"]
+    names = ["decide", "doctor", "doctor_sandbox", "keys", "pending", "verify", "wait"]
     statements = "import " + ", ".join(f"agentwatch.commands.{name}" for name in names)
     assert loaded(statements, "textual", "rich") == set()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.claims import Verdict
 from agentwatch.evidence.inspect import difference
 from agentwatch.evidence.process import TooSlowError, run
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, changed, only, request, returned

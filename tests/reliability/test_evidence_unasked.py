@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker, Request, Result
-from agentwatch.evidence.claims import Verdict
 from tests.unit.evidence.repository import AFTER, BEFORE, Repository, request, returned
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE

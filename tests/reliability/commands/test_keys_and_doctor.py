@@ -10,14 +10,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from agentwatch.commands import doctor
-from agentwatch.commands.doors import Door
-from agentwatch.commands.probe import Failure, Reach, probe
+from agentwatch.commands import doctor_sandbox
+from agentwatch.commands.doctor_sandbox import Door, ProbeError, Reach, probe
 from agentwatch.decisions.keys import PRIVATE, PUBLIC
 from tests.reliability.commands.stage import Stage
 
@@ -36,7 +34,7 @@ SANDBOX = pytest.mark.skipif(not can_unshare(), reason="needs unprivileged mount
 @pytest.fixture(autouse=True)
 def no_doors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have a tmux open."""
-    monkeypatch.setattr(doctor, "doors", lambda _environment: [])
+    monkeypatch.setattr(doctor_sandbox, "doors", lambda _environment: [])
 
 
 @pytest.fixture
@@ -51,16 +49,13 @@ def sandbox(script: str) -> list[str]:
     return [*UNSHARE, "sh", "-c", f'{script}\nexec "$@"', "sh"]
 
 
-def tried(stage: Stage, command: list[str], seconds: float = 60) -> Reach | Failure:
+def tried(stage: Stage, command: list[str], seconds: float = 60) -> Reach:
     ledger = stage.state / "decisions"
     ledger.mkdir(parents=True, exist_ok=True)
-    keys = stage.keys.directory
-    workspace = stage.workspace
-    found = probe(
-        command, private=keys / PRIVATE, public=keys / PUBLIC, ledger=ledger, workspace=workspace, seconds=seconds
-    )
-    assert list(stage.root.rglob(".agentwatch-probe-*")) == []
-    return found
+    try:
+        return probe(command, keys=stage.keys.directory, ledger=ledger, workspace=stage.workspace, seconds=seconds)
+    finally:
+        assert list(stage.root.rglob(".agentwatch-probe-*")) == []
 
 
 def test_no_key_is_shown_before_there_is_one(tmp_path: Path) -> None:
@@ -194,9 +189,9 @@ def test_a_socket_that_an_agent_sees_is_a_hole_until_it_is_hidden(
         path = Path(place) / "tmux"
         tmux.bind(str(path))
         door = Door(str(path), "type into your terminal")
-        monkeypatch.setattr(doctor, "doors", lambda _environment: [door, Door(f"{place}/gone", "do nothing")])
+        monkeypatch.setattr(doctor_sandbox, "doors", lambda _environment: [door, Door(f"{place}/gone", "do nothing")])
         seen = stage.run("doctor", stage.workspace, "--", "env")
-        assert json.loads(seen.out.splitlines()[0])["doors"] == [asdict(door)]
+        assert json.loads(seen.out.splitlines()[0])["doors"] == [door._asdict()]
         assert f"can reach {path}, and so type into your terminal: keep that socket out of its reach" in seen.out
         hide = f'mv "{path}" "{path}.hidden"; : > "{path}"; "$@"; mv "{path}.hidden" "{path}"'
         hidden = stage.run("doctor", stage.workspace, "--", *stub(stage.root / "wrapper", hide))
@@ -206,12 +201,11 @@ def test_a_socket_that_an_agent_sees_is_a_hole_until_it_is_hidden(
 def test_a_wrapper_that_leaves_something_behind_is_understood(stage: Stage) -> None:
     found = tried(stage, stub(stage.root / "wrapper", 'sleep 60 & echo $! > left; exec "$@"'), 50)
     os.kill(int((stage.workspace / "left").read_text()), signal.SIGKILL)
-    assert isinstance(found, Reach)
+    assert found.reads_key
 
 
 def test_a_sandbox_that_says_a_lot_is_understood(stage: Stage) -> None:
     found = tried(stage, ["sh", "-c", 'echo pulling; "$@"; echo done', "sh"])
-    assert isinstance(found, Reach)
     assert found.reads_key
 
 
@@ -229,9 +223,9 @@ def test_a_sandbox_that_says_a_lot_is_understood(stage: Stage) -> None:
 )
 def test_a_probe_that_did_not_run_proves_nothing(stage: Stage, command: list[str], words: str) -> None:
     seconds = 0.5 if "0.5 s" in words else 60
-    found = tried(stage, command, seconds)
-    assert isinstance(found, Failure)
-    assert words in found.why
+    with pytest.raises(ProbeError) as caught:
+        tried(stage, command, seconds)
+    assert words in str(caught.value)
     if seconds == 60:
         shown = stage.run("doctor", stage.workspace, "--", *command)
         assert shown.code == 1

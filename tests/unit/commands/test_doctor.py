@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentwatch.checkup import Mark
-from agentwatch.commands.doctor import consequences
-from agentwatch.commands.doors import Door
-from agentwatch.commands.probe import Reach
+from agentwatch.commands.doctor_sandbox import Door, Reach, consequences
 from agentwatch.decisions.desk import Desk
 
 CONFINED = Reach(
@@ -54,7 +51,7 @@ def test_a_confined_agent_cannot_forge(desk: Desk) -> None:
     ],
 )
 def test_each_hole_is_bad_and_named(desk: Desk, hole: str, words: str) -> None:
-    is_bad, said = told(replace(CONFINED, **{hole: True}), desk)
+    is_bad, said = told(CONFINED._replace(**{hole: True}), desk)
     assert is_bad
     keys = desk.keys.directory
     assert words.format(keys=keys, configuration=keys.parent, state=desk.ledger.directory.parent) in said
@@ -63,7 +60,7 @@ def test_each_hole_is_bad_and_named(desk: Desk, hole: str, words: str) -> None:
 
 def test_each_open_socket_is_a_hole(desk: Desk) -> None:
     doors = (Door("/tmp/tmux-1/a", "type into your terminal"), Door("/run/bus", "start programs"))
-    is_bad, said = told(replace(CONFINED, doors=doors), desk)
+    is_bad, said = told(CONFINED._replace(doors=doors), desk)
     assert is_bad
     assert "can reach /tmp/tmux-1/a, and so type into your terminal: keep that socket out of its reach" in said
     assert "can reach /run/bus, and so start programs" in said
@@ -71,14 +68,14 @@ def test_each_open_socket_is_a_hole(desk: Desk) -> None:
 
 
 def test_a_passphrase_closes_the_hole_of_a_readable_key(desk: Desk) -> None:
-    is_bad, said = told(replace(CONFINED, reads_key=True), desk, locked=True)
+    is_bad, said = told(CONFINED._replace(reads_key=True), desk, locked=True)
     assert not is_bad
     assert said.endswith("only the passphrase keeps it from deciding: take a long one")
     desk.keys.choose_keyring(chosen=True)
-    _, said = told(replace(CONFINED, reads_key=True), desk, locked=True)
+    _, said = told(CONFINED._replace(reads_key=True), desk, locked=True)
     assert said.endswith("take a long one, and keep the keyring, which holds it, out of its reach")
 
 
 def test_an_agent_that_cannot_read_the_public_key_has_to_be_given_it(desk: Desk) -> None:
-    _, said = told(replace(CONFINED, reads_public_key=False), desk)
+    _, said = told(CONFINED._replace(reads_public_key=False), desk)
     assert f"AGENTWATCH_PUBLIC_KEY={desk.keys.show().text}" in said

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.commands.doors import doors
+from agentwatch.commands.doctor_sandbox import doors
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from agentwatch.delegation.claims import Claim
 from agentwatch.evidence.checker import Checker, Request, Result
-from agentwatch.evidence.claims import Claim
 
 HANDED_OFF = float(int(time.time()) + 100_000)
 """When the handoff was written: every other time is given from here. Later than any inode of a test."""
@@ -86,7 +86,7 @@ def returned(
 
 
 def request(text: str, handoff: str | None = None, at: float | None = HANDED_OFF, name: str = "a.return.md") -> Request:
-    return Request("a", "digest", text, name, handoff, "a.handoff.json" if handoff is not None else None, at)
+    return Request("digest", text, name, handoff, "a.handoff.json" if handoff is not None else None, at)
 
 
 def check(root: Path, text: str, handoff: str | None = None, at: float | None = HANDED_OFF) -> Result:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.delegation.claims import Change, Verdict
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.claims import MAX_ASSERTIONS, Verdict
-from agentwatch.evidence.shapes import Change
+from agentwatch.evidence.claims import MAX_ASSERTIONS
 from tests.unit.evidence.repository import (
     AFTER,
     BEFORE,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text, trace
+from agentwatch.evidence.disk import trace
+from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository
 
 
@@ -31,13 +32,13 @@ def test_the_reason_is_for_whoever_looks_and_not_for_whoever_wrote(plain: Reposi
 
 def test_a_trace_is_equal_until_the_file_changes_or_goes(plain: Repository) -> None:
     plain.write("x.md", "one\n", at=BEFORE)
-    before = trace(plain.root, "x.md")
-    assert trace(plain.root, "x.md") == before
+    before = trace(f"{plain.root}/x.md")
+    assert trace(f"{plain.root}/x.md") == before
     plain.write("x.md", "two\n", at=AFTER)
-    after = trace(plain.root, "x.md")
+    after = trace(f"{plain.root}/x.md")
     (plain.root / "x.md").unlink()
-    assert len({before, after, trace(plain.root, "x.md")}) == 3
-    assert trace(plain.root, "x.md") == trace(plain.root, "a\0b")
+    assert len({before, after, trace(f"{plain.root}/x.md")}) == 3
+    assert trace(f"{plain.root}/x.md") == trace("a\0b")
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "~/x", "", "a\0b", "link", "gone", "."])

@@ -13,7 +13,7 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.moves import beside
+from agentwatch.evidence.paths import beside
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.evidence.repository import AFTER, BEFORE, Repository, only, request, returned

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.evidence.claims import Kind, Verdict, claims_of
+from agentwatch.delegation.claims import Verdict
+from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.pointers import pointers
+from agentwatch.evidence.shapes import Kind
 from tests.unit.evidence.repository import returned
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.claims import Verdict
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, check, only, request, returned
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE

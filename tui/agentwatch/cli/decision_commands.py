@@ -134,11 +134,13 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.cmd is not None and not options.cmd:
         raise UsageError("behind -- goes what starts the agent's sandbox, such as: -- bwrap --ro-bind / / --")
     workspace = workspace_at(options.path)
-    from agentwatch.agents.setup.starts import checks
-    from agentwatch.commands.doctor import examine, examine_sandbox
-
     if options.cmd is not None:
+        from agentwatch.commands.doctor_sandbox import examine_sandbox
+
         return examine_sandbox(workspace, options.cmd)
+    from agentwatch.agents.setup.starts import checks
+    from agentwatch.commands.doctor import examine
+
     return examine(workspace, load(), checks(workspace))
 
 

@@ -21,8 +21,7 @@ from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
-from agentwatch.evidence.moves import beside
-from agentwatch.evidence.paths import place_of
+from agentwatch.evidence.paths import beside, place_of
 from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
 from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
 from agentwatch.sources.files.rules import NOT_READABLE

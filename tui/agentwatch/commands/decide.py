@@ -16,11 +16,7 @@ from agentwatch.composition import Load, desk_of
 from agentwatch.config import Settings
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Decided, Desk, operator_name, return_digest
-from agentwatch.decisions.errors import (
-    DecisionError,
-    NotAllowedError,
-    ReturnChangedError,
-)
+from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
 from agentwatch.decisions.record import AlreadyDecidedError, Record, Subject
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.errors import UsageError

@@ -1,85 +1,221 @@
-"""`agentwatch doctor`: whether agentwatch can work here, and what an agent in a sandbox could do to decisions."""
+"""`agentwatch doctor`: whether agentwatch can work on this machine. Whatever a check makes it removes again."""
 
 from __future__ import annotations
 
-import json
+import errno
+import locale
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from agentwatch.checkup import Result, bad, good, note, tell
-from agentwatch.commands.checks import all_checks
-from agentwatch.commands.doors import doors
-from agentwatch.commands.probe import Failure, Reach, probe
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.envelope import VARIABLE
-from agentwatch.decisions.errors import KeyMissingError, reason
-from agentwatch.decisions.keys import PRIVATE, PUBLIC
-from agentwatch.disk import Directory
-from agentwatch.text import say
+from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
+from agentwatch.evidence.repository import NoRepositoryError, find_repository
+from agentwatch.history.filesystem import kind_of
+from agentwatch.history.store import History
+from agentwatch.place import state_directory
+from agentwatch.sources.files.names import pruning
+from agentwatch.sources.files.scan import walk
+from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.view.words import plural
+
+_OPEN_TO_OTHERS: Final = 0o077
+_SKEW_SECONDS: Final = 2.0
+"""File systems that keep whole or even seconds only are not wrong by more than that."""
+
+_NETWORK: Final = frozenset({"9p", "afs", "ceph", "cifs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"})
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
+_MOST_OF_THE_LIMIT: Final = 0.5
+"""Editors and build tools watch the same directories with the same allowance."""
+
+_SMALLEST: Final = (80, 24)
 
 
 def examine(workspace: Path, settings: Settings, more: Iterable[Result]) -> int:
     """Print how agentwatch stands on this machine, and `more`. Returns 1 if something must be put right."""
-    return tell((*all_checks(workspace, settings, Desk(workspace, read_only=settings.read_only)), *more))
+    desk = Desk(workspace, read_only=settings.read_only)
+    checks = [
+        *_state(state_directory(workspace)),
+        *_keys(desk),
+        *_workspace(workspace, settings),
+        _watches(workspace, settings),
+        *_terminal(),
+        _git(workspace),
+        _history(workspace),
+        *_ledger(desk),
+    ]
+    return tell([*checks, *more])
 
 
-def examine_sandbox(workspace: Path, command: Sequence[str]) -> int:
-    """Print what an agent that is started by `command` could do to decisions. Returns 0 if it cannot forge them."""
-    desk = Desk(workspace)
+def _state(state: Path) -> Iterator[Result]:
+    about = "state directory"
+    there = next(one for one in (state, *state.parents) if os.path.exists(one))
     try:
-        # The key file is what the agent is tried on, and the ledger is where it must not write.
-        private, locked = desk.keys.directory / PRIVATE, desk.keys.is_encrypted()
-        Directory.make(desk.ledger.directory).close()
-    except KeyMissingError as error:
-        return tell([bad("probe", f"{error}: make it now with `agentwatch keys create`, then run this again")])
+        _try_links(there)
     except OSError as error:
-        return tell([bad("probe", f"{desk.ledger.directory}: {reason(error)}; `agentwatch doctor` says more")])
-    reach = probe(
-        command,
-        private=private,
-        public=desk.keys.directory / PUBLIC,
-        ledger=desk.ledger.directory,
-        workspace=workspace,
-        doors=doors(os.environ),
-    )
-    if isinstance(reach, Failure):
-        return tell([bad("probe", f"the probe did not run in there: {reach.why}")])
-    say(json.dumps(asdict(reach)))
-    return tell(consequences(reach, desk, locked=locked))
+        yield bad(about, f"{there} cannot be used: {reason(error)}; {remedy(error)}, else nothing can be decided")
+        return
+    made = "writable" if there == state else f"not there yet; it can be made in {there}"
+    if there == state and state.stat().st_mode & _OPEN_TO_OTHERS:
+        yield bad(about, f"others can look into it: chmod 700 {state}")
+    else:
+        yield good(about, f"{state}: {made}, and new files never replace old ones there")
+    kind = _kind(there)
+    if kind in _NETWORK or kind.startswith("fuse"):
+        yield note(about, f"it lies on {kind}: locks between machines may not hold; use one machine, or a local disk")
 
 
-def consequences(reach: Reach, desk: Desk, *, locked: bool) -> Iterator[Result]:
-    """What follows from what an agent can reach, in plain words. `locked`: a passphrase protects the key."""
-    about, keys, ledger = "protection", desk.keys.directory, desk.ledger.directory
-    holes = []
-    if reach.reads_key and not locked:
-        cure = "set a passphrase with `agentwatch keys passphrase`, then replace the key with `agentwatch keys rotate`"
-        holes.append(f"can read the key, and so decide in your name: {cure}")
-    if reach.writes_keys:
-        holes.append(f"can write where the keys are, and put its own there: keep {keys} out of its reach")
-    if reach.writes_settings:
-        holes.append(
-            f"can write the settings, which name programs that agentwatch runs: keep {keys.parent} out of its reach"
-        )
-    if reach.writes_ledger:
-        holes.append(f"can write the ledger, and take decisions away: keep {ledger} out of its reach")
-    elif reach.enters_processes:
-        cure = "give the sandbox process ids of its own (bwrap: --unshare-pid)"
-        holes.append(f"can enter your other processes, and read and write all that they can: {cure}")
-    holes += [f"can reach {door.path}, and so {door.use}: keep that socket out of its reach" for door in reach.doors]
-    for hole in holes:
-        yield bad(about, f"an agent in there {hole}")
-    if not holes:
-        yield good(about, "an agent in there cannot forge decisions")
-    if reach.reads_key and locked:
-        more = ", and keep the keyring, which holds it, out of its reach" if desk.keys.in_keyring else ""
+def _try_links(directory: Path) -> None:
+    """Write, link and remove as the ledger does. Raises OSError."""
+    first, second = (directory / f".agentwatch-doctor-{secrets.token_hex(8)}" for _ in range(2))
+    try:
+        descriptor = os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            os.link(first, second)
+        except OSError as error:
+            # Without hard links the ledger renames under its lock, which is as good on one machine.
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+    finally:
+        for one in (first, second):
+            with suppress(OSError):
+                one.unlink()
+
+
+def _kind(directory: Path) -> str:
+    """The type of the file system, "" where the system does not say."""
+    try:
+        return kind_of(os.fsencode(os.path.realpath(directory)), _MOUNTS.read_bytes()) or ""
+    except OSError:
+        return ""
+
+
+def _keys(desk: Desk) -> Iterator[Result]:
+    about = "signing key"
+    try:
+        public, locked = desk.keys.show(), desk.keys.is_encrypted()
+        in_keyring = locked and desk.keys.in_keyring
+        why_not = desk.why_locked() if in_keyring else None
+    except KeyMissingError as error:
+        yield note(about, str(error))
+    except DecisionError as error:
+        yield bad(about, str(error))
+    else:
+        private = f"{public.keyid[:16]}…, readable by you alone"
+        cure = "an agent that can read your files could decide in your name; `agentwatch keys passphrase` prevents that"
+        if why_not is not None:
+            yield note(about, f"{private}; {why_not}: each decision asks for it")
+        elif locked:
+            yield good(about, f"{private}, with a passphrase{' in the keyring' if in_keyring else ''}")
+        else:
+            yield note(about, f"{private}; {cure}")
+
+
+def _workspace(workspace: Path, settings: Settings) -> Iterator[Result]:
+    about = "workspace"
+    if settings.read_only:
+        yield note(about, f"{workspace}: read_only is set, so decisions are not delivered there")
+        return
+    probe = workspace / f".agentwatch-doctor-{secrets.token_hex(8)}"
+    try:
+        probe.touch(exist_ok=False)
+        skew = probe.stat().st_mtime - time.time()
+    except OSError as error:
+        why = f"{workspace}: {reason(error)}; decisions wait in the ledger, and agents in a sandbox do not get them"
+        yield bad(about, f"{why}: {remedy(error)}")
+        return
+    finally:
+        with suppress(OSError):
+            probe.unlink()
+    yield good(about, f"{workspace} can be written, so decisions are delivered there")
+    if abs(skew) > _SKEW_SECONDS:
         yield note(
-            about, f"it can read the key file, and only the passphrase keeps it from deciding: take a long one{more}"
+            "clock", f"the workspace's disk is {skew:+.0f} s off, so elapsed and stale times are wrong: set the clocks"
         )
-    if not reach.reads_public_key:
-        yield note("verifying", f"it cannot read the public key; start it with {VARIABLE}={desk.keys.show().text}")
-    if not reach.writes_workspace:
-        yield note("workspace", "it cannot write here under this path, so it can leave no receipts")
+    else:
+        yield good("clock", "a file written now is from now")
+
+
+def _watches(workspace: Path, settings: Settings) -> Result:
+    about = "file events"
+    pruned = DEFAULT_PRUNED if settings.pruned is None else settings.pruned
+    count = sum(1 for _ in walk(os.path.realpath(workspace), pruning(pruned)))
+    directories = "1 directory" if count == 1 else f"{count:,} directories"
+    try:
+        limit = int(_WATCHES.read_text("ascii"))
+    except (OSError, ValueError):
+        return good(about, f"{directories}; this system names no limit")
+    if count > limit * _MOST_OF_THE_LIMIT:
+        cure = "raise fs.inotify.max_user_watches, or prune directories; until then agentwatch looks at intervals"
+        return note(about, f"{directories}, and the system allows {limit:,} watches to all programs: {cure}")
+    return good(about, f"{directories}, of {limit:,} that the system allows")
+
+
+def _terminal() -> Iterator[Result]:
+    about = "terminal"
+    if sys.stdout is None or not sys.stdout.isatty():
+        yield note(about, "the output is no terminal, so it was not checked; the screen needs one")
+        return
+    columns, lines = shutil.get_terminal_size()
+    if columns < _SMALLEST[0] or lines < _SMALLEST[1]:
+        yield note(about, f"{columns} × {lines}; from {_SMALLEST[0]} × {_SMALLEST[1]} on everything fits")
+    else:
+        yield good(about, f"{columns} × {lines}")
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+        yield bad(about, f"its encoding is {locale.getpreferredencoding(False)}: set LANG to one that ends in UTF-8")
+    if os.environ.get("COLORTERM") not in ("truecolor", "24bit"):
+        yield note(about, "it does not say that it has all colours (COLORTERM=truecolor): the themes are less exact")
+    if os.environ.get("TERM") in (None, "", "dumb"):
+        yield bad(about, "TERM says that it can do nothing: use another terminal, or set TERM")
+
+
+def _git(workspace: Path) -> Result:
+    if shutil.which("git") is None:
+        return note("git", "not found: claims about changed files cannot be checked against it")
+    try:
+        repository = find_repository(os.path.realpath(workspace))
+    except NoRepositoryError as error:
+        return note("git", f"{error}: claims are checked against the disk alone")
+    return good("git", f"the repository {repository.top} is asked, and its configuration never read")
+
+
+def _history(workspace: Path) -> Result:
+    history = History.open_read_only(workspace)
+    if history is None:
+        return good("history", "nothing is kept yet; it begins when `agentwatch` watches this workspace")
+    try:
+        count = len(history.observations())
+        return (
+            bad("history", history.notice)
+            if history.notice
+            else good("history", f"{plural(count, 'observation')}, sound")
+        )
+    finally:
+        history.close()
+
+
+def _ledger(desk: Desk) -> Iterator[Result]:
+    try:
+        chain = desk.read()
+    except DecisionError as error:
+        yield bad("ledger", str(error))
+        return
+    for problem in chain.problems:
+        yield bad("ledger", problem.message)
+    if not chain.problems:
+        yield good(
+            "ledger", f"{plural(len(chain.entries), 'decision')}, sound" if chain.entries else "nothing is decided yet"
+        )

@@ -245,7 +245,7 @@ def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BY
     except FileNotFoundError:
         return None
     except FileRefusedError as error:
-        raise ReturnChangedError(f"not recorded: the return cannot be read again: {error.reason}") from error
+        raise ReturnChangedError(f"not recorded: the return cannot be read again: {error.message}") from error
 
 
 def operator_name() -> str:

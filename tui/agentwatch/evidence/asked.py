@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.shapes import Outcome
+from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.pointers import LONGEST
-from agentwatch.evidence.shapes import Assertion, Kind, Limit, Verdict
+from agentwatch.evidence.shapes import Assertion, Kind, Limit
 
 if TYPE_CHECKING:
     from agentwatch.contracts.handoff import HandoffPacket

@@ -11,14 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.evidence import moves, verdicts
+from agentwatch.delegation.claims import Change, Claim, Verdict
+from agentwatch.evidence import verdicts
 from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
-from agentwatch.evidence.git import SLACK, GitFacts, GitView, History, look, renames
-from agentwatch.evidence.paths import Place, place_of
+from agentwatch.evidence.git import SLACK, GitFacts, GitHistory, GitView, look, renames
+from agentwatch.evidence.paths import ClaimedPlace, beside, place_of
 from agentwatch.evidence.plumbing import SECONDS
 from agentwatch.evidence.repository import NoRepositoryError, NotInRepositoryError
-from agentwatch.evidence.shapes import Assertion, Change, Claim, Kind, Verdict
+from agentwatch.evidence.shapes import Assertion, Kind
 from agentwatch.evidence.verdicts import NO_HANDOFF, Handed
 from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
@@ -45,7 +46,6 @@ class Request(NamedTuple):
     `gone`: it is not there any more.
     """
 
-    task_id: str
     digest: str
     returned_text: str
     returned_name: str
@@ -66,8 +66,6 @@ class Result(NamedTuple):
     MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing.
     """
 
-    task_id: str
-    digest: str
     claims: tuple[Claim, ...]
     watch_paths: frozenset[str]
     changed: tuple[Change, ...] | None = None
@@ -77,13 +75,11 @@ class Result(NamedTuple):
 class _Prepared(NamedTuple):
     request: Request
     assertions: tuple[Assertion, ...]
-    places: tuple[Place | None, ...]
+    places: tuple[ClaimedPlace | None, ...]
+    relatives: frozenset[str]
+    """Of the places."""
     handoff: str | None
     """The place of the handoff; a session's is never there."""
-
-    @property
-    def relatives(self) -> set[str]:
-        return {place.relative for place in self.places if place is not None and place.relative is not None}
 
 
 @dataclass(slots=True)
@@ -149,8 +145,7 @@ class _Round:
     def _newest(self, view: GitView) -> list[str]:
         """The files that differ from the last commit, the one last written first."""
         if self.newest is None:
-            files = view.changed | view.deleted | view.untracked
-            self.newest = sorted(files, key=lambda path: self._itself(path).mtime_ns, reverse=True)
+            self.newest = sorted(view.differing, key=lambda path: self._itself(path).mtime_ns, reverse=True)
         return self.newest
 
     def _itself(self, path: str) -> DiskFacts:
@@ -195,11 +190,10 @@ class Checker:
     """Checks claims in one workspace. Not thread-safe: one round at a time, in a worker thread."""
 
     def __init__(self, workspace: Path, *, git_seconds: float = SECONDS) -> None:
-        self._root = workspace.resolve()
-        self._workspace = str(self._root)
+        self._workspace = str(workspace.resolve())
         self._git_seconds = git_seconds
         self._disk = Disk(self._workspace)
-        self._history = History()
+        self._history = GitHistory()
         self._verified: set[tuple[str, str, str, tuple[int, int] | None]] = set()
         self._lines: dict[str, tuple[tuple[int, int, int, int], int]] = {}
 
@@ -208,18 +202,16 @@ class Checker:
         if not requests:
             return []
         times = [request.handed_off_at for request in requests if request.handed_off_at is not None]
-        with ThreadPoolExecutor(1) as beside:
-            asked = beside.submit(self._look_at_git, times)
+        with ThreadPoolExecutor(1) as thread:
+            asked = thread.submit(self._look_at_git, times)
             prepared = [self._prepare(request) for request in requests]
-            paths: set[str] = set()
-            for one in prepared:
-                paths |= one.relatives
-                paths.update(place.slashed for place in one.places if place is not None and place.slashed is not None)
-            paths.update(one.handoff for one in prepared if one.handoff is not None)
+            paths = set[str]().union(*(one.relatives for one in prepared))
+            paths |= {one.handoff for one in prepared if one.handoff is not None}
+            paths |= {place.slashed for one in prepared for place in one.places if place and place.slashed is not None}
             facts = self._disk.look(paths)
             view, without_git, failed = asked.result()
         if view is not None:
-            facts |= self._disk.look((view.changed | view.deleted | view.untracked).difference(facts))
+            facts |= self._disk.look(view.differing.difference(facts))
         state = _Round(facts, view, without_git, failed, self._disk)
         self._find_moved(prepared, state)
         return [self._result(number, one, state) for number, one in enumerate(prepared)]
@@ -239,12 +231,9 @@ class Checker:
         places: dict[tuple[int, str], list[str]] = {}
         for number, path in missing:
             request = prepared[number].request
-            beside = (
-                []
-                if request.stored
-                else moves.beside(path, to_name(request.returned_name), map(to_name, request.former))
-            )
-            places[number, path] = ([by_git[path]] if path in by_git else []) + beside
+            places[number, path] = [by_git[path]] if path in by_git else []
+            if not request.stored:
+                places[number, path] += beside(path, to_name(request.returned_name), map(to_name, request.former))
         state.facts |= self._disk.look({place for some in places.values() for place in some} - state.facts.keys())
         for key, some in places.items():
             there = (one for one in some if state.facts[one].kind in (FileKind.REGULAR, FileKind.DIRECTORY))
@@ -252,32 +241,22 @@ class Checker:
                 state.moved[key] = place
 
     def _prepare(self, request: Request) -> _Prepared:
-        assertions = claims_of(
-            request.returned_text,
-            request.returned_name,
-            request.handoff_text,
-            request.handoff_name,
-            stored=request.stored,
-        )
-        places = tuple(
-            place_of(assertion.path, self._workspace)
-            if (assertion.settled is None and assertion.kind is not Kind.CONSTRAINT)
-            or assertion.kind is Kind.REQUIRED_EVIDENCE
-            else None
-            for assertion in assertions
-        )
-        handoff = place_of(to_name(request.handoff_name), self._workspace).relative if request.handoff_name else None
-        return _Prepared(request, assertions, places, handoff)
+        returned, handoff = (request.returned_text, request.returned_name), (request.handoff_text, request.handoff_name)
+        assertions = claims_of(*returned, *handoff, stored=request.stored)
+        places = tuple(place_of(one.path, self._workspace) if one.names_file else None for one in assertions)
+        relatives = frozenset(place.relative for place in places if place is not None and place.relative is not None)
+        place = place_of(to_name(request.handoff_name), self._workspace).relative if request.handoff_name else None
+        return _Prepared(request, assertions, places, relatives, place)
 
     def _look_at_git(self, times: list[float]) -> tuple[GitView | None, str, bool]:
         """(what git says, why it does not say all, whether it should have)."""
         try:
-            view = look(self._workspace, times, history=self._history, seconds=self._git_seconds)
+            view = look(self._workspace, times, self._history, seconds=self._git_seconds)
         except NotInRepositoryError as error:
             was_there = self._history.repository is not None
-            return None, "the git repository is gone" if was_there else error.reason, was_there
+            return None, "the git repository is gone" if was_there else str(error), was_there
         except NoRepositoryError as error:
-            return None, error.reason, True
+            return None, str(error), True
         return view, "" if view.complete else "git lists too many changes", True
 
     def _result(self, number: int, one: _Prepared, state: _Round) -> Result:
@@ -298,18 +277,12 @@ class Checker:
                 sight = self._sight(assertion, place, moved, state, handed.at) if place is not None else None
                 sight = sight._replace(cleared=request.gone) if sight is not None else None
                 claims.append(self._kept(request, verdicts.judge(assertion, sight, handed), moved))
-        watched = one.relatives | {place for (of, _), place in state.moved.items() if of == number}
+        watched = {*one.relatives, *(place for (of, _), place in state.moved.items() if of == number)}
         if state.view is not None and any(claim.is_missing for claim in claims):
             # A file may be moved first, and git told of it later.
-            watched.add(os.path.relpath(f"{state.view.git_directory}/index", self._workspace))
-        return Result(
-            task_id=request.task_id,
-            digest=request.digest,
-            claims=tuple(claims),
-            watch_paths=frozenset(watched),
-            changed=state.changed_during(handed.at, request.returned_at),
-            git=state.without_git,
-        )
+            watched.add(os.path.relpath(f"{state.view.repository.git_directory}/index", self._workspace))
+        during = state.changed_during(handed.at, request.returned_at)
+        return Result(tuple(claims), frozenset(watched), during, state.without_git)
 
     def _kept(self, request: Request, claim: Claim, moved: str | None) -> Claim:
         """What was verified stays so when the file moves, though its new place tells less of it."""
@@ -321,7 +294,7 @@ class Checker:
         return claim
 
     def _sight(
-        self, assertion: Assertion, place: Place, moved: str | None, state: _Round, handed_off_at: float | None
+        self, assertion: Assertion, place: ClaimedPlace, moved: str | None, state: _Round, handed_off_at: float | None
     ) -> verdicts.Sight:
         if place.relative is None:
             return verdicts.Sight(place, MISSING)
@@ -361,7 +334,7 @@ class Checker:
             return None, "there was too much to read at once"
         state.unread -= disk.size
         try:
-            text = read_file(self._root, path, _LARGEST).text
+            text = read_file(self._workspace, path, _LARGEST).text
         except FileNotFoundError:
             return None, "it is gone"
         except FileRefusedError as error:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final, cast
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Return
-from agentwatch.evidence import asked, returned
-from agentwatch.evidence.shapes import Assertion, Claim, Kind, Limit, Verdict
+from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.delegation.claims import Verdict
+from agentwatch.evidence import asked
+from agentwatch.evidence.pointers import Likeness, likeness, pointers
+from agentwatch.evidence.shapes import Assertion, Kind
 
 if TYPE_CHECKING:
     # Each takes a while to load, and few workspaces hold all of them.
     from agentwatch.contracts.handoff import HandoffPacket
+    from agentwatch.contracts.report import Report
     from agentwatch.contracts.return_format import ReturnFormat
+    from agentwatch.contracts.return_meta import ReturnMeta
+    from agentwatch.contracts.subagent_return import SubagentReturn
     from agentwatch.contracts.validation import Contracted
-
-__all__ = ["MAX_ASSERTIONS", "Assertion", "Claim", "Kind", "Limit", "Verdict", "claims_of"]
 
 MAX_ASSERTIONS: Final = 1_000
 """Assertions of one return that are checked; one more says that there were more."""
 
-_TOO_MANY: Final = "this return claims more than {limit} things: the rest was not checked, so look for yourself"
+_TOO_MANY: Final = (
+    f"this return claims more than {MAX_ASSERTIONS} things: the rest was not checked, so look for yourself"
+)
+_NOT_A_PATH: Final = "a command, a result or a reference, not a path: nothing on disk tells whether it is true"
+_NO_PATH: Final = "it names no file, so there is nothing to look for"
+_NO_POINTER: Final = "not of the form repo://path:first-last, so there is nothing to look for"
+
+_NOTHING: Final = frozenset({"(none)", "none", "(none).", "none.", "n/a", "(n/a)", "-", "[]", "(empty)"})
+"""What a bullet says where there are none."""
+_REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
 
 
 def claims_of(
@@ -36,42 +50,93 @@ def claims_of(
 
     Names are paths relative to the workspace. `stored`: both are what a session handed over and back. Never raises.
     """
-    opened = _opened(returned_text, returned_name, stored=stored)
+    # The text of a transcript has prose or a fence around the return.
+    ways = (read_and_open(returned_text, returned_name, embedded=way) for way in ((True,) if stored else (False, True)))
+    opened = next((way for way in ways if way is not None and isinstance(way.reading.document, Return)), None)
     if opened is None:
         return ()
-    found: dict[tuple[object, ...], Assertion] = {}
-    for assertion in _all(*opened, returned_text, handoff_text, handoff_name):
-        found.setdefault((assertion.kind, assertion.path, assertion.lines), assertion)
-        if len(found) > MAX_ASSERTIONS:
-            last = Assertion(assertion.kind, "", settled=(Verdict.UNVERIFIABLE, _TOO_MANY.format(limit=MAX_ASSERTIONS)))
-            return (*list(found.values())[:MAX_ASSERTIONS], last)
-    return tuple(found.values())
+    summary, model = cast("Return", opened.reading.document), opened.model
+    assertions: dict[tuple[object, ...], Assertion] = {}
+    for one in _all(summary, model, returned_text, handoff_text, handoff_name or "handoff.json"):
+        assertions.setdefault((one.kind, one.path, one.lines), one)
+        if len(assertions) > MAX_ASSERTIONS:
+            return (*islice(assertions.values(), MAX_ASSERTIONS), _unchecked(one.kind, "", _TOO_MANY))
+    return tuple(assertions.values())
 
 
 def _all(
-    summary: Return, model: Contracted, text: str, handoff_text: str | None, handoff_name: str | None
+    summary: Return, model: Contracted, text: str, handoff_text: str | None, handoff_name: str
 ) -> Iterator[Assertion]:
-    made: list[str] = []
-    for assertion in returned.assertions_of(summary, model):
-        if assertion.kind.is_made and assertion.settled is None:
-            made.append(assertion.path)
-        yield assertion
+    stated = list(_stated(summary, model))
+    yield from stated
     if handoff_text is None:
         return
-    handoff = read_and_open(handoff_text, handoff_name or "handoff.json")
+    handoff = read_and_open(handoff_text, handoff_name)
     if handoff is None or handoff.reading.contract is not Contract.HANDOFF_PACKET:
-        handoff = read_and_open(handoff_text, handoff_name or "handoff.json", handed_over=True)
+        handoff = read_and_open(handoff_text, handoff_name, handed_over=True)
     if handoff is not None:
-        evidence = None
-        if summary.contract is Contract.RETURN_FORMAT:
-            evidence = cast("ReturnFormat", model).evidence or ()
+        is_cited = summary.contract is Contract.RETURN_FORMAT
+        evidence = (cast("ReturnFormat", model).evidence or ()) if is_cited else None
+        made = [one.path for one in stated if one.kind.is_made and one.settled is None]
         yield from asked.assertions_of(cast("HandoffPacket", handoff.model), evidence, summary.outcome, text, made)
 
 
-def _opened(text: str, name: str, *, stored: bool) -> tuple[Return, Contracted] | None:
-    """A return and its full model; a transcript's text has prose or a fence around it."""
-    for embedded in (True,) if stored else (False, True):
-        found = read_and_open(text, name, embedded=embedded)
-        if found is not None and isinstance(found.reading.document, Return):
-            return found.reading.document, found.model
-    return None
+def _stated(summary: Return, model: Contracted) -> Iterator[Assertion]:
+    """The claims of a return, by its full model, in the order of the document."""
+    unfinished = summary.outcome is Outcome.WORKING
+    if summary.contract is Contract.RETURN_FORMAT:
+        yield from _of_return_format(cast("ReturnFormat", model))
+    if summary.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
+        artifacts = cast("SubagentReturn | ReturnMeta", model).artifacts or ()
+        yield from _files(Kind.ARTIFACT, [artifact.path or "" for artifact in artifacts], unfinished=unfinished)
+    if summary.contract is Contract.RETURN_META:
+        meta = cast("ReturnMeta", model)
+        yield from _files(Kind.CREATED, meta.files_created, unfinished=unfinished)
+        yield from _files(Kind.MODIFIED, meta.files_modified, unfinished=unfinished)
+    if summary.contract is Contract.REPORT_CONTRACT:
+        yield from _of_report(cast("Report", model))
+
+
+def _of_return_format(document: ReturnFormat) -> Iterator[Assertion]:
+    if document.attestation is not None:
+        yield from _files(Kind.CREATED, document.attestation.files_created)
+        yield from _files(Kind.MODIFIED, document.attestation.files_modified)
+    for path in _said(deliverable.path for deliverable in document.deliverables or ()):
+        like = likeness(path)
+        if like is Likeness.NONE:
+            yield _unchecked(Kind.DELIVERABLE, path, _NO_PATH)
+        else:
+            yield Assertion(Kind.DELIVERABLE, path, doubtful=like is Likeness.DOUBTFUL)
+    for text in _said(document.evidence):
+        named = pointers(text)
+        if not named:
+            yield _unchecked(Kind.EVIDENCE, text, _NOT_A_PATH)
+        for one in named:
+            yield Assertion(Kind.EVIDENCE, one.path, one.lines, doubtful=one.doubtful, stated=one.stated)
+
+
+def _files(kind: Kind, paths: Iterable[str] | None, *, unfinished: bool = False) -> Iterator[Assertion]:
+    return (Assertion(kind, path, unfinished=unfinished) for path in _said(paths))
+
+
+def _of_report(document: Report) -> Iterator[Assertion]:
+    """The pointers of the context map as they were written: the model leaves out those that break the contract."""
+    rows = (document.findings or {}).get("context_map")
+    for row in rows if isinstance(rows, list) else ():
+        if not (isinstance(row, list) and len(row) > 1 and isinstance(row[1], str) and row[1].strip()):
+            continue
+        pointer = _REPO.match(row[1])
+        if pointer is None:
+            yield _unchecked(Kind.REFERENCE, row[1], _NO_POINTER)
+            continue
+        first = pointer["first"]
+        lines = (int(first), int(pointer["last"] or first)) if first is not None else None
+        yield Assertion(Kind.REFERENCE, pointer["path"], lines)
+
+
+def _said(bullets: Iterable[str] | None) -> Iterator[str]:
+    return (bullet for bullet in bullets or () if bullet.strip().casefold() not in _NOTHING)
+
+
+def _unchecked(kind: Kind, path: str, why: str) -> Assertion:
+    return Assertion(kind, path, settled=(Verdict.UNVERIFIABLE, why))

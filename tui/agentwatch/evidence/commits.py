@@ -36,14 +36,14 @@ class Commits:
     def _ask(self) -> dict[str, float]:
         # Not before somebody asks: a screen appears sooner.
         from agentwatch.evidence.git import unchanged
-        from agentwatch.evidence.plumbing import Plumbing
+        from agentwatch.evidence.plumbing import plumbing
         from agentwatch.evidence.repository import NoRepositoryError, find_repository
 
         try:
             repository = find_repository(self._workspace)
             if repository.head is None:
                 return {}
-            with Plumbing(repository, self._workspace, seconds=SECONDS) as git:
+            with plumbing(repository, self._workspace, seconds=SECONDS) as git:
                 held = unchanged(git, repository.head)
                 # No file can be called so.
                 mark = f"\1{secrets.token_hex(8)} "

@@ -12,24 +12,15 @@ import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing
+from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, plumbing
 from agentwatch.evidence.repository import NoRepositoryError, Repository, find_repository
 
 SLACK: Final = 0.05
 """Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
 
-_STATUS: Final = (
-    "status",
-    "--porcelain=v2",
-    "-z",
-    "--untracked-files=all",
-    "--ignore-submodules=all",
-    "--no-renames",
-    "--no-ahead-behind",
-)
+_STATUS: Final = "status --porcelain=v2 -z --untracked-files=all --ignore-submodules=all --no-renames --no-ahead-behind"
 _FIELDS: Final = {b"1": 8, b"2": 9, b"u": 10}
 """Blanks before the path of an entry, by its kind."""
 _COMMITS_BYTES: Final = 4 * 1024 * 1024
@@ -62,38 +53,50 @@ class GitFacts(NamedTuple):
 
 
 @dataclass(slots=True)
-class GitView:
-    """One round of answers. Paths are relative to the workspace."""
+class GitHistory:
+    """What the last commit and those before it say: it holds until another commit is checked out."""
 
-    changed: frozenset[str] = frozenset()
-    """Differs from the last commit, deleted ones not included."""
-    deleted: frozenset[str] = frozenset()
-    untracked: frozenset[str] = frozenset()
-    """Neither tracked nor ignored."""
-    complete: bool = True
-    """All of the changes were listed."""
+    repository: Repository | None = None
     tracked: frozenset[str] | None = frozenset()
     """The paths of the last commit, None where they were too many to list."""
     bases: dict[float, str | None] = field(default_factory=dict)
     """The commit at a handoff's time, None where nothing was ever committed. Left out where it is not known."""
     committed: dict[str, dict[str, str]] = field(default_factory=dict)
     """By commit, what the ones after it have done to a path: A added, D deleted, M or T changed, X its mode only."""
-    git_directory: str = ""
-    """Where the index lies: absolute, resolved."""
+    renamed: dict[str, str | None] = field(default_factory=dict)
+    """Where commits have moved a path to that is not there any more, None for nowhere."""
+
+
+class GitView(NamedTuple):
+    """One round of answers. Paths are relative to the workspace. `changed` differ from the last commit and are not
+    deleted, `untracked` are neither tracked nor ignored. `complete`: all of the changes were listed."""
+
+    repository: Repository
+    history: GitHistory
+    changed: frozenset[str]
+    deleted: frozenset[str]
+    untracked: frozenset[str]
+    complete: bool
+
+    @property
+    def differing(self) -> frozenset[str]:
+        """All that differ from the last commit, in whatever way."""
+        return self.changed | self.deleted | self.untracked
 
     def facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
         """The facts of a path, with the time of the handoff; None where they are not known."""
-        if self.tracked is None or (not self.complete and path not in self.changed):
+        history = self.history
+        if history.tracked is None or (not self.complete and path not in self.changed):
             return None
-        now = path in self.tracked
+        now = path in history.tracked
         tracked_before: bool | None = None
         committed: bool | None = None
-        if handed_off_at is not None and handed_off_at in self.bases:
-            base = self.bases[handed_off_at]
+        if handed_off_at is not None and handed_off_at in history.bases:
+            base = history.bases[handed_off_at]
             if base is None:
                 tracked_before, committed = False, now
-            elif base in self.committed:
-                done = self.committed[base].get(path)
+            elif base in history.committed:
+                done = history.committed[base].get(path)
                 tracked_before = done != "A" if now else done == "D"
                 committed = None if done == _MODE else done is not None
         lost = path in self.deleted and path in self.untracked
@@ -104,91 +107,69 @@ class GitView:
     def facts_below(self, directory: str, handed_off_at: float | None) -> GitFacts | None:
         """The facts of a directory: what holds of any file that git has in it."""
         start = f"{directory}/"
-        paths = {path for path in (self.tracked or frozenset()) | self.changed if path.startswith(start)}
+        paths = {path for path in (self.history.tracked or frozenset()) | self.changed if path.startswith(start)}
         inner = [self.facts(path, handed_off_at) for path in paths or (directory,)]
         known = [facts for facts in inner if facts is not None]
         if len(known) < len(inner):
             return None
-        before, committed, changed = (
-            _any(one.tracked_before for one in known),
-            _any(one.committed for one in known),
-            _any(one.changed for one in known),
-        )
+        before, committed = _any(one.tracked_before for one in known), _any(one.committed for one in known)
+        changed = _any(one.changed for one in known)
         is_new = any(path.startswith(start) for path in self.untracked - self.deleted)
         return GitFacts(bool(paths), before, committed, True if is_new else changed, not paths and not is_new)
 
     def changes_since(self, handed_off_at: float) -> frozenset[str] | None:
         """What commits have done something to since a handoff; None where it was not looked up."""
-        if handed_off_at not in self.bases:
+        if handed_off_at not in self.history.bases:
             return None
-        base = self.bases[handed_off_at]
+        base = self.history.bases[handed_off_at]
         if base is None:
-            return self.tracked
-        done = self.committed.get(base)
+            return self.history.tracked
+        done = self.history.committed.get(base)
         return None if done is None else frozenset(done)
 
 
-@dataclass(slots=True)
-class History:
-    """What the last commit and those before it say: it holds until another commit is checked out."""
-
-    repository: Repository | None = None
-    tracked: frozenset[str] | None = None
-    bases: dict[float, str | None] = field(default_factory=dict)
-    committed: dict[str, dict[str, str]] = field(default_factory=dict)
-    renamed: dict[str, str | None] = field(default_factory=dict)
-    """Where commits have moved a path to that is not there any more, None for nowhere."""
-
-
-def look(
-    workspace: str, handoffs: Iterable[float], *, history: History | None = None, seconds: float = SECONDS
-) -> GitView:
+def look(workspace: str, handoffs: Iterable[float], history: GitHistory, *, seconds: float = SECONDS) -> GitView:
     """Ask git once for everything, given the times of the handoffs. Raises NoRepositoryError with the reason.
 
     `workspace` is absolute and resolved; each process may take `seconds`. `history` is kept from look to look.
     """
     repository = find_repository(workspace)
-    history = history if history is not None else History()
     # What was made, or put there, after a handoff knows nothing of what was before.
     began = _began(repository)
     times = sorted({time for time in handoffs if math.isfinite(time) and began <= time})
-    with Plumbing(repository, workspace, seconds=seconds) as git, ThreadPoolExecutor(1) as beside:
+    with plumbing(repository, workspace, seconds=seconds) as git, ThreadPoolExecutor(1) as beside:
         # The longest of the questions; the others are asked meanwhile.
         status = beside.submit(_status, git)
-        view = GitView(git_directory=repository.git_directory)
+        if history.repository != repository:
+            history.tracked = _tracked(git, repository.head) if repository.head is not None else frozenset()
+            history.repository, history.bases, history.committed, history.renamed = repository, {}, {}, {}
         if repository.head is None:
             # Whatever was stored may have been a commit once.
-            if not any(len(place.name) == _FAN_OUT for place in Path(repository.common_directory, "objects").iterdir()):
-                view.bases = dict.fromkeys(times)
+            with os.scandir(f"{repository.common_directory}/objects") as objects:
+                stored = any(len(entry.name) == _FAN_OUT for entry in objects)
+            history.bases = {} if stored else dict.fromkeys(times)
         else:
-            if history.repository != repository:
-                history.tracked = _tracked(git, repository.head)
-                history.repository, history.bases, history.committed = repository, {}, {}
-                history.renamed = {}
-            view.tracked = history.tracked
             # A history that breaks off says nothing of the past; what is there now can still be told.
             with contextlib.suppress(GitFailedError):
                 if missing := [time for time in times if time not in history.bases]:
-                    found = _bases(git, repository.head, missing)
+                    bases = _bases(git, repository.head, missing)
                     # A first commit since the handoff may have taken the place of others.
-                    history.bases |= {time: base for time, base in found.items() if base is not None}
-                bases = {history.bases[time] for time in times if time in history.bases}
-                history.committed |= _committed(git, repository.head, bases - history.committed.keys())
-            view.bases, view.committed = history.bases, history.committed
-        view.changed, view.deleted, view.untracked, view.complete = status.result()
-    return view
+                    history.bases |= {time: base for time, base in bases.items() if base is not None}
+                asked = {history.bases[time] for time in times if time in history.bases}
+                history.committed |= _committed(git, repository.head, asked - history.committed.keys())
+        return GitView(repository, history, *status.result())
 
 
-def renames(workspace: str, paths: Iterable[str], history: History, *, seconds: float = SECONDS) -> dict[str, str]:
+def renames(workspace: str, paths: Iterable[str], history: GitHistory, *, seconds: float = SECONDS) -> dict[str, str]:
     """Where git moved these files, which are not there any more: by a commit, or in the index. Nothing where it fails.
 
     `history` is what `look` has filled a moment ago.
     """
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     repository = history.repository
     if repository is None or repository.head is None:
-        return found
-    with contextlib.suppress(NoRepositoryError), Plumbing(repository, workspace, seconds=seconds) as git:
+        return targets
+    with contextlib.suppress(NoRepositoryError), plumbing(repository, workspace, seconds=seconds) as git:
         options = ("-M", "-z", "--name-status", "--diff-filter=R", "--no-ext-diff")
         staged = _moves(git, "diff-index", "--cached", *options, repository.head)
         asked = set(paths)
@@ -199,16 +180,12 @@ def renames(workspace: str, paths: Iterable[str], history: History, *, seconds: 
                 moved = _moves(git, "diff-tree", "--stdin", "-r", *options, given=commits) if commits else {}
                 history.renamed |= {path: moved.get(path) for path in new}
             steps = {path: staged.get(path) or history.renamed.get(path) for path in asked}
-            found |= {path: target for path, target in steps.items() if target is not None}
-            asked = {target for target in steps.values() if target is not None} - found.keys()
-    return {path: _end(path, found) for path in found}
-
-
-def _end(path: str, moves: dict[str, str]) -> str:
-    """Where a path has got to by all of its moves."""
+            targets |= {path: target for path, target in steps.items() if target is not None}
+            asked = {target for target in steps.values() if target is not None} - targets.keys()
+    ends = {path: path for path in targets}
     for _ in range(_MOVES):
-        path = moves.get(path, path)
-    return path
+        ends = {path: targets.get(end, end) for path, end in ends.items()}
+    return ends
 
 
 def _moves(git: Plumbing, *command: str, given: bytes = b"") -> dict[str, str]:
@@ -233,14 +210,13 @@ def _began(repository: Repository) -> float:
 
 
 def _any(values: Iterable[bool | None]) -> bool | None:
-    found = set(values)
-    return True if True in found else None if None in found else False
+    known = set(values)
+    return True if True in known else None if None in known else False
 
 
-def commit_before(git: Plumbing, time: float) -> str | None:
+def commit_before(git: Plumbing, head: str, time: float) -> str | None:
     """The commit that was checked out, as far as history tells, at this time; None where there was none."""
-    head = git.repository.head
-    return _bases(git, head, [time])[time] if head is not None else None
+    return _bases(git, head, [time])[time]
 
 
 def unchanged(git: Plumbing, head: str) -> frozenset[str]:
@@ -253,14 +229,12 @@ def unchanged(git: Plumbing, head: str) -> frozenset[str]:
 def _status(git: Plumbing, *more: str) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
     """(changed, deleted, untracked, whether that is all)."""
     prefix = os.fsencode(git.repository.prefix)
-    output = git.ask(*_STATUS, *more, "--", git.repository.prefix or ".")
+    output = git.ask(*_STATUS.split(), *more, "--", git.repository.prefix or ".")
     entries = output.text.split(b"\0")
     if output.cut:
         # The last one may be half a name.
         entries.pop()
-    changed: set[str] = set()
-    deleted: set[str] = set()
-    untracked: set[str] = set()
+    changed, deleted, untracked = set[str](), set[str](), set[str]()
     rest = iter(entries)
     for entry in rest:
         kind = entry[:1]
@@ -288,24 +262,20 @@ def _bases(git: Plumbing, head: str, times: list[float]) -> dict[float, str | No
     output = git.ask("rev-list", "--timestamp", *span, max_bytes=_COMMITS_BYTES)
     if output.cut:
         raise GitFailedError("too many commits since the handoff")
-    commits: list[tuple[float, str]] = []
-    for line in output.text.splitlines():
-        stamp, _, name = line.decode().partition(" ")
-        commits.append((float(stamp), name))
-    bases: dict[float, str | None] = {}
-    for time in times:
-        bases[time] = next(
-            (name for stamp, name in commits if stamp <= time and _was_there(git, name, time)),
-            oldest if oldest is not None and _was_there(git, oldest, time) else None,
-        )
-    return bases
+    lines = (line.decode().partition(" ") for line in output.text.splitlines())
+    commits = [(float(stamp), name) for stamp, _, name in lines]
+    if oldest is not None:
+        commits.append((-math.inf, oldest))
+    return {
+        time: next((name for stamp, name in commits if stamp <= time and _was_there(git, name, time)), None)
+        for time in times
+    }
 
 
 def _was_there(git: Plumbing, commit: str, time: float) -> bool:
     """Whether a commit of this time was there: its own can be set back, and that of its object's inode cannot."""
-    path = f"{git.repository.common_directory}/objects/{commit[:2]}/{commit[2:]}"
     try:
-        status = os.lstat(path)
+        status = os.lstat(f"{git.repository.common_directory}/objects/{commit[:2]}/{commit[2:]}")
     except OSError:
         return True
     return max(status.st_mtime, status.st_ctime) <= time
@@ -320,10 +290,10 @@ def _tracked(git: Plumbing, head: str) -> frozenset[str] | None:
 
 def _committed(git: Plumbing, head: str, bases: set[str | None]) -> dict[str, dict[str, str]]:
     """What was done to each path between each of the commits and the last one, by one process."""
-    found: dict[str, dict[str, str]] = {head: {}} if head in bases else {}
+    done: dict[str, dict[str, str]] = {head: {}} if head in bases else {}
     asked = sorted(base for base in bases if base is not None and base != head)
     if not asked:
-        return found
+        return done
     # Compares the first with the second as if that were its only parent.
     given = "".join(f"{head} {base}\n" for base in asked).encode()
     prefix = git.repository.prefix
@@ -337,11 +307,10 @@ def _committed(git: Plumbing, head: str, bases: set[str | None]) -> dict[str, di
             old_mode, mode, old, new, letter = word.decode("ascii", "replace").removeprefix(":").split(" ")
             path = next(words, None)
             if path is not None:
-                done = _MODE if old == new and old_mode[:2] == mode[:2] else letter
-                answers[-1][os.fsdecode(path).removeprefix(prefix)] = done
+                only_mode = old == new and old_mode[:2] == mode[:2]
+                answers[-1][os.fsdecode(path).removeprefix(prefix)] = _MODE if only_mode else letter
         else:
             answers.append({})
     if output.cut:
         answers.pop()
-    found.update(zip(asked, answers, strict=False))
-    return found
+    return done | dict(zip(asked, answers, strict=False))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.git import commit_before
 from agentwatch.evidence.paths import place_of
-from agentwatch.evidence.plumbing import SECONDS, Plumbing
+from agentwatch.evidence.plumbing import SECONDS, plumbing
 from agentwatch.evidence.repository import NoRepositoryError, find_repository
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
@@ -20,13 +18,13 @@ MAX_SHOWN: Final = 256 * 1024
 _LARGEST: Final = 8 * 1024 * 1024
 _SNIFFED: Final = 8_000
 """Characters among which a NUL makes a file binary, as git has it."""
+_DIFF: Final = ("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames", "--ignore-submodules=all")
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(NamedTuple):
     """A text to show: foreign and unsanitised. `problem` says in words why there is none, "" where there is one."""
 
-    text: str
+    text: str = ""
     truncated: bool = False
     problem: str = ""
 
@@ -36,26 +34,17 @@ def file_text(workspace: Path, path: str) -> Inspection:
     root = workspace.resolve()
     place = place_of(path, str(root))
     if place.relative is None:
-        return Inspection("", problem=f"This path is not shown: {place.fault}.")
+        return Inspection(problem=f"This path is not shown: {place.fault}.")
     try:
         text = read_file(root, place.relative, _LARGEST).text
     except FileNotFoundError:
-        return Inspection("", problem="There is no such file now.")
+        return Inspection(problem="There is no such file now.")
     except FileRefusedError as error:
-        # After the semicolon comes what whoever wrote a document should do.
-        return Inspection("", problem=f"{error.reason.partition(';')[0]}.")
+        # What to do about it is for the one who wrote the file.
+        return Inspection(problem=f"{error.reason}.")
     if "\0" in text[:_SNIFFED]:
-        return Inspection("", problem="This is a binary file: there is no text to show.")
+        return Inspection(problem="This is a binary file: there is no text to show.")
     return _cut(text)
-
-
-def trace(workspace: Path, path: str) -> object:
-    """Something that is equal as long as a file was not written, replaced or removed. Blocks for one look."""
-    try:
-        status = os.lstat(workspace / path)
-    except (OSError, ValueError):
-        return "gone"
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def difference(workspace: Path, path: str, handed_off_at: float | None, *, seconds: float = SECONDS) -> Inspection:
@@ -63,42 +52,32 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
 
     A file that git does not know has no difference; its text is all new. No filter, textconv or external diff is run.
     """
-    root = workspace.resolve()
-    place = place_of(path, str(root))
+    root = str(workspace.resolve())
+    place = place_of(path, root)
     if place.relative is None:
-        return Inspection("", problem=f"This path is not shown: {place.fault}.")
+        return Inspection(problem=f"This path is not shown: {place.fault}.")
     # git itself would follow a link in the middle of a path.
-    facts = Disk(str(root)).look([place.relative])[place.relative]
+    facts = Disk(root).look([place.relative])[place.relative]
     if facts.kind in (FileKind.OUTSIDE, FileKind.OTHER, FileKind.REFUSED) or facts.linked:
-        return Inspection("", problem="This is not a regular file of the workspace: there is no difference to show.")
+        return Inspection(problem="This is not a regular file of the workspace: there is no difference to show.")
     try:
-        repository = find_repository(str(root))
-        if repository.head is None:
-            return Inspection("", problem="git has no commit to compare with.")
-        with Plumbing(repository, str(root), seconds=seconds) as git:
-            base: str | None = repository.head
+        repository = find_repository(root)
+        base = repository.head
+        if base is None:
+            return Inspection(problem="git has no commit to compare with.")
+        with plumbing(repository, root, seconds=seconds) as git:
             if handed_off_at is not None and math.isfinite(handed_off_at):
-                base = commit_before(git, handed_off_at)
+                base = commit_before(git, base, handed_off_at)
             if base is None:
-                return Inspection("", problem="git had no commit before the handoff: everything is new.")
-            output = git.ask(
-                "diff",
-                "--no-textconv",
-                "--no-ext-diff",
-                "--no-color",
-                "--no-renames",
-                "--ignore-submodules=all",
-                base,
-                "--",
-                f"{repository.prefix}{place.relative}",
-                max_bytes=MAX_SHOWN * 4,
-            )
+                return Inspection(problem="git had no commit before the handoff: everything is new.")
+            file = f"{repository.prefix}{place.relative}"
+            output = git.ask("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4)
     except NoRepositoryError as error:
-        return Inspection("", problem=f"git cannot show the difference: {error.reason}.")
+        return Inspection(problem=f"git cannot show the difference: {error}.")
     shown = _cut(output.text.decode("utf-8", "replace"))
     if not shown.text:
-        return Inspection("", problem="git sees no difference since the handoff, or does not track this file.")
-    return Inspection(shown.text, shown.truncated or output.cut)
+        return Inspection(problem="git sees no difference since the handoff, or does not track this file.")
+    return shown._replace(truncated=shown.truncated or output.cut)
 
 
 def _cut(text: str) -> Inspection:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.task import Version
+from agentwatch.evidence.disk import trace
 from agentwatch.sources.files.names import to_name
 
 if TYPE_CHECKING:
@@ -51,16 +52,16 @@ class Checks(NamedTuple):
 
 Emit = Callable[[Sequence[Checks]], None]
 TextOf = Callable[[Version], str | None]
-_Look = tuple[tuple[int, int, int] | None, ...]
+_Look = tuple[object, ...]
 
 
-class _Known(NamedTuple):
-    """A target that was checked: the files it names, how they looked before, and what was found."""
+class _Checked(NamedTuple):
+    """A target that was checked: the files it names, how they looked before, and what the check said."""
 
     target: Target
     watched: tuple[str, ...]
     look: _Look | None
-    found: Checks
+    checks: Checks
 
 
 class Inspector:
@@ -75,7 +76,7 @@ class Inspector:
         self._checker: Checker | None = None
         self._text_of = text_of
         self._wanted: dict[str, Target] = {}
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _Checked] = {}
         self._news = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -102,29 +103,27 @@ class Inspector:
 
     def check(self, targets: Sequence[Target]) -> list[Checks]:
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
-        if not targets:
-            return []
+        return [checks for some in _rounds(targets) for checks in self._check(some)]
+
+    def _check(self, targets: Sequence[Target]) -> list[Checks]:
         if self._checker is None:
             # In the inspector's thread: the models of the contracts take as long to load as a screen to appear.
             from agentwatch.evidence.checker import Checker
 
             self._checker = Checker(self._workspace)
-        found: list[Checks] = []
         requests = [(target, request) for target in targets if (request := self._request(target)) is not None]
-        for start in range(0, len(requests), _ROUND):
-            some = requests[start : start + _ROUND]
-            # A look before the check: a file that changes during it looks different the next time. A return that is
-            # new has no such look yet, because only its check tells which files it names: it is checked once more.
-            looks = [self._look_before(target) for target, _ in some]
-            results = self._checker.check([request for _, request in some])
-            for (target, _), look, result in zip(some, looks, results, strict=True):
-                path = target.returned.path
-                known = self._known.get(target.task_id)
-                checks = Checks(path=path, digest=target.returned.digest, claims=result.claims, changed=result.changed)
-                self._known[target.task_id] = _Known(target, tuple(sorted(result.watch_paths)), look, checks)
-                if known is None or known.target != target or known.found != checks:
-                    found.append(checks)
-        return found
+        # A look before the check: a file that changes during it looks different the next time. A return that is new
+        # has no such look yet, because only its check tells which files it names: it is checked once more.
+        looks = [self._look_before(target) for target, _ in requests]
+        results = self._checker.check([request for _, request in requests])
+        news: list[Checks] = []
+        for (target, request), look, result in zip(requests, looks, results, strict=True):
+            known = self._known.get(target.task_id)
+            checks = Checks(request.returned_name, request.digest, result.claims, result.changed)
+            self._known[target.task_id] = _Checked(target, tuple(sorted(result.watch_paths)), look, checks)
+            if known is None or known.target != target or known.checks != checks:
+                news.append(checks)
+        return news
 
     def _run(self) -> None:
         pause = _PAUSE_SECONDS[0]
@@ -141,8 +140,8 @@ class Inspector:
                 targets = self._changed()
                 least, most = _PAUSE_SECONDS
                 pause = min(max((time.perf_counter() - began) / _SHARE, least), most)
-            for start in range(0, len(targets), _ROUND):
-                checks = self.check(targets[start : start + _ROUND])
+            for some in _rounds(targets):
+                checks = self._check(some)
                 if self._stopped:
                     return
                 try:
@@ -154,24 +153,23 @@ class Inspector:
     def _request(self, target: Target) -> Request | None:
         from agentwatch.evidence.checker import Request
 
-        text = self._text_of(target.returned)
+        returned, handoff = target.returned, target.handoff
+        text = self._text_of(returned)
         if text is None:
             return None
-        handoff = target.handoff
-        return Request(
-            target.returned.path,
-            target.returned.digest,
-            text,
-            target.returned.path,
-            self._text_of(handoff) if handoff else None,
-            handoff.path if handoff else None,
-            target.handed_off_at,
-            target.returned.at,
-            target.returned.stored,
-            handoff.at if handoff else None,
-            target.former,
-            not self._is_there(target.returned),
+        request = Request(
+            digest=returned.digest,
+            returned_text=text,
+            returned_name=returned.path,
+            handed_off_at=target.handed_off_at,
+            returned_at=returned.at,
+            stored=returned.stored,
+            former=target.former,
+            gone=not self._is_there(returned),
         )
+        if handoff is None:
+            return request
+        return request._replace(handoff_text=self._text_of(handoff), handoff_name=handoff.path, handoff_at=handoff.at)
 
     def _changed(self) -> list[Target]:
         """The targets of which a named file looks different from when it was checked."""
@@ -193,12 +191,8 @@ class Inspector:
         return self._look(known.watched) if known is not None and known.target == target else None
 
     def _look(self, paths: Sequence[str]) -> _Look:
-        return tuple(_signature(f"{self._root}/{path}") for path in paths)
+        return tuple(trace(f"{self._root}/{path}") for path in paths)
 
 
-def _signature(path: str) -> tuple[int, int, int] | None:
-    try:
-        status = os.lstat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def _rounds(targets: Sequence[Target]) -> Iterator[Sequence[Target]]:
+    return (targets[start : start + _ROUND] for start in range(0, len(targets), _ROUND))

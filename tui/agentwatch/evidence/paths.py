@@ -1,8 +1,12 @@
-"""Where a claimed path lies, judged by its letters alone: nothing is expanded and no link is followed."""
+"""Where a claimed path lies, judged by its letters alone: nothing is expanded and no link is followed.
+
+And where it may lie after a directory was moved that holds the file and its return.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -27,7 +31,7 @@ class Fault(StrEnum):
     WORKSPACE = "it is the workspace itself, not a file in it"
 
 
-class Place(NamedTuple):
+class ClaimedPlace(NamedTuple):
     """Where a claimed path leads. `relative` is it below the workspace, with `/`, None where it is not inside.
 
     An absolute path inside the workspace has both: a fault and where it leads. `is_directory`: it ends in `/`.
@@ -45,48 +49,85 @@ class Place(NamedTuple):
         return place_of(self.relative.replace("\\", "/"), "/").relative
 
 
-def place_of(path: str, workspace: str) -> Place:
+def place_of(path: str, workspace: str) -> ClaimedPlace:
     """Judge a claimed path. `workspace` is absolute and resolved."""
     path = path.strip()
     if not path:
-        return Place(None, Fault.EMPTY)
+        return ClaimedPlace(None, Fault.EMPTY)
     if "\0" in path:
-        return Place(None, Fault.NUL)
+        return ClaimedPlace(None, Fault.NUL)
     if len(path) > _LONGEST:
-        return Place(None, Fault.TOO_LONG)
+        return ClaimedPlace(None, Fault.TOO_LONG)
     if path[0] == "~" and (len(path) == 1 or "/" in path):
-        return Place(None, Fault.HOME)
+        return ClaimedPlace(None, Fault.HOME)
     if _SCHEME.match(path) or _DRIVE.match(path) or path.startswith("\\\\"):
-        return Place(None, Fault.SCHEME)
+        return ClaimedPlace(None, Fault.SCHEME)
     if path[0] == "/":
         return _absolute(path, workspace)
     return _inside(path)
 
 
-def _absolute(path: str, workspace: str) -> Place:
+def _absolute(path: str, workspace: str) -> ClaimedPlace:
     inner = _inside("." + path)
     if inner.relative is None and inner.fault is not Fault.WORKSPACE:
-        return Place(None, Fault.OUTSIDE if inner.fault is Fault.ABOVE else inner.fault)
+        return ClaimedPlace(None, Fault.OUTSIDE if inner.fault is Fault.ABOVE else inner.fault)
     base = workspace.strip("/")
     normal = inner.relative or ""
     if normal == base:
-        return Place(None, Fault.WORKSPACE)
+        return ClaimedPlace(None, Fault.WORKSPACE)
     if not base or normal.startswith(base + "/"):
-        return Place(normal.removeprefix(base).lstrip("/"), Fault.ABSOLUTE, inner.is_directory)
-    return Place(None, Fault.OUTSIDE)
+        return ClaimedPlace(normal.removeprefix(base).lstrip("/"), Fault.ABSOLUTE, inner.is_directory)
+    return ClaimedPlace(None, Fault.OUTSIDE)
 
 
-def _inside(path: str) -> Place:
+def _inside(path: str) -> ClaimedPlace:
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":
             if not parts:
-                return Place(None, Fault.ABOVE)
+                return ClaimedPlace(None, Fault.ABOVE)
             parts.pop()
         elif part not in ("", "."):
             parts.append(part)
     if not parts:
-        return Place(None, Fault.WORKSPACE)
+        return ClaimedPlace(None, Fault.WORKSPACE)
     if len(parts) > _DEEPEST or any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts):
-        return Place(None, Fault.TOO_LONG)
-    return Place("/".join(parts), None, path.endswith(("/", "/.")))
+        return ClaimedPlace(None, Fault.TOO_LONG)
+    return ClaimedPlace("/".join(parts), None, path.endswith(("/", "/.")))
+
+
+def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
+    """The places where a file may be that was claimed as `path`, the likeliest first.
+
+    `returned` is where its return lies now, `former` where it lay before. Without those, the return lies in a directory
+    that the path names, too, and which has got deeper or less deep since: `specs/7/x.md` in `specs/archive/7/`.
+    """
+    parts, into = path.split("/"), returned.split("/")[:-1]
+    places = [*_moved_along(parts, into, former), *_deeper(parts, into)]
+    return [place for place in dict.fromkeys("/".join(one) for one in places) if place != path]
+
+
+def _moved_along(parts: list[str], into: list[str], former: Iterable[str]) -> Iterator[list[str]]:
+    for name in former:
+        old, new = name.split("/")[:-1], list(into)
+        # What stands at the end of both was inside of what was moved.
+        while old and new and old[-1] == new[-1]:
+            old.pop()
+            new.pop()
+        start = len(old)
+        if parts[:start] == old:
+            yield [*new, *parts[start:]]
+
+
+def _deeper(parts: list[str], into: list[str]) -> Iterator[list[str]]:
+    for end in range(len(into), 0, -1):
+        for start in range(len(parts) - 1, 0, -1):
+            old, new = parts[:start], into[:end]
+            if old[-1] == new[-1] and (_is_within(old, new) or _is_within(new, old)):
+                yield [*new, *parts[start:]]
+
+
+def _is_within(some: Sequence[str], all_of_them: Sequence[str]) -> bool:
+    """The names stand among the others, in their order."""
+    rest = iter(all_of_them)
+    return all(name in rest for name in some)

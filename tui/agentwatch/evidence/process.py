@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 _CHUNK: Final = 256 * 1024
-_ERRORS: Final = 4_096
+_PAUSE_SECONDS: Final = 0.02
+_REST_SECONDS: Final = 1.0
+"""What a program leaves running may hold its streams open for ever: they are read this long after its end."""
+_KILLED_SECONDS: Final = 1.0
 
 
 class TooSlowError(Exception):
@@ -21,7 +24,7 @@ class TooSlowError(Exception):
 
 
 class Output(NamedTuple):
-    """What a program wrote. `cut`: it wrote more than was wanted and was killed. `errors` are its first 4 KiB."""
+    """What a program wrote. `cut`: it wrote more than was wanted and was killed."""
 
     code: int
     text: bytes
@@ -33,16 +36,20 @@ def run(
     arguments: Sequence[str],
     *,
     directory: str,
-    environment: Mapping[str, str],
     seconds: float,
     max_bytes: int,
+    environment: Mapping[str, str] | None = None,
     given: bytes = b"",
+    keeps_end: bool = False,
 ) -> Output:
-    """Run a program with exactly this environment. `given` is what it reads.
+    """Run a program with exactly this environment; None is ours. `given` is what it reads.
 
-    Raises TooSlowError after `seconds`, OSError where it cannot be started.
+    Of each stream the first `max_bytes` are kept, and a program that writes more is killed; with `keeps_end` the last
+    are kept, however much it writes. Raises TooSlowError after `seconds`, OSError where it cannot be started.
     """
-    deadline = time.monotonic() + seconds
+    end = time.monotonic() + seconds
+    text, errors = bytearray(), bytearray()
+    cut = has_ended = False
     with contextlib.ExitStack() as stack:
         source: int = subprocess.DEVNULL
         if given:
@@ -51,54 +58,45 @@ def run(
             file.write(given)
             file.seek(0)
             source = file.fileno()
-        # Its own process group: whatever it starts is killed with it.
+        streams = stack.enter_context(selectors.DefaultSelector())
+        # A session of its own: whatever it starts is killed with it.
         process = subprocess.Popen(  # noqa: S603  the caller's arguments, no shell
-            list(arguments),
+            arguments,
             cwd=directory,
-            env=dict(environment),
+            env=environment,
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            process_group=0,
+            start_new_session=True,
         )
-        with process:
-            try:
-                text, errors, cut = _read(process, deadline, max_bytes)
-                if not cut:
-                    process.wait(max(deadline - time.monotonic(), 0.001))
-            except subprocess.TimeoutExpired:
-                raise TooSlowError from None
-            finally:
-                _kill(process)
-            return Output(process.returncode, text, errors, cut)
-
-
-def _read(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> tuple[bytes, bytes, bool]:
-    text = bytearray()
-    errors = bytearray()
-    with selectors.DefaultSelector() as selector:
-        for stream, into in ((process.stdout, text), (process.stderr, errors)):
-            if stream is not None:
-                selector.register(stream, selectors.EVENT_READ, into)
-        while selector.get_map():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TooSlowError
-            for key, _ in selector.select(left):
+        stack.callback(_kill, process)
+        for pipe, into in ((process.stdout, text), (process.stderr, errors)):
+            if pipe is not None:
+                streams.register(stack.enter_context(pipe), selectors.EVENT_READ, into)
+        while streams.get_map() and not cut and time.monotonic() < end:
+            for key, _ in streams.select(_PAUSE_SECONDS):
+                kept: bytearray = key.data
                 data = os.read(key.fd, _CHUNK)
                 if not data:
-                    selector.unregister(key.fileobj)
-                elif key.data is text:
-                    text += data
-                    if len(text) > max_bytes:
-                        return bytes(text[:max_bytes]), bytes(errors), True
-                elif len(errors) < _ERRORS:
-                    errors += data[:_ERRORS]
-    return bytes(text), bytes(errors), False
+                    streams.unregister(key.fileobj)
+                kept += data
+                if len(kept) > max_bytes:
+                    del kept[slice(-max_bytes) if keeps_end else slice(max_bytes, None)]
+                    cut = not keeps_end
+            if not has_ended and process.poll() is not None:
+                has_ended, end = True, min(end, time.monotonic() + _REST_SECONDS)
+        if not cut:
+            try:
+                process.wait(max(end - time.monotonic(), 0.001))
+            except subprocess.TimeoutExpired:
+                raise TooSlowError from None
+    return Output(process.returncode, bytes(text), bytes(errors), cut)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    if process.returncode is None:
+    if process.poll() is None:
+        # One that became another user, as sudo does, is out of reach; it is left behind then.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILLED_SECONDS)

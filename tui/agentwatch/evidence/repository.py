@@ -31,11 +31,7 @@ _HOPS: Final = 5
 
 
 class NoRepositoryError(Exception):
-    """There is no repository that can be asked; `reason` says why, in words."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """There is no repository that can be asked, and why, in words."""
 
 
 class NotInRepositoryError(NoRepositoryError):
@@ -56,41 +52,30 @@ class Repository(NamedTuple):
     head: str | None
     settings: tuple[tuple[str, str], ...]
 
-    @property
-    def is_shallow(self) -> bool:
-        """Its history breaks off: what was before the first commit that it has is not known."""
-        return os.path.lexists(f"{self.common_directory}/shallow")
-
 
 def find_repository(workspace: str) -> Repository:
     """The repository that the workspace is in, itself or one of the directories above. Raises NoRepositoryError."""
-    top = workspace
-    while True:
-        mark = os.path.join(top, ".git")  # noqa: PTH118  many levels, no objects
+    for top in map(str, (Path(workspace), *Path(workspace).parents)):
+        mark = f"{top.rstrip('/')}/.git"
         try:
             status = os.lstat(mark)
         except FileNotFoundError:
-            status = None
+            if all(os.path.exists(f"{top}/{name}") for name in ("HEAD", "objects", "refs")):
+                raise NoRepositoryError("a bare git repository: it has no files to compare with") from None
+            continue
         except OSError as error:
             raise NoRepositoryError(f".git cannot be looked at: {os.strerror(error.errno or 0)}") from None
-        if status is not None:
-            git, common = _directories(top, mark, status)
-            prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
-            settings, format_is_known = _settings(common)
-            if not format_is_known:
-                raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
-            head = _head(git, common)
-            if head is None and _has_commits(git, common):
-                raise NoRepositoryError(
-                    "the HEAD of the git repository names a branch without a commit, though there are commits"
-                )
-            return Repository(top, git, common, prefix, head, settings)
-        if all(os.path.exists(os.path.join(top, name)) for name in ("HEAD", "objects", "refs")):  # noqa: PTH118
-            raise NoRepositoryError("a bare git repository: it has no files to compare with")
-        above = os.path.dirname(top)  # noqa: PTH120
-        if above == top:
-            raise NotInRepositoryError("not in a git repository")
-        top = above
+        git, common = _directories(top, mark, status)
+        prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
+        settings, format_is_known = _settings(common)
+        if not format_is_known:
+            raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
+        head = _head(git, common)
+        if head is None and _has_commits(git, common):
+            why = "the HEAD of the git repository names a branch without a commit, though there are commits"
+            raise NoRepositoryError(why)
+        return Repository(top, git, common, prefix, head, settings)
+    raise NotInRepositoryError("not in a git repository")
 
 
 def _directories(top: str, mark: str, status: os.stat_result) -> tuple[str, str]:
@@ -125,9 +110,9 @@ def _head(git: str, common: str) -> str | None:
     name = "HEAD"
     for _ in range(_HOPS):
         text = _text(git, name) if name == "HEAD" else _text(git, name) or _text(common, name)
+        if text is None and name == "HEAD":
+            raise NoRepositoryError("the git repository has no HEAD that can be read")
         if text is None:
-            if name == "HEAD":
-                raise NoRepositoryError("the git repository has no HEAD that can be read")
             return _packed(common, name)
         text = text.strip()
         if _OBJECT_NAME.match(text):
@@ -147,9 +132,8 @@ def _packed(common: str, name: str) -> str | None:
 
 def _has_commits(git: str, common: str) -> bool:
     """A repository whose HEAD has no commit had some all the same: another branch, packed ones, or a log of them."""
-    if any(os.path.lexists(place) for place in (f"{git}/logs/HEAD", f"{common}/packed-refs")):
-        return True
-    return any(names for _, _, names in os.walk(f"{common}/refs"))
+    logged = os.path.lexists(f"{git}/logs/HEAD") or os.path.lexists(f"{common}/packed-refs")
+    return logged or any(names for _, _, names in os.walk(f"{common}/refs"))
 
 
 def _settings(common: str) -> tuple[tuple[tuple[str, str], ...], bool]:
@@ -158,12 +142,9 @@ def _settings(common: str) -> tuple[tuple[tuple[str, str], ...], bool]:
     files = True
     section = ""
     for line in (_text(common, "config", _CONFIGURATION) or "").splitlines():
-        header = _SECTION.match(line)
-        rest = line
-        if header is not None:
+        if header := _SECTION.match(line):
             section = header[1].lower() if header[2] is None else ""
-            rest = line[header.end() :]
-        setting = _SETTING.match(rest)
+        setting = _SETTING.match(line, header.end() if header else 0)
         if setting is None:
             continue
         key, value = setting[1].lower(), setting[2]

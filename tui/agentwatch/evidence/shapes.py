@@ -5,9 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from agentwatch.delegation.claims import Change, Claim, Verdict
-
-__all__ = ["Assertion", "Change", "Claim", "Kind", "Limit", "Verdict"]
+from agentwatch.delegation.claims import Verdict
 
 
 class Kind(StrEnum):
@@ -27,10 +25,7 @@ class Kind(StrEnum):
     @property
     def is_made(self) -> bool:
         """The child says that it made this file, so it lies in the workspace and holds something."""
-        return self in _MADE
-
-
-_MADE = frozenset({Kind.CREATED, Kind.MODIFIED, Kind.DELIVERABLE, Kind.ARTIFACT, Kind.MUST_CREATE})
+        return self in (Kind.CREATED, Kind.MODIFIED, Kind.DELIVERABLE, Kind.ARTIFACT, Kind.MUST_CREATE)
 
 
 class Limit(StrEnum):
@@ -62,3 +57,9 @@ class Assertion(NamedTuple):
     limit: Limit | None = None
     below: str | None = None
     made: tuple[str, ...] = ()
+
+    @property
+    def names_file(self) -> bool:
+        """Its path is to be looked at."""
+        is_open = self.settled is None and self.kind is not Kind.CONSTRAINT
+        return is_open or self.kind is Kind.REQUIRED_EVIDENCE

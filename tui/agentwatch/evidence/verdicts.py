@@ -7,10 +7,11 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
-from agentwatch.evidence.paths import Fault, Place
-from agentwatch.evidence.shapes import Assertion, Claim, Kind, Limit, Verdict
+from agentwatch.evidence.paths import ClaimedPlace, Fault
+from agentwatch.evidence.shapes import Assertion, Kind, Limit
 from agentwatch.sources.files.names import to_path
 
 _YES: Final = Verdict.VERIFIED
@@ -29,11 +30,7 @@ NO_HANDOFF: Final = "no handoff is known"
 STATED: Final = "the file exists; what is said of it cannot be checked"
 _LATER: Final = "the handoff was put there, or given its time, after that: whether it is older is not known"
 UNREAD: Final = "; its content was not checked"
-_WORDS: Final = {
-    Kind.CREATED: "created",
-    Kind.MODIFIED: "modified",
-    Kind.MUST_CREATE: "made for this task",
-}
+_WORDS: Final = {Kind.CREATED: "created", Kind.MODIFIED: "modified", Kind.MUST_CREATE: "made for this task"}
 _LONGEST: Final = 4_096
 """Characters of a claimed path or text that are kept."""
 
@@ -58,7 +55,7 @@ class Sight(NamedTuple):
     about that place. `cleared`: the return is gone, too.
     """
 
-    place: Place
+    place: ClaimedPlace
     disk: DiskFacts
     git: GitFacts | None = None
     without_git: str = ""

@@ -26,7 +26,8 @@ from agentwatch.app.widgets.details.listing import MARKED, Difference, Listing, 
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
-from agentwatch.evidence.inspect import Inspection, difference, file_text, trace
+from agentwatch.evidence.disk import trace
+from agentwatch.evidence.inspect import Inspection, difference, file_text
 from agentwatch.sources.files.names import to_name
 from agentwatch.text import clean_lines
 from agentwatch.view import looks
@@ -153,7 +154,7 @@ class InspectScreen(Screen[None]):
 
     async def _read(self, name: str, *, wants_difference: bool) -> None:
         workspace = self._monitor.workspace
-        now = await asyncio.to_thread(trace, workspace, name)
+        now = await asyncio.to_thread(trace, f"{workspace}/{name}")
         before = self._look
         if before is None or now != self._trace or (wants_difference and before.difference is None):
             file = await asyncio.to_thread(file_text, workspace, name)

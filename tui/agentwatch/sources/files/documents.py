@@ -258,7 +258,7 @@ class Documents:
         is_ours = file.shown is not None or looks_like_ours(path)
         is_wanted = identity.is_under_contract(path) or isinstance(file.shown, str)
         if error.rule is NOT_READABLE or is_wanted or (is_ours and error.rule in _FAILURES):
-            self.unread[path] = error.reason
+            self.unread[path] = error.message
         else:
             self.unread.pop(path, None)
         if is_ours:

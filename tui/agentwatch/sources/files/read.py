@@ -37,20 +37,21 @@ _KINDS: Final = (
 
 
 class FileRefusedError(Exception):
-    """A file is not read, by `rule`. `reason` says what is wrong and what to do; it quotes no foreign text.
+    """A file is not read, by `rule`: `reason` says what is wrong, `message` also what to do; both are our own words.
 
-    `facts` are what the rule's sentence names. `lasting`: only a change of the file's attributes can help.
+    `facts` are what the rule's message names. `lasting`: only a change of the file's attributes can help.
     """
 
     def __init__(self, rule: Rule, *, lasting: bool = True, **facts: object) -> None:
         self.rule = rule
-        self.reason = rule.message.format(**facts)
+        self.reason = rules.REASONS[rule.id].format(**facts)
+        self.message = rule.message.format(**facts)
         self.lasting = lasting
-        super().__init__(self.reason)
+        super().__init__(self.message)
 
     @property
     def finding(self) -> Finding:
-        return Finding(self.rule.id, self.rule.severity, self.reason)
+        return Finding(self.rule.id, self.rule.severity, self.message)
 
 
 class BehindLinkError(FileRefusedError):

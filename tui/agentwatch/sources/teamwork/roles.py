@@ -82,7 +82,7 @@ def read_role(
         try:
             texts[file] = read_file(root, f"{place}/{file}")
         except FileRefusedError as error:
-            role.trouble = f"{os.path.join(place, file)}: {error.reason}"  # noqa: PTH118  it is a sentence
+            role.trouble = f"{os.path.join(place, file)}: {error.message}"  # noqa: PTH118  it is a sentence
             if known is not None and error.rule is NOT_READABLE:
                 troubles.append(role.trouble)
                 return known

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.commands.running import run
+from agentwatch.evidence.process import Output, TooSlowError, run
+
+
+def ran(command: list[str], directory: Path, seconds: float) -> Output:
+    return run(command, directory=str(directory), seconds=seconds, max_bytes=1 << 20, keeps_end=True)
 
 
 def sh(script: str) -> list[str]:
@@ -26,44 +30,42 @@ def is_running(process: int) -> bool:
 
 
 def test_code_and_words_come_back(tmp_path: Path) -> None:
-    ran = run(sh("printf 'a\\377b'; pwd >&2; exit 7"), tmp_path, 30)
-    assert ran is not None
-    assert (ran.code, ran.out, ran.err) == (7, "a\ufffdb", f"{tmp_path}\n")
+    output = ran(sh("printf 'a\\377b'; pwd >&2; exit 7"), tmp_path, 30)
+    assert (output.code, output.text, output.errors) == (7, b"a\xffb", f"{tmp_path}\n".encode())
 
 
 def test_of_words_without_end_the_last_are_kept(tmp_path: Path) -> None:
-    ran = run(sh("yes rubbish | head -c 9000000; echo; echo the last word"), tmp_path, 60)
-    assert ran is not None
-    assert len(ran.out) == 1 << 20
-    assert ran.out.endswith("the last word\n")
-    assert run(sh("exec yes"), tmp_path, 0.3) is None
+    output = ran(sh("yes rubbish | head -c 9000000; echo; echo the last word"), tmp_path, 60)
+    assert len(output.text) == 1 << 20
+    assert output.text.endswith(b"the last word\n")
+    with pytest.raises(TooSlowError):
+        ran(sh("exec yes"), tmp_path, 0.3)
 
 
 def test_what_a_command_leaves_running_is_not_waited_for(tmp_path: Path) -> None:
     begun = time.monotonic()
-    ran = run(sh("sleep 60 & echo $!; echo said"), tmp_path, 50)
-    assert ran is not None
-    process, said = ran.out.splitlines()
+    output = ran(sh("sleep 60 & echo $!; echo said"), tmp_path, 50)
+    process, said = output.text.splitlines()
     os.kill(int(process), signal.SIGKILL)
-    assert said == "said"
+    assert said == b"said"
     assert time.monotonic() - begun < 40
 
 
 def test_what_a_command_leaves_running_may_have_the_last_word(tmp_path: Path) -> None:
-    ran = run(sh("(sleep 0.2; echo the last word) &"), tmp_path, 30)
-    assert ran is not None
-    assert ran.out == "the last word\n"
+    output = ran(sh("(sleep 0.2; echo the last word) &"), tmp_path, 30)
+    assert output.text == b"the last word\n"
 
 
 def test_a_command_that_closes_its_streams_is_waited_for_all_the_same(tmp_path: Path) -> None:
-    ran = run(sh("exec >&- 2>&-; sleep 0.2; exit 3"), tmp_path, 30)
-    assert ran is not None
-    assert ran.code == 3
-    assert run(sh("exec >&- 2>&-; exec sleep 60"), tmp_path, 0.3) is None
+    output = ran(sh("exec >&- 2>&-; sleep 0.2; exit 3"), tmp_path, 30)
+    assert output.code == 3
+    with pytest.raises(TooSlowError):
+        ran(sh("exec >&- 2>&-; exec sleep 60"), tmp_path, 0.3)
 
 
 def test_one_that_does_not_end_is_ended_with_its_children(tmp_path: Path) -> None:
-    assert run(sh("trap '' TERM INT HUP; sleep 60 & echo $! > child; wait"), tmp_path, 1) is None
+    with pytest.raises(TooSlowError):
+        ran(sh("trap '' TERM INT HUP; sleep 60 & echo $! > child; wait"), tmp_path, 1)
     child = int((tmp_path / "child").read_text())
     end = time.monotonic() + 30
     while is_running(child):
@@ -80,6 +82,7 @@ def test_one_that_cannot_be_ended_is_left_behind(tmp_path: Path, monkeypatch: py
         raise PermissionError
 
     monkeypatch.setattr(os, "killpg", refused)
-    assert run([sys.executable, "-c", "import time; time.sleep(2.5)"], tmp_path, 0.1) is None
+    with pytest.raises(TooSlowError):
+        ran([sys.executable, "-c", "import time; time.sleep(2.5)"], tmp_path, 0.1)
     os.kill(groups[0], signal.SIGKILL)
     os.waitpid(groups[0], 0)
