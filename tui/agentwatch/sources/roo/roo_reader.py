@@ -13,10 +13,8 @@ from typing import Final
 
 from agentwatch.delegation.run import Message, Run
 from agentwatch.place import user_home
-from agentwatch.sources.roo.handing import handings
-from agentwatch.sources.roo.item import Item, item_of
-from agentwatch.sources.roo.older import CONVERSATION, older_item
-from agentwatch.sources.roo.run import NAME, run_of
+from agentwatch.sources.roo.item import CONVERSATION, Item, item_of, older_item
+from agentwatch.sources.roo.run import NAME, handings, run_of
 from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.roo.talk import Talk, talk_of, texts_in
 from agentwatch.sources.sessions.growing import Stamp, stamp_of
@@ -70,9 +68,9 @@ class RooReader(StoreReader):
     @property
     def trouble(self) -> str | None:
         """The first storage or file that cannot be read."""
-        found = {Path(path): why for path, why in self._listings.refused.items()} | self._closed | self._unread
-        more = f" Neither can {len(found) - 1} more." if len(found) > 1 else ""
-        return next((f"{path} cannot be read: {reason}.{more}" for path, reason in found.items()), None)
+        refused = {Path(path): why for path, why in self._listings.refused.items()} | self._closed | self._unread
+        more = f" Neither can {len(refused) - 1} more." if len(refused) > 1 else ""
+        return next((f"{path} cannot be read: {reason}.{more}" for path, reason in refused.items()), None)
 
     @property
     def progress(self) -> Progress:
@@ -83,9 +81,10 @@ class RooReader(StoreReader):
         """The tasks that have changed. At least one file is read, however short the time."""
         deadline = time.monotonic() + seconds
         self._look()
-        waiting = sorted(self._ours(), key=lambda task: task.item.at if task.item else 0.0, reverse=True)
-        for task in waiting:
-            if self._read_talk(task) and time.monotonic() > deadline:
+        waiting = [task for task in self._ours() if task.size]
+        for task in sorted(waiting, key=lambda task: task.item.at if task.item else 0.0, reverse=True):
+            self._read_talk(task)
+            if time.monotonic() > deadline:
                 break
         return self._give({run.session_id: run for run in self._runs()})
 
@@ -140,7 +139,7 @@ class RooReader(StoreReader):
         task.size = stamp[2] if is_new and stamp is not None else 0
 
     def _look_at_older(self, task: _Task) -> None:
-        """The same of a task without a history item: what stands in for it says the same for ever."""
+        """The same of a task without a history item: what stands in for it never changes."""
         path = task.directory / CONVERSATION
         stamp = _stamp(path)
         if task.is_older and task.item is not None and stamp is not None:
@@ -157,22 +156,18 @@ class RooReader(StoreReader):
                 self._unread[path] = _DAMAGED
             task.item_stamp, task.is_older = stamp, True
 
-    def _read_talk(self, task: _Task) -> bool:
-        """Read the messages of a task if they have changed; whether they were."""
-        if not task.size:
-            return False
+    def _read_talk(self, task: _Task) -> None:
+        """Read the messages of a task, which have changed."""
         path = task.directory / _MESSAGES
         begun = time.monotonic()
         with suppress(OSError):
             task.talk_stamp = _stamp(path)
-        messages = self._read(path)
-        if messages is not None:
+        if (messages := self._read(path)) is not None:
             task.talk = talk_of(messages, partial(self._told, path))
         took = time.monotonic() - begun
         task.next_at = begun + took * _SHARE if task.size > _LONG else 0.0
         self._done += task.size
         task.size = 0
-        return True
 
     def _read(self, path: Path) -> object:
         """The JSON document in a file; None where it cannot be read, which is told."""

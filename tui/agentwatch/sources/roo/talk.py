@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
@@ -32,8 +32,7 @@ _RESUMED: Final = ("resume_task", "resume_completed_task")
 _LONGEST: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call of `new_task`: the words that were handed over, by digest, and when. `asked_at` is that of a run."""
 
     words: str
@@ -41,8 +40,7 @@ class Call:
     asked_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Talk:
+class Talk(NamedTuple):
     """What the messages of a task come to."""
 
     began_at: float | None = None
@@ -80,8 +78,7 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
     calls: list[Call] = []
     rising = Rising()
     todos: tuple[Todo, ...] | None = None
-    tokens = 0
-    canceled = False
+    tokens, canceled = 0, False
     for message in messages:
         at = (number(message, "ts") or 0.0) / 1000
         result = _result(message)
@@ -90,8 +87,7 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
             rounds.append(replace(begun, state=RunState.ENDED, said=results[-1], ended_at=at))
             begun = Round(at)
         elif message.get("say") == "user_feedback" and results and begun.prompt is None:
-            feedback = text(message, "text")
-            if feedback is not None:
+            if (feedback := text(message, "text")) is not None:
                 begun = Round(at, told(feedback, at), Asker.PARENT)
         elif message.get("say") == "api_req_started":
             request = _inside(message)
@@ -123,13 +119,8 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
 
 def texts_in(value: object) -> Iterator[str]:
     """All the texts of a history item, or of a list of messages, to find one of them again."""
-    asked = text(mapping(value), "task")
-    if asked is not None:
-        yield asked
-    for entry in value if isinstance(value, list) else ():
-        words = text(mapping(entry), "text")
-        if words is not None:
-            yield words
+    entries = value if isinstance(value, list) else ()
+    yield from filter(None, (text(mapping(value), "task"), *(text(mapping(entry), "text") for entry in entries)))
 
 
 def _result(message: Fields) -> str | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.findings import Judgement
 from agentwatch.contracts.markdown_source import lines_of
@@ -32,8 +31,7 @@ _MOST_ROWS: Final = 1000
 _MOST_LINES: Final = 5000
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A row of an orchestrator's `## Team Roster`. Texts are foreign."""
 
     agent: str
@@ -41,8 +39,7 @@ class Member:
     conversation: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Briefing:
+class Briefing(NamedTuple):
     """What BRIEFING.md says. Conversations are ids of the program that runs the agents, in small letters.
 
     `parents` are the conversations that asked for this role, the current one first; `own` are its own, as far as it

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from posixpath import basename, dirname
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.teamwork.briefing import ID, Member
 from agentwatch.sources.teamwork.roles import Role
@@ -23,8 +22,7 @@ _Members = Mapping[str, Mapping[str, Member]]
 """For each role with a roster: the rows that go by the name of another role's directory, by that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """The role that asked for another one, by what that is known, and the row of its roster, if it has one."""
 
     parent: str

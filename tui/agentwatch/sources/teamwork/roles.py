@@ -1,11 +1,15 @@
-"""One role's directory, read again when one of its files has changed."""
+"""The directories of the roles of a team, each read again when one of its files has changed.
+
+They lie in `.agents/`, or in `.agents/teamwork/` since 2026.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from posixpath import basename
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo
@@ -14,6 +18,14 @@ from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
 from agentwatch.sources.files.rules import NOT_READABLE
 from agentwatch.sources.files.scan import fingerprint
 from agentwatch.sources.teamwork.briefing import Briefing, checklist, first_time, last_visited, read_briefing
+
+TOP: Final = ".agents"
+NEWER: Final = ".agents/teamwork"
+_MOST_ROLES: Final = 1_000
+# `.agents/` is also where other programs look for what agents are to read: a command there may be called handoff.md.
+_NO_ROLES: Final = frozenset(
+    {"agents", "commands", "docs", "instructions", "plugins", "prompts", "rules", "skills", "templates", "workflows"}
+)
 
 BRIEFING: Final = "BRIEFING.md"
 PROGRESS: Final = "progress.md"
@@ -45,6 +57,33 @@ class Role:
     updated_at: float = 0.0
     ended_at: float | None = None
     trouble: str | None = None
+
+
+def places_of_roles(root: Path) -> dict[str, str]:
+    """The directories that may be those of roles, from the workspace on, by the role's name; raises OSError.
+
+    The role that watches over a team has at times no directory of its own, and a briefing beside those of the others.
+    """
+    return dict(_listed(root, TOP)) | dict(_listed(root, NEWER))
+
+
+def _listed(root: Path, above: str) -> Iterator[tuple[str, str]]:
+    try:
+        with os.scandir(root / above) as entries:
+            found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if found.get(BRIEFING) is False:
+        yield basename(above), above
+    names = [name for name, is_directory in sorted(found.items()) if is_directory and _may_be_role(root, above, name)]
+    for name in names[:_MOST_ROLES]:
+        yield f"{above}/{name}".removeprefix(f"{TOP}/"), f"{above}/{name}"
+
+
+def _may_be_role(root: Path, above: str, name: str) -> bool:
+    if f"{above}/{name}" == NEWER:
+        return False
+    return name not in _NO_ROLES or os.path.lexists(root / above / name / BRIEFING)
 
 
 def read_role(
@@ -115,9 +154,7 @@ def _fill(role: Role, texts: dict[str, FileText], told: Callable[[str, float, st
 
 
 def _believed(said: list[float], written: float) -> float:
-    """The last sign of life, by the times that an agent says and by that of its files.
-
-    Agents guess the time, so that of the files counts; unless it is a day later: then they were copied or checked out.
-    """
+    """The last sign of life. Agents guess the time, so that of the files counts, unless it is a day later: then they
+    were copied or checked out."""
     last = max(said, default=written)
     return last if _EARLIEST < last < written - _A_DAY else written

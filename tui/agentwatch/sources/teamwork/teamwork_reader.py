@@ -14,8 +14,7 @@ from agentwatch.sources.sessions.reader import Change, Found, Progress
 from agentwatch.sources.sessions.store import StoreReader
 from agentwatch.sources.sessions.texts import Texts
 from agentwatch.sources.teamwork.links import Link, links_of
-from agentwatch.sources.teamwork.places import TOP, places_of_roles
-from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, Role, read_role
+from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, TOP, Role, places_of_roles, read_role
 
 NAME: Final = "teamwork"
 _FAILED: Final = ("failed", "crashed", "error", "dead", "stuck", "killed", "hung", "timed out", "timeout")
@@ -42,8 +41,8 @@ class TeamworkReader(StoreReader):
 
     def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002  a few milliseconds for a hundred roles
         """The roles that have changed, and those whose parent has."""
-        found = self._places().items()
-        roles = {name: role for name, place in found if (role := self._read(name, place)) is not None}
+        places = self._places().items()
+        roles = {name: role for name, place in places if (role := self._read(name, place)) is not None}
         if roles.keys() == self._roles.keys() and all(role is self._roles[name] for name, role in roles.items()):
             return ()
         self._roles = roles
