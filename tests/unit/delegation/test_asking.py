@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agentwatch.delegation.asking import Asking
+from agentwatch.delegation.asks import Asking
 
 
 @pytest.fixture
 def queue() -> Asking:
     queue = Asking()
     for task_id, holds, since in (("late", 0, 9.0), ("early", 0, 1.0), ("holding", 3, 5.0)):
-        queue.put(task_id, holds, since)
+        queue.ask(task_id, holds, since)
     return queue
 
 
@@ -20,7 +20,7 @@ def test_who_holds_up_most_is_first_then_who_has_waited_longest(queue: Asking) -
 
 
 def test_a_task_moves_when_more_wait_for_it_and_stands_there_once(queue: Asking) -> None:
-    queue.put("late", 4, 9.0)
+    queue.ask("late", 4, 9.0)
     assert list(queue) == ["late", "holding", "early"]
     assert len(queue) == 3
 

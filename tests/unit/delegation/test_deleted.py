@@ -37,8 +37,8 @@ def test_a_task_is_deleted_only_when_none_of_its_files_is_left() -> None:
         ]
     )
     assert not tree.tasks["a"].deleted
-    assert tree.is_gone("a.handoff.json")
-    assert not tree.is_gone("a.return.md")
+    tree.apply(record.gone("a.return.md"))
+    assert tree.tasks["a"].deleted
 
 
 def test_a_file_that_is_back_with_the_same_content_is_no_new_attempt() -> None:

@@ -8,7 +8,7 @@ from itertools import count, pairwise
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.rule import Rule
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Todo, TodoList, TodoStatus
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Todo, TodoList
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import (
@@ -22,7 +22,7 @@ from agentwatch.delegation.problems import (
 from agentwatch.delegation.run import Asker, Run, RunState
 from agentwatch.delegation.runs import handed_back, handed_over, packet_in, return_digest
 from agentwatch.delegation.standing import answers_another_session, is_early, state_of
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version, has_moved
 
 _SENDS_ON: Final = (Action.RETRY, Action.RESPOND)
 """What a child can carry out in its own session."""
@@ -121,7 +121,7 @@ def _hand_off(history: History, version: Version, document: Handoff) -> None:
             return
         elif attempt.handoff and attempt.returned and not is_early(attempt.returned):
             attempt = _numbered(history, attempt.number + 1)
-    if attempt.handoff is None and not _has_moved(document.todos):
+    if attempt.handoff is None and not has_moved(document.todos):
         # A checklist that is ticked off in the handoff itself moves the time of the file: then nothing tells when it
         # was handed off.
         attempt.started_at = version.at if attempt.returned is None else min(version.at, attempt.returned.at)
@@ -409,12 +409,8 @@ def _report_task(history: History, attempt: Attempt) -> None:
 
 def _mark_life(history: History) -> None:
     """A checklist that has moved is a sign of life of the attempt that runs."""
-    if _has_moved(history.todos) and history.attempts and history.attempts[-1].state is State.SUBMITTED:
+    if has_moved(history.todos) and history.attempts and history.attempts[-1].state is State.SUBMITTED:
         history.attempts[-1].state = State.WORKING
-
-
-def _has_moved(todos: tuple[Todo, ...] | None) -> bool:
-    return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
 def _duplicate(history: History, rule: Rule, kept: Version, other: Version) -> None:

@@ -1,4 +1,5 @@
-"""Files that changed while an attempt ran and that no return claims: its own doing, or one of several's.
+"""What the evidence says of returns, and files that changed while an attempt ran and that no return claims: its own
+doing, or one of several's.
 
 What ran at a moment is told by handoffs, returns and session stores. Whoever has handed work on waits for it: a file
 that was written while a child ran is never held against those above it, and a session that a human began never counts.
@@ -8,14 +9,38 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from posixpath import normpath
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.delegation.observation import Checked
+from agentwatch.delegation.sums import ancestors, below
+from agentwatch.delegation.task import Attempt, State, Task, Version
 
 _MADE: Final = frozenset({"created", "modified", "deliverable", "artifact"})
 """Kinds of claims by which a child says that it made a file."""
+
+
+class Checks:
+    """What was found about returns, by path and digest: a file may have held the latest returns of several tasks, one
+    after the other."""
+
+    def __init__(self) -> None:
+        self._checked: dict[str, dict[str, Checked]] = {}
+
+    def take(self, checked: Checked, latest: Container[str]) -> None:
+        """Take in a check. Of the others of its file, those stay that are about one of the `latest` digests."""
+        others = self._checked.get(checked.path, {})
+        kept = {digest: other for digest, other in others.items() if digest in latest}
+        self._checked[checked.path] = kept | {checked.digest: checked}
+
+    def of(self, returned: Version) -> Checked | None:
+        """What was found about this very content."""
+        return self._checked.get(returned.path, {}).get(returned.digest)
+
+    def drop(self, path: str) -> None:
+        """Forget a file."""
+        self._checked.pop(path, None)
 
 
 class Unclaimed(NamedTuple):
@@ -83,12 +108,13 @@ class Changes:
         if not suspects:
             return Unclaimed()
         own = self._spans[task.task_id]
-        above, below = list(self._above(task)), list(self._below(task))
+        above = [self._spans[one] for one in ancestors(self._tasks, task.task_id)]
+        children = [self._spans[one] for one in below(self._tasks, task.task_id)]
         alone: list[str] = []
         unattributed: list[str] = []
         for change in suspects:
             at = min(max(change.at, attempt.started_at), attempt.returned.at)
-            if any(_running(child, at) for child in below):
+            if any(_running(child, at) for child in children):
                 continue
             waiting = sum(_running(ancestor, at) for ancestor in above)
             others = self._running(at) - _running(own, at) - waiting
@@ -126,18 +152,6 @@ class Changes:
             self._moments = sorted(span.start for span in spans), sorted(span.end for span in spans)
         starts, ends = self._moments
         return bisect_right(starts, at) - bisect_left(ends, at)
-
-    def _above(self, task: Task) -> Iterator[_Spans]:
-        while task.parent_id is not None:
-            task = self._tasks[task.parent_id]
-            yield self._spans[task.task_id]
-
-    def _below(self, task: Task) -> Iterator[_Spans]:
-        pending = list(task.children)
-        while pending:
-            child = self._tasks[pending.pop()]
-            yield self._spans[child.task_id]
-            pending.extend(child.children)
 
 
 def _running(spans: _Spans, at: float) -> int:

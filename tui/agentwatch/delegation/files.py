@@ -1,20 +1,24 @@
-"""Which versions of which files speak of which task, kept right while handoffs and returns come and go."""
+"""Which versions of which files speak of which task, and whose the files are that cannot be read."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Handoff, TodoList
 from agentwatch.delegation import identity
-from agentwatch.delegation.observation import Seen
+from agentwatch.delegation.indexes import Groups
+from agentwatch.delegation.observation import Seen, Unreadable
 from agentwatch.delegation.ownership import Ownership
 from agentwatch.delegation.task import PlacedFinding, Version
 
 MAX_VERSIONS: Final = 256
 """Contents of one file that are remembered. The busiest real file seen had 104."""
 
-_by_seq = attrgetter("seq")
+_REFUSED: Final = "SRC"
+"""How the ids of the rules begin that a file must keep to be read at all."""
 
 
 class Files:
@@ -34,9 +38,9 @@ class Files:
         """The handoffs that are gone: what is returned after its handoff was deleted still belongs to it."""
         self._settled: dict[str, int] = {}
         """How many of a file's versions stay with their task, because it or the handoff that it belonged to is gone."""
-        self._holders: dict[str, dict[str, None]] = {}
+        self._holders = defaultdict[str, dict[str, None]](dict)
         """By digest, the files that are there and hold it now; kept only while contents are remembered."""
-        self._lost: dict[str, dict[str, None]] = {}
+        self._lost = defaultdict[str, dict[str, None]](dict)
         """By digest, the files that are gone and held it last."""
         self._gone: set[str] = set()
         self._named: dict[str, None] = {}
@@ -78,7 +82,6 @@ class Files:
     def see(self, seen: Seen) -> set[str]:
         """A file has this content now. Returns the tasks that this concerns."""
         path = seen.path
-        version = Version(*seen)
         versions = self._versions.setdefault(path, ())
         concerned = self._find_again(path)
         if versions and self._remembers and _is_same(versions[-1], seen):
@@ -90,15 +93,14 @@ class Files:
             elif len(versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
                 concerned |= self._forget_version(path, 1)
-            self._versions[path] = (*self._versions[path], version)
+            self._versions[path] = (*self._versions[path], Version(*seen))
             self._keys[path] = (*self._keys.get(path, ()), None)
         if seen.document.recognised:
             self._named.pop(path, None)
         else:
             self._named[path] = None
         followers = self._register(path, self._versions[path][-1])
-        for other in {path, *followers}:
-            concerned |= self._assign(other)
+        concerned = concerned.union(*map(self._assign, {path, *followers}))
         if self._remembers:
             concerned |= self._hold(path)
         return concerned
@@ -117,68 +119,48 @@ class Files:
         del self._versions[path], self._keys[path]
         self._named.pop(path, None)
         followers = self._ownership.drop_handoff(path) | self._ownership.drop_follower(path)
-        for follower in followers | self._former.drop_follower(path):
-            concerned |= self._assign(follower)
-        return concerned
+        return concerned.union(*map(self._assign, followers | self._former.drop_follower(path)))
 
     def _lose(self, path: str) -> set[str]:
         """Remember a file that is gone."""
         concerned = self.tasks_of(path)
         self._gone.add(path)
-        self._settle(path)
-        digest = self._versions[path][-1].digest
-        self._release(path)
-        self._lost.setdefault(digest, {})[path] = None
-        followers = self._ownership.drop_handoff(path)
-        for follower in followers:
-            if self._keys[follower][-1] in concerned:
-                self._settle(follower)
-        followers |= self._ownership.drop_follower(path) | self._former.drop_follower(path)
         last = self._versions[path][-1]
+        _drop(self._holders, last.digest, path)
+        self._lost[last.digest][path] = None
+        followers = self._ownership.drop_handoff(path)
+        for settling in (path, *(one for one in followers if self._keys[one][-1] in concerned)):
+            self._settled[settling] = len(self._versions[settling])
+        followers |= self._ownership.drop_follower(path) | self._former.drop_follower(path)
         if isinstance(last.document, Handoff) and (key := self._keys[path][-1]) is not None:
             followers |= self._former.set_handoff(path, self._versions[path][0].seq, key)
             # What was deleted before it may have been renamed together with it.
             lost = dict.fromkeys(version.path for version in self.versions(key) if version.path in self._gone)
         else:
             lost = {path: None}
-        for follower in followers:
-            concerned |= self._assign(follower)
+        concerned = concerned.union(*map(self._assign, followers))
         for one in lost:
             if (holders := self._holders.get(self._versions[one][-1].digest)) is not None:
                 concerned |= self._rename(one, next(iter(holders)))
         return concerned
 
-    def _settle(self, path: str) -> None:
-        self._settled[path] = len(self._versions[path])
-
     def _find_again(self, path: str) -> set[str]:
         """A file that may have been gone is there. Returns the tasks that this concerns."""
         if path not in self._gone:
             if self._remembers and self._versions[path]:
-                self._release(path)
+                _drop(self._holders, self._versions[path][-1].digest, path)
             return set()
         self._gone.discard(path)
-        digest = self._versions[path][-1].digest
-        _drop(self._lost, digest, path)
+        _drop(self._lost, self._versions[path][-1].digest, path)
         for lost in self._moved.values():
             lost.discard(path)
-        concerned = set[str]()
-        for follower in self._former.drop_handoff(path):
-            concerned |= self._assign(follower)
-        return concerned
+        return set[str]().union(*map(self._assign, self._former.drop_handoff(path)))
 
     def _hold(self, path: str) -> set[str]:
         """The file holds its last content now: files that are gone and held it last were renamed to it."""
         digest = self._versions[path][-1].digest
-        self._holders.setdefault(digest, {})[path] = None
-        concerned: set[str] = set()
-        for lost in list(self._lost.get(digest, ())):
-            concerned |= self._rename(lost, path)
-        return concerned
-
-    def _release(self, path: str) -> None:
-        """The file does not hold its last content any more."""
-        _drop(self._holders, self._versions[path][-1].digest, path)
+        self._holders[digest][path] = None
+        return set[str]().union(*[self._rename(lost, path) for lost in list(self._lost.get(digest, ()))])
 
     def _rename(self, path: str, heir: str) -> set[str]:
         """Take a file that is gone for renamed to one with the same content. Not where its task goes by more than the
@@ -231,7 +213,7 @@ class Files:
             return set()
         concerned = self._take(version, before)
         if key is not None:
-            self._by_task[key] = tuple(sorted((*self.versions(key), version), key=_by_seq))
+            self._by_task[key] = tuple(sorted((*self.versions(key), version), key=attrgetter("seq")))
             concerned.add(key)
         keys = self._keys[path]
         self._keys[path] = (*keys[:index], key, *keys[index + 1 :])
@@ -283,9 +265,57 @@ def _is_same(before: Version, seen: Seen) -> bool:
     return before.digest == seen.digest and before.incomplete == seen.incomplete and before.document == seen.document
 
 
-def _drop(index: dict[str, dict[str, None]], key: str, path: str) -> None:
-    paths = index.get(key)
-    if paths is not None:
-        paths.pop(path, None)
-        if not paths:
-            del index[key]
+def _drop(index: dict[str, dict[str, None]], digest: str, path: str) -> None:
+    paths = index.get(digest, {})
+    paths.pop(path, None)
+    if not paths:
+        index.pop(digest, None)
+
+
+class Unread:
+    """Files that cannot be read: each belongs to the tasks that it spoke of before, and to a handoff beside it."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._findings: dict[str, PlacedFinding] = {}
+        self._by_slot = Groups[identity.Slot]()
+
+    @property
+    def notices(self) -> list[PlacedFinding]:
+        """What is wrong with files that belong to no task, by their names."""
+        unread = [placed for path, placed in self._findings.items() if not self._files.tasks_beside(path)]
+        return sorted(unread + self._files.nobodys, key=lambda placed: placed.path)
+
+    def see(self, observation: Unreadable) -> set[str]:
+        """A file cannot be read. Returns the tasks that this concerns."""
+        path = observation.path
+        self._findings[path] = PlacedFinding(observation.finding, path)
+        self._by_slot.add(identity.slot(path), path)
+        return self._files.tasks_beside(path)
+
+    def clear(self, path: str) -> set[str]:
+        """A file can be read again, or is gone. Returns the tasks that this concerns."""
+        if self._findings.pop(path, None) is None:
+            return set()
+        self._by_slot.discard(identity.slot(path), path)
+        return self._files.tasks_beside(path)
+
+    @property
+    def paths(self) -> set[str]:
+        """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
+        return {*self._findings, *(placed.path for placed in self._files.nobodys)}
+
+    def hidden(self, versions: Sequence[Version]) -> str | None:
+        """The first handoff or return of a task, by its name, that is there and was refused."""
+        refused = (one.path for one in self.of(versions) if one.finding.rule.startswith(_REFUSED))
+        return next(filter(identity.is_under_contract, refused), None)
+
+    def of(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
+        """What is wrong with the files of a task that has these versions."""
+        if not self._findings:
+            return ()
+        paths = dict.fromkeys(version.path for version in versions)
+        for version in versions:
+            if isinstance(version.document, Handoff) and not self._files.is_gone(version.path):
+                paths |= dict.fromkeys(sorted(self._by_slot.of(identity.slot(version.path))))
+        return tuple(self._findings[path] for path in paths if path in self._findings)

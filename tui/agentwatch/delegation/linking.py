@@ -7,14 +7,16 @@ of them comes or goes.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from agentwatch.contracts.rule import Rule
-from agentwatch.delegation.groups import Groups
-from agentwatch.delegation.identity import directories_above, dotted_prefixes
+from agentwatch.contracts.shapes import Handoff, Return
+from agentwatch.delegation.identity import directories_above, dotted_prefixes, in_directory, slot
+from agentwatch.delegation.indexes import Groups
 from agentwatch.delegation.problems import CYCLE, ORPHAN, SELF_PARENT
-from agentwatch.delegation.task import Basis
+from agentwatch.delegation.task import Basis, Version
 
 _Awaited = tuple[Literal["id", "directory"], str]
 
@@ -65,9 +67,9 @@ class Linking:
         affected = {task_id}
         if before is None:
             affected |= self._waiting.of(("id", task_id))
-        if (before and before.directory) != claims.directory or before is None:
-            if before is not None:
-                affected |= self._leave(task_id, before.directory)
+        elif before.directory != claims.directory:
+            affected |= self._leave(task_id, before.directory)
+        if before is None or before.directory != claims.directory:
             affected |= self._enter(task_id, claims.directory)
         return self._ask_again(affected)
 
@@ -99,36 +101,34 @@ class Linking:
 
     def _answer(self, task_id: str, claims: Claims) -> tuple[Link, tuple[_Awaited, ...]]:
         """The best parent for a task, and all that could change this answer."""
+        stated = claims.parent_task_id
+        if stated == task_id:
+            return Link(problem=(SELF_PARENT, task_id)), ()
         awaited: list[_Awaited] = []
         problem = None
-        if claims.parent_task_id is not None:
-            if claims.parent_task_id == task_id:
-                return Link(problem=(SELF_PARENT, task_id)), ()
-            awaited.append(("id", claims.parent_task_id))
-            if claims.parent_task_id in self._claims:
-                return Link(claims.parent_task_id, Basis.PACKET), tuple(awaited)
-            problem = (ORPHAN, claims.parent_task_id)
-        if claims.asked_by is not None and claims.asked_by != task_id:
-            awaited.append(("id", claims.asked_by))
-            if claims.asked_by in self._claims:
-                return Link(claims.asked_by, Basis.SESSION, problem), tuple(awaited)
-        if claims.delegated_by is not None:
-            if claims.delegated_by == task_id:
+        named = [
+            (Basis.PACKET, stated),
+            (Basis.SESSION, claims.asked_by if claims.asked_by != task_id else None),
+            (Basis.DELEGATION_PATH, claims.delegated_by),
+            *((Basis.DOTTED_PREFIX, prefix) for prefix in dotted_prefixes(task_id)),
+        ]
+        for basis, parent in named:
+            if parent is None:
+                continue
+            if parent == task_id:
                 return Link(problem=(CYCLE, task_id)), tuple(awaited)
-            awaited.append(("id", claims.delegated_by))
-            if claims.delegated_by in self._claims:
-                return Link(claims.delegated_by, Basis.DELEGATION_PATH, problem), tuple(awaited)
-        for prefix in dotted_prefixes(task_id):
-            awaited.append(("id", prefix))
-            if prefix in self._claims:
-                return Link(prefix, Basis.DOTTED_PREFIX, problem), tuple(awaited)
+            awaited.append(("id", parent))
+            if parent in self._claims:
+                return Link(parent, basis, problem), tuple(awaited)
+            if basis is Basis.PACKET:
+                problem = (ORPHAN, parent)
         for directory in directories_above(claims.directory or ""):
             awaited.append(("directory", directory))
             # A directory with several tasks is a collection: it belongs to none of them.
             inside = self._in_directory.of(directory)
             if len(inside) == 1:
                 return Link(next(iter(inside)), Basis.DIRECTORY, problem), tuple(awaited)
-        return Link(problem=problem) if problem else _ROOT, tuple(awaited)
+        return Link(problem=problem), tuple(awaited)
 
     def _want(self, task_id: str, link: Link) -> set[str]:
         """Set the wished link, keep account of cycles. Returns the tasks whose link may have changed."""
@@ -185,3 +185,61 @@ class Linking:
             self._waiting.add(key, task_id)
         if awaited:
             self._awaited[task_id] = awaited
+
+
+class Inference:
+    """Tasks that are only named in somebody's delegation path: who names them, and who delegated to them.
+
+    The elements of a path are told apart by task directory: the `planner` of one is not the `planner` of another.
+    """
+
+    def __init__(self) -> None:
+        self._supporters: dict[str, dict[str, str | None]] = defaultdict(dict)
+        """By task, those whose paths name it, and the task that stands before it there."""
+        self._chains: dict[str, tuple[tuple[str, ...], int]] = {}
+        """By task, those above it by its path, and the `seq` of its first document."""
+
+    def support(self, task_id: str, versions: Sequence[Version]) -> set[str]:
+        """Take in the delegation path of a task, the latest that its versions have.
+
+        Returns the ids of the tasks named in it, before or now, where it has changed.
+        """
+        ids = _chain(versions)
+        chain = (ids, versions[0].seq) if ids else None
+        before = self._chains.pop(task_id, None)
+        if chain is not None:
+            self._chains[task_id] = chain
+        if chain == before:
+            return set()
+        named_before = before[0] if before is not None else ()
+        for named in named_before:
+            del self._supporters[named][task_id]
+            if not self._supporters[named]:
+                del self._supporters[named]
+        for named, above in zip(ids, (None, *ids), strict=False):
+            self._supporters[named][task_id] = above
+        return {*named_before, *ids} - {task_id}
+
+    def first_seen(self, task_id: str) -> int | None:
+        """The `seq` of the first document of the tasks that name this one; None where none does."""
+        return min((self._chains[one][1] for one in self._supporters.get(task_id, ())), default=None)
+
+    def delegated_by(self, task_id: str) -> str | None:
+        """The task before this one: by its own delegation path, else by that of who named it first."""
+        if task_id in self._chains:
+            return self._chains[task_id][0][-1]
+        supporters = self._supporters.get(task_id)
+        return supporters[min(supporters, key=lambda one: (self._chains[one][1], one))] if supporters else None
+
+
+def _chain(versions: Sequence[Version]) -> tuple[str, ...]:
+    """The ids of the tasks above a task, outermost first, each once; none where a packet names the parent."""
+    if any(isinstance(version.document, Handoff) and version.document.parent_task_id for version in versions):
+        return ()
+    for version in reversed(versions):
+        document = version.document
+        if isinstance(document, Return) and len(document.delegation_path) > 1:
+            directory = slot(version.path)[0]
+            ids = (in_directory(directory, element) for element in document.delegation_path[:-1] if element)
+            return tuple(dict.fromkeys(ids))
+    return ()

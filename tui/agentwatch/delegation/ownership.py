@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from posixpath import dirname
 
-from agentwatch.delegation.groups import Groups
 from agentwatch.delegation.identity import Slot, slot
+from agentwatch.delegation.indexes import Groups
 
 
 class Ownership:

@@ -1,15 +1,21 @@
-"""How an attempt stands: by its handoff, its return and its run. Pure."""
+"""How a task stands by its attempts: its state, its end, who does it, its name. Pure."""
 
 from __future__ import annotations
 
-from agentwatch.contracts.shapes import Outcome, Return, Severity
-from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, State, Version
+from posixpath import basename, dirname
+from typing import Final
 
-_ENDED_BADLY = (RunState.FAILED, RunState.CANCELED)
+from agentwatch.contracts.shapes import Outcome, Return, Severity
+from agentwatch.delegation import identity
+from agentwatch.delegation.decision import ENDING, Action
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.text import exact
+
+_ENDED_BADLY: Final = (RunState.FAILED, RunState.CANCELED)
 """Whatever a run had said by then, it is not what it was asked for."""
 
-_STATES = {
+_STATES: Final = {
     Outcome.WORKING: State.WORKING,
     Outcome.COMPLETED: State.COMPLETED,
     Outcome.PARTIAL: State.PARTIAL,
@@ -17,40 +23,33 @@ _STATES = {
     Outcome.FAILED: State.FAILED,
 }
 
-
-def is_invalid(version: Version, *, strict: bool) -> bool:
-    """Whether a return counts as failed because it breaks its contract."""
-    document = version.document
-    if not isinstance(document, Return):
-        return False
-    broken = any(finding.severity is Severity.ERROR for finding in version.findings)
-    return document.outcome is None or (strict and broken)
+_DECIDED: Final = {
+    Action.RETRY: State.RETRYING,
+    Action.RESPOND: State.RETRYING,
+    Action.ESCALATE: State.ESCALATED,
+    Action.ABORT: State.CANCELED,
+}
 
 
 def is_early(version: Version) -> bool:
+    """Whether a return is an early marker (`in_progress`), which says nothing about the end."""
     document = version.document
     return isinstance(document, Return) and document.outcome is Outcome.WORKING
 
 
 def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
     """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
-    returned, document, run = attempt.returned, attempt.result, attempt.run
+    returned, result, run = attempt.returned, attempt.result, attempt.run
     if strict and (answers_another_session(attempt) or attempt.rival is not None):
         return State.INVALID
-    if run is not None and (returned is None or document is None or run.state in _ENDED_BADLY):
+    if run is not None and (result is None or run.state in _ENDED_BADLY):
         return _state_of_run(run, demands=demands)
-    if attempt.ended_without_result:
-        return State.INVALID
-    return State.SUBMITTED if returned is None else _state_of_return(returned, strict=strict)
-
-
-def _state_of_return(version: Version, *, strict: bool) -> State:
-    document = version.document
-    if not isinstance(document, Return):
+    if returned is None or result is None:
         return State.SUBMITTED
-    if is_invalid(version, strict=strict) or document.outcome is None:
+    is_broken = strict and any(finding.severity is Severity.ERROR for finding in returned.findings)
+    if is_broken or result.outcome is None or attempt.ended_without_result:
         return State.INVALID
-    return _STATES[document.outcome]
+    return _STATES[result.outcome]
 
 
 def _state_of_run(run: Run, *, demands: bool) -> State:
@@ -64,7 +63,66 @@ def _state_of_run(run: Run, *, demands: bool) -> State:
 
 def answers_another_session(attempt: Attempt) -> bool:
     """subagent-return, validation rule 4: the session id must match the one of the delegation."""
-    packet, document = attempt.packet, attempt.result
-    if packet is None or document is None or packet.session_id is None or document.session_id is None:
-        return False
-    return packet.session_id != document.session_id
+    ids = {document.session_id for document in (attempt.packet, attempt.result) if document is not None}
+    return len(ids - {None}) > 1
+
+
+def decided_state(attempt: Attempt) -> State:
+    """The state of a task by its latest attempt: what was decided about it stands above what it says itself."""
+    decision, result = attempt.binding, attempt.result
+    if decision is None:
+        return attempt.state
+    if decision.action is not Action.ACCEPT:
+        return _DECIDED[decision.action]
+    return State.PARTIAL if result is not None and result.outcome is Outcome.PARTIAL else State.COMPLETED
+
+
+def ended_at(attempt: Attempt) -> float | None:
+    """When an attempt ended (epoch seconds): with its return, else its run, else what the operator decided; None while
+    it goes on, and where nobody knows."""
+    if attempt.state not in (State.SUBMITTED, State.WORKING):
+        if attempt.returned is not None:
+            return attempt.returned.at
+        if attempt.run is not None and attempt.run.ended_at is not None:
+            return attempt.run.ended_at
+    decision = attempt.binding
+    return decision.at if decision is not None and decision.action in ENDING else None
+
+
+def agent_of(task: Task) -> str | None:
+    """Who does a task: by the session store, else the return, else the mode, else its place in a delegation path."""
+    run, result, packet = task.run, task.result, task.packet
+    if run is not None and run.agent:
+        return run.agent
+    if run is None and result is None and packet is None:
+        return task.task_id.rpartition("/")[2]
+    agent = (identity.agent_of(result) or result.mode) if result else None
+    return agent or (packet.mode if packet else None)
+
+
+def title(task: Task) -> str:
+    """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same.
+
+    `checkout.api` below `checkout` is `api`. A task that is known by its directory and agent goes by the directory
+    while it is a root (the agent has a column of its own), and by the agent below another task.
+    """
+    parent, run = task.parent_id, task.run
+    if parent is not None and task.task_id.startswith(parent + "."):
+        return _exact(task.task_id[len(parent) + 1 :], task)
+    if any(document is not None and document.task_id == task.task_id for document in (task.packet, task.result)):
+        # A document itself gives this id: then a slash in it separates nothing.
+        return _exact(task.task_id, task)
+    if run is not None:
+        words = run.prompt.opening if run.prompt is not None and task.is_session else ""
+        return next((name for name in (run.title, words, run.agent) if name and name.strip()), _exact("", task))
+    name = basename(task.task_id) or task.task_id
+    if parent is not None or task.agent is None:
+        return _exact(name, task)
+    directory, separator, extra = task.task_id.partition("#")
+    directory = dirname(directory) if basename(directory) == task.agent else directory
+    return _exact((basename(directory) or name) + separator + extra, task)
+
+
+def _exact(name: str, task: Task) -> str:
+    """A part of an id; where that is blank, all of it."""
+    return exact(name if name.strip() else task.task_id)

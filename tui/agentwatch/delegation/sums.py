@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
+
+
+def ancestors(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
+    """The ids of the tasks above one, nearest first."""
+    while (parent_id := tasks[task_id].parent_id) is not None:
+        yield (task_id := parent_id)
+
+
+def below(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
+    """The ids of the tasks below one, in preorder."""
+    pending = tasks[task_id].children[::-1]
+    while pending:
+        yield (task_id := pending.pop())
+        pending += reversed(tasks[task_id].children)
 
 
 class Sums:
@@ -25,7 +39,8 @@ class Sums:
 
     def __init__(self, tasks: dict[str, Task]) -> None:
         self._tasks = tasks
-        self._placed: set[str] = set()
+        self.placed: set[str] = set()
+        """The tasks that stand anywhere in the tree."""
         self.roots: list[str] = []
         self.totals = Below()
         self._waiting: dict[str | None, _Delta] = {}
@@ -36,7 +51,7 @@ class Sums:
     def insert(self, task: Task, parent_id: str | None) -> None:
         """Hang a task, with all that is below it, under a parent, or make it a root."""
         task.parent_id = parent_id
-        self._placed.add(task.task_id)
+        self.placed.add(task.task_id)
         insort(self._siblings(task), task.task_id, key=self._key)
         task.state = self._state(task)
         self._carry(task, sign=1)
@@ -46,25 +61,17 @@ class Sums:
         siblings = self._siblings(task)
         del siblings[self._position(task, siblings)]
         self._carry(task, sign=-1)
-        self._placed.remove(task.task_id)
+        self.placed.remove(task.task_id)
         task.parent_id = None
         if not task.children:
             # Whatever was counted here has gone elsewhere, or is on its way.
             self._waiting.pop(task.task_id, None)
             task.below = None
 
-    def holds(self, task: Task) -> bool:
-        """Whether the task stands anywhere in the tree."""
-        return task.task_id in self._placed
-
     def before(self, task: Task) -> Iterator[str]:
         """The siblings before a placed task, nearest first."""
         siblings = self._siblings(task)
         return (siblings[number] for number in range(self._position(task, siblings) - 1, -1, -1))
-
-    def is_placed(self, task: Task, parent_id: str | None, first_seq: int) -> bool:
-        """Whether the task already stands where it belongs."""
-        return self.holds(task) and task.first_seq == first_seq and task.parent_id == parent_id
 
     def change(self, task: Task, own_state: State, ask: str | None, verdict: Verdict | None) -> None:
         """Set what a placed task's own files say, what it asks of the operator, and what its claims come to."""
@@ -98,11 +105,11 @@ class Sums:
 
     def _sum(self, node: Task, delta: _Delta) -> None:
         """Add to the sums of a task, and leave to the one above it what is new for that one."""
-        below = node.below or Below()
-        if delta.is_nothing_to(below):
+        sums = node.below or Below()
+        if delta.is_nothing_to(sums):
             return
-        delta.add_to(below)
-        node.below = below if below.tasks else None
+        delta.add_to(sums)
+        node.below = sums if sums.tasks else None
         self.summed.add(node.task_id)
         state = self._state(node)
         if state is not node.state:
@@ -124,31 +131,27 @@ class Sums:
         return self.roots if task.parent_id is None else self._tasks[task.parent_id].children
 
     def _carry(self, task: Task, sign: int) -> None:
-        below = task.below or Below()
-        delta = _Delta(sign * (1 + below.tasks), max(task.updated_at, below.active_at) if sign > 0 else 0.0)
-        for sums, deltas in zip(_sums(below), delta.counts, strict=True):
-            deltas.update({key: sign * count for key, count in sums.items()})
+        sums = task.below or Below()
+        delta = _Delta(sign * (1 + sums.tasks), max(task.updated_at, sums.active_at) if sign > 0 else 0.0)
+        for counts, deltas in zip(_counts(sums), delta.counts, strict=True):
+            deltas.update({key: sign * count for key, count in counts.items()})
         delta.count(task, sign)
         self.touched.add(task.task_id)
         self._add(task.parent_id, delta)
 
     def _add(self, parent_id: str | None, delta: _Delta) -> None:
-        waiting = self._waiting.get(parent_id)
-        if waiting is None:
-            self._waiting[parent_id] = delta
+        if parent_id in self._waiting:
+            self._waiting[parent_id].add(delta)
         else:
-            waiting.add(delta)
+            self._waiting[parent_id] = delta
 
     @staticmethod
     def _state(task: Task) -> State:
         if task.inferred:
             states = task.below.states if task.below else {}
             return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
-        if task.own_state is State.SUBMITTED and task.below is not None:
-            return State.WORKING
-        if task.waits_for_work:
-            return State.WORKING
-        return task.own_state
+        has_handed_on = task.own_state is State.SUBMITTED and task.below is not None
+        return State.WORKING if has_handed_on or task.waits_for_work else task.own_state
 
 
 class _Delta:
@@ -175,20 +178,20 @@ class _Delta:
             for key, count in others.items():
                 counts[key] += count
 
-    def is_nothing_to(self, below: Below) -> bool:
+    def is_nothing_to(self, sums: Below) -> bool:
         """Whether adding it would change nothing."""
-        return not self.tasks and self.active_at <= below.active_at and not any(any(c.values()) for c in self.counts)
+        return not self.tasks and self.active_at <= sums.active_at and not any(any(c.values()) for c in self.counts)
 
-    def add_to(self, below: Below) -> None:
-        below.tasks += self.tasks
-        below.active_at = max(below.active_at, self.active_at)
-        for sums, deltas in zip(_sums(below), self.counts, strict=True):
+    def add_to(self, sums: Below) -> None:
+        sums.tasks += self.tasks
+        sums.active_at = max(sums.active_at, self.active_at)
+        for counts, deltas in zip(_counts(sums), self.counts, strict=True):
             for key, delta in deltas.items():
-                if count := sums.get(key, 0) + delta:
-                    sums[key] = count
+                if count := counts.get(key, 0) + delta:
+                    counts[key] = count
                 else:
-                    sums.pop(key, None)
+                    counts.pop(key, None)
 
 
-def _sums(below: Below) -> tuple[dict[Any, int], ...]:
-    return below.states, below.waiting, below.verdicts
+def _counts(sums: Below) -> tuple[dict[Any, int], ...]:
+    return sums.states, sums.waiting, sums.verdicts

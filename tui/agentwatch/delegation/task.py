@@ -358,3 +358,8 @@ class Task:
             done = sum(1 for todo in self.todos if todo.status is TodoStatus.DONE)
             return done, len(self.todos)
         return self.result.progress if self.result else None
+
+
+def has_moved(todos: tuple[Todo, ...] | None) -> bool:
+    """Whether a checklist was begun, which is a sign of life."""
+    return any(todo.status is not TodoStatus.PENDING for todo in todos or ())

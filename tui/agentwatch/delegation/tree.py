@@ -11,27 +11,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from agentwatch.delegation import asks, facts, identity
-from agentwatch.delegation.aborts import Aborts
-from agentwatch.delegation.asking import Asking
+from agentwatch.delegation import identity, reasons, standing
+from agentwatch.delegation.asks import LOW_CONFIDENCE, Asking, Recency, ask, ask_to_mend
 from agentwatch.delegation.attempts import fold
-from agentwatch.delegation.carriers import Carriers
-from agentwatch.delegation.changes import Changes, Unclaimed
+from agentwatch.delegation.changes import Changes, Checks, Unclaimed
 from agentwatch.delegation.claims import Verdict, overall
-from agentwatch.delegation.deadlines import Deadlines
 from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.files import Files
-from agentwatch.delegation.inference import Inference
-from agentwatch.delegation.linking import Claims, Linking
+from agentwatch.delegation.effects import Aborts, Fitters, Overruns
+from agentwatch.delegation.files import Files, Unread
+from agentwatch.delegation.indexes import Deadlines
+from agentwatch.delegation.linking import Claims, Inference, Linking
 from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Seen, Tick, Unreadable
-from agentwatch.delegation.overruns import Overruns
 from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
-from agentwatch.delegation.recency import Recency
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.runs import Runs
-from agentwatch.delegation.sums import Sums
-from agentwatch.delegation.task import Below, PlacedFinding, State, Task, Version
-from agentwatch.delegation.unread import Unread
+from agentwatch.delegation.sums import Sums, ancestors, below
+from agentwatch.delegation.task import PlacedFinding, State, Task, Version
 
 STALE_AFTER = 600.0
 """Seconds of silence after which a working task counts as stale."""
@@ -56,7 +51,7 @@ class DelegationTree:
         strict: bool = True,
         stale_after: float = STALE_AFTER,
         max_retries: int = DEFAULT_MAX_RETRIES,
-        low_confidence: float = asks.LOW_CONFIDENCE,
+        low_confidence: float = LOW_CONFIDENCE,
         remembers: bool = False,
         demands: bool = False,
     ) -> None:
@@ -65,35 +60,34 @@ class DelegationTree:
         """Counts the additions, removals and moves of tasks."""
         self.queue = Asking()
         """The ids of the tasks that need the operator."""
+        self.now = float("-inf")
+        """The time of the last tick, in epoch seconds; minus infinity before the first."""
         self._strict = strict
         self._stale_after = stale_after
         self._max_retries = max_retries
         self._low_confidence = low_confidence
         self._demands = demands
         self._files = Files(remembers=remembers)
+        self._unread = Unread(self._files)
         self._runs = Runs()
         self._decisions: dict[str, dict[str, Decision]] = defaultdict(dict)
+        self._checks = Checks()
         self._inference = Inference()
         self._linking = Linking()
         self._sums = Sums(self.tasks)
+        self.roots = self._sums.roots
+        """Ids of the tasks without a parent, in the order first seen."""
+        self.totals = self._sums.totals
+        """Sums over all tasks."""
         self._changes = Changes(self.tasks, stale_after, lambda path: bool(self._files.tasks_of(path)))
-        self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
-        self._overruns = Overruns()
-        self._unread = Unread(self._files)
-        self._checked: dict[str, dict[str, Checked]] = {}
-        """By path and digest: a file may have held the latest returns of several tasks, one after the other."""
-        self._carriers = Carriers()
+        self._fitters = Fitters()
         self._aborts = Aborts(self.tasks)
-        self._removed: set[str] = set()
-        self._now = float("-inf")
+        self._overruns = Overruns()
+        self._recency = Recency(SESSION_ASKS_FOR)
         self._silences = Deadlines()
         self._expiries = Deadlines()
-        self._recency = Recency(SESSION_ASKS_FOR)
-
-    @property
-    def roots(self) -> list[str]:
-        """Ids of the tasks without a parent, in the order first seen."""
-        return self._sums.roots
+        self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
+        self._removed: set[str] = set()
 
     @property
     def runs(self) -> list[Ran]:
@@ -105,20 +99,6 @@ class DelegationTree:
         """Every decision as it is now."""
         known = (decision for decisions in self._decisions.values() for decision in decisions.values())
         return [Decided(0, decision.at, decision.decision_id, decision) for decision in known]
-
-    @property
-    def now(self) -> float:
-        """The time of the last tick, in epoch seconds; minus infinity before the first."""
-        return self._now
-
-    @property
-    def totals(self) -> Below:
-        """Sums over all tasks."""
-        return self._sums.totals
-
-    def is_gone(self, path: str) -> bool:
-        """Whether a file that the tree remembers is not there any more."""
-        return self._files.is_gone(path)
 
     @property
     def notices(self) -> list[PlacedFinding]:
@@ -140,21 +120,55 @@ class DelegationTree:
 
     def take(self, observation: Observation) -> None:
         """Take one of many in: what depends on several tasks is not up to date until `settle` is called."""
-        if isinstance(observation, Tick):
-            dirty: set[str] = set()
-            if observation.at < self._now:
-                # A replay or the clock has gone back: what has turned stale or expired since then was not so yet.
-                self._sums.touched.update(task_id for task_id, task in self.tasks.items() if task.stale)
-                past = self._now
-                dirty = {one.task_id for _, _, _, one in self.decisions if one.is_expired(past)} & self.tasks.keys()
-            self._now = observation.at
-            # Whoever has been silent for long has to be looked at; what has expired changes what the task is.
-            self._sums.touched |= self._silences.past(self._now) & self.tasks.keys()
-            dirty |= self._expiries.past(self._now)
-        else:
-            dirty = self._take_in(observation)
+        path = observation.path if not isinstance(observation, Tick) else ""
+        match observation:
+            case Tick():
+                dirty = self._tick(observation.at)
+            case Ran(run=run):
+                dirty = self._runs.see(observation) | self._recency.see(path, run.updated_at if run else None)
+            case Decided(decision=decision):
+                self._decisions[decision.task_id][decision.decision_id] = decision
+                dirty = {decision.task_id}
+            case Checked():
+                dirty = self._check(observation)
+            case Unreadable():
+                dirty = self._unread.see(observation)
+            case Seen():
+                # The tasks from before count too: a file may speak of another task now.
+                dirty = self._files.tasks_of(path) | self._unread.clear(path) | self._files.see(observation)
+            case Gone():
+                dirty = self._files.tasks_of(path) | self._unread.clear(path)
+                dirty |= self._files.forget(path, undone=observation.undone)
+                if not self._files.is_gone(path):
+                    self._checks.drop(path)
         while dirty:
             dirty |= self._rebuild(dirty.pop())
+
+    def settle(self) -> set[str]:
+        """Bring what depends on several tasks up to date for all that were touched. Returns what `apply` does."""
+        self._sums.flush()
+        touched, summed = self._sums.touched, self._sums.summed
+        self._sums.touched, self._sums.summed = set(), set()
+        for task_id in [*touched, *self._removed]:
+            touched |= self._overruns.take(task_id, self.tasks.get(task_id))
+        for task_id in touched & self.tasks.keys():
+            task = self.tasks[task_id]
+            task.parent_basis = self._linking.link(task_id).basis
+            task.title = standing.title(task)
+            task.findings = self._findings(task)
+            task.why = reasons.why(task)
+            task.stale = self._is_stale(task)
+            self._queue(task)
+        # Above them only what follows from the sums can be different.
+        for task_id in (summed - touched) & self.tasks.keys():
+            task = self.tasks[task_id]
+            if task.stale or task.state is State.WORKING:
+                task.stale = self._is_stale(task)
+            if task.ask is not None:
+                self._queue(task)
+        changed = touched | summed | self._removed
+        self._removed = set()
+        return changed
 
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has waited longest."""
@@ -167,7 +181,7 @@ class DelegationTree:
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
         that name them and have ended, for whoever does not see the decisions themselves."""
-        return self._carriers.over(task_id)
+        return self._fitters.over(task_id)
 
     def former_places(self, task_id: str, returned: Version) -> tuple[str, ...]:
         """Where a return lay before it was moved."""
@@ -184,12 +198,9 @@ class DelegationTree:
 
     def failed_below(self, task: Task) -> Iterator[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
-        pending = list(reversed(task.children))
-        while pending:
-            below = self.tasks[pending.pop()]
-            if below.own_state in (State.FAILED, State.INVALID) and not below.inferred:
-                yield below
-            pending.extend(reversed(below.children))
+        for one in (self.tasks[task_id] for task_id in below(self.tasks, task.task_id)):
+            if one.own_state in (State.FAILED, State.INVALID) and not one.inferred:
+                yield one
 
     def siblings_before(self, task: Task) -> Iterator[str]:
         """Ids of the siblings before a task, nearest first."""
@@ -197,12 +208,7 @@ class DelegationTree:
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
-        above = []
-        parent_id = self.tasks[task_id].parent_id
-        while parent_id is not None:
-            above.append(parent_id)
-            parent_id = self.tasks[parent_id].parent_id
-        return above
+        return list(ancestors(self.tasks, task_id))
 
     def preorder(self) -> Iterator[tuple[Task, int]]:
         """Every task with its depth: a parent before its children, siblings in the order first seen."""
@@ -213,48 +219,32 @@ class DelegationTree:
             yield task, depth
             pending.extend((child, depth + 1) for child in reversed(task.children))
 
-    def _take_in(self, observation: Observation) -> set[str]:
-        """Returns the tasks that have to be made anew."""
-        if isinstance(observation, Tick):
-            return set()
-        if isinstance(observation, Ran):
-            left = self._recency.see(observation.path, observation.run.updated_at if observation.run else None)
-            return self._runs.see(observation) | left
-        if isinstance(observation, Decided):
-            return self._decide(observation.decision)
-        path = observation.path
-        if isinstance(observation, Unreadable):
-            return self._unread.see(observation)
-        if isinstance(observation, Checked):
-            concerned = self._files.tasks_of(path) | self._runs.tasks_of(path)
-            # A return by its name alone may get its handoff later.
-            if concerned or self._files.holds(path):
-                latest = (task.latest for task_id in concerned if (task := self.tasks.get(task_id)) is not None)
-                digests = {one.returned.digest for one in latest if one is not None and one.returned is not None}
-                checks = self._checked.get(path, {})
-                kept = {digest: checked for digest, checked in checks.items() if digest in digests}
-                self._checked[path] = kept | {observation.digest: observation}
-            return concerned
-        # The tasks from before count too: a file may speak of another task now.
-        before = self._files.tasks_of(path) | self._unread.clear(path)
-        return before | (self._files.see(observation) if isinstance(observation, Seen) else self._forget(observation))
+    def _tick(self, now: float) -> set[str]:
+        """Time has passed, or has gone back. Returns the tasks that have to be made anew."""
+        dirty: set[str] = set()
+        if now < self.now:
+            # A replay or the clock has gone back: what has turned stale or expired since then was not so yet.
+            self._sums.touched.update(task_id for task_id, task in self.tasks.items() if task.stale)
+            dirty = {one.decision.task_id for one in self.decisions if one.decision.is_expired(self.now)}
+        self.now = now
+        # Whoever has been silent for long has to be looked at; what has expired changes what the task is.
+        self._sums.touched |= self._silences.past(now) & self.tasks.keys()
+        return (dirty & self.tasks.keys()) | self._expiries.past(now)
 
-    def _decide(self, decision: Decision) -> set[str]:
-        self._decisions[decision.task_id][decision.decision_id] = decision
-        return {decision.task_id}
-
-    def _forget(self, gone: Gone) -> set[str]:
-        path = gone.path
-        concerned = self._files.forget(path, undone=gone.undone)
-        if not self._files.is_gone(path):
-            self._checked.pop(path, None)
+    def _check(self, checked: Checked) -> set[str]:
+        """Take a check in. Returns the tasks that have to be made anew."""
+        concerned = self._files.tasks_of(checked.path) | self._runs.tasks_of(checked.path)
+        # A return by its name alone may get its handoff later.
+        if concerned or self._files.holds(checked.path):
+            latest = [self.tasks[task_id].latest for task_id in concerned & self.tasks.keys()]
+            self._checks.take(checked, {one.returned.digest for one in latest if one and one.returned})
         return concerned
 
     def _rebuild(self, task_id: str) -> set[str]:
         """Make a task anew from its documents. Returns other tasks that have to be made anew because of it."""
         versions, runs = self._files.versions(task_id), self._runs.of(task_id)
         follow = self._inference.support(task_id, versions)
-        if not versions and not runs and not self._inference.is_named(task_id):
+        if not versions and not runs and self._inference.first_seen(task_id) is None:
             return follow | self._drop(task_id)
         task = self.tasks.get(task_id)
         if task is None:
@@ -270,7 +260,7 @@ class DelegationTree:
         )
         follow |= self._hang(self._linking.place(task_id, claims) | {task_id})
         follow |= self._aborts.end(task)
-        follow |= self._carriers.take(task_id, task) & self.tasks.keys()
+        follow |= self._fitters.take(task_id, task) & self.tasks.keys()
         verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         self._sums.change(task, task.own_state, self._ask(task, verdict), verdict)
         return follow
@@ -278,14 +268,14 @@ class DelegationTree:
     def _ask(self, task: Task, verdict: Verdict | None) -> str | None:
         """What a task asks. A run that the sessions have left behind asks nothing, unless its program is known to wait
         for the answer."""
-        ask = asks.ask(task, verdict, self._low_confidence)
         hidden = self._unread.hidden(self._files.versions(task.task_id))
         if hidden is not None and task.own_state is not State.CANCELED:
-            return asks.ask_to_mend(hidden)
-        if ask is None or task.run is None or (task.run.waiting and task.run.process_gone is False):
+            return ask_to_mend(hidden)
+        question, run = ask(task, verdict, self._low_confidence), task.run
+        if question is None or run is None or (run.waiting and run.process_gone is False):
             self._recency.forget(task.task_id)
-            return ask
-        return None if self._recency.leaves_behind(task.task_id, task.run.updated_at) else ask
+            return question
+        return None if self._recency.leaves_behind(task.task_id, run.updated_at) else question
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""
@@ -302,17 +292,16 @@ class DelegationTree:
         task.attempts = tuple(history.attempts)
         task.todos = history.todos
         packet, result = task.packet, task.result
-        document = result or packet
-        task.agent = facts.agent_of(task, result, packet)
+        task.agent = standing.agent_of(task)
         task.reported_state = result.reported_state if result else None
-        task.contract = document.contract if document else None
+        task.contract = document.contract if (document := result or packet) else None
         lives = [version.at for version in versions] + [ran.run.updated_at for ran in runs if ran.run is not None]
         task.updated_at = max(lives, default=0.0)
         latest = task.latest
-        task.own_state = facts.state_of(latest) if latest else State.SUBMITTED
+        task.own_state = standing.decided_state(latest) if latest else State.SUBMITTED
         task.started_at = latest.started_at if latest else None
-        task.ended_at = facts.ended_at(latest) if latest else None
-        checked = self._check_of(latest.returned) if latest and latest.returned else None
+        task.ended_at = standing.ended_at(latest) if latest else None
+        checked = self._checks.of(latest.returned) if latest and latest.returned else None
         task.claims = checked.claims if checked else ()
         task.changed = checked.changed if checked else None
         self._changes.take(task)
@@ -323,11 +312,7 @@ class DelegationTree:
             self._own_findings[task.task_id] = own
         else:
             self._own_findings.pop(task.task_id, None)
-        task.retry = budget(task, max_retries=self._max_retries, restored=self._carriers.restored(task.task_id))
-
-    def _check_of(self, returned: Version) -> Checked | None:
-        """What was found about this very content."""
-        return self._checked.get(returned.path, {}).get(returned.digest)
+        task.retry = budget(task, max_retries=self._max_retries, restored=self._fitters.restored(task.task_id))
 
     def _hang(self, task_ids: set[str]) -> set[str]:
         """Put tasks where their links say. Returns the tasks that an abort above may end now, or no more."""
@@ -337,11 +322,12 @@ class DelegationTree:
             first_seq = self._first_seen(task)
             parent_id = self._linking.link(task_id).parent
             self._sums.touched.add(task_id)
-            if not self._sums.is_placed(task, parent_id, first_seq):
+            is_placed = task_id in self._sums.placed
+            if not is_placed or task.first_seq != first_seq or task.parent_id != parent_id:
                 moving.append((task, parent_id, first_seq))
         # All leave before the first arrives: two tasks that change places must at no time be each other's parent.
         for task, _, _ in moving:
-            if self._sums.holds(task):
+            if task.task_id in self._sums.placed:
                 self._sums.remove(task)
         for task, parent_id, first_seq in moving:
             task.first_seq = first_seq
@@ -357,7 +343,8 @@ class DelegationTree:
             began = int(runs[0].run.began_at * 1e6) if runs[0].run is not None else 0
             return -began if task.is_session else began
         # A task that nothing speaks of any more keeps its place until its turn to go comes.
-        return self._inference.first_seen(task.task_id) if self._inference.is_named(task.task_id) else task.first_seq
+        named = self._inference.first_seen(task.task_id)
+        return task.first_seq if named is None else named
 
     def _drop(self, task_id: str) -> set[str]:
         """Forget a task. Returns other tasks that have to be made anew because of it."""
@@ -366,7 +353,7 @@ class DelegationTree:
             return set()
         follow = self._hang(self._linking.remove(task_id))
         self._sums.remove(task)
-        follow |= self._carriers.take(task_id, None) & self.tasks.keys()
+        follow |= self._fitters.take(task_id, None) & self.tasks.keys()
         self._aborts.drop(task_id)
         self._changes.drop(task_id)
         self._own_findings.pop(task_id, None)
@@ -376,37 +363,6 @@ class DelegationTree:
         self._removed.add(task_id)
         self.structure += 1
         return follow
-
-    def settle(self) -> set[str]:
-        """Bring what depends on several tasks up to date for all that were touched. Returns what `apply` does."""
-        self._sums.flush()
-        touched, summed = self._sums.touched, self._sums.summed
-        self._sums.touched, self._sums.summed = set(), set()
-        for task_id in list(touched) + list(self._removed):
-            touched |= self._overruns.take(task_id, self.tasks.get(task_id))
-        for task_id in touched:
-            task = self.tasks.get(task_id)
-            if task is None:
-                continue
-            link = self._linking.link(task_id)
-            task.parent_basis = link.basis
-            task.title = facts.title(task)
-            task.findings = self._findings(task)
-            task.why = asks.why(task)
-            task.stale = self._is_stale(task)
-            self._queue(task)
-        # Above them only what follows from the sums can be different.
-        for task_id in summed - touched:
-            task = self.tasks.get(task_id)
-            if task is None:
-                continue
-            if task.stale or task.state is State.WORKING:
-                task.stale = self._is_stale(task)
-            if task.ask is not None:
-                self._queue(task)
-        changed = touched | summed | self._removed
-        self._removed = set()
-        return changed
 
     def _findings(self, task: Task) -> tuple[PlacedFinding, ...]:
         findings = self._own_findings.get(task.task_id, ())
@@ -420,7 +376,7 @@ class DelegationTree:
         if task.ask is None:
             self.queue.discard(task.task_id)
         else:
-            self.queue.put(task.task_id, self.holds(task), task.ended_at or task.alive_at or 0.0)
+            self.queue.ask(task.task_id, self.holds(task), task.ended_at or task.alive_at or 0.0)
 
     def _is_stale(self, task: Task) -> bool:
         """Working and silent for too long, with all that works below it. Who waits for somebody is not silent."""
@@ -428,22 +384,20 @@ class DelegationTree:
             return False
         if task.run is not None and task.run.process_gone:
             return True
-        if task.below and any(state.is_open and state is not State.WORKING for state in task.below.states):
-            return False
-        if task.alive_at is None:
+        waits = task.below and any(state.is_open and state is not State.WORKING for state in task.below.states)
+        if waits or task.alive_at is None:
             return False
         due = task.alive_at + self._stale_after
-        if self._now >= due:
-            return True
-        self._silences.put(task.task_id, due)
-        return False
+        if self.now < due:
+            self._silences.put(task.task_id, due)
+        return self.now >= due
 
     def _decisions_on(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in the order in which they were made."""
-        found = []
-        for one in map(self._carriers.followed, self._decisions.get(task_id, {}).values()):
-            expired = one.is_expired(self._now)
+        decisions = []
+        for one in map(self._fitters.followed, self._decisions.get(task_id, {}).values()):
+            expired = one.is_expired(self.now)
             if one.expires_at is not None and not expired:
                 self._expiries.put(task_id, one.expires_at)
-            found.append(replace(one, expired=expired and not one.over))
-        return sorted(found, key=lambda one: one.at)
+            decisions.append(replace(one, expired=expired and not one.over))
+        return sorted(decisions, key=lambda one: one.at)

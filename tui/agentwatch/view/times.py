@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from agentwatch.delegation import facts
+from agentwatch.delegation import standing
 from agentwatch.delegation.task import Attempt, Task
 
 _YEAR: Final = 365 * 86_400
@@ -22,9 +22,9 @@ class Took(NamedTuple):
 def ended_at(task: Task, attempt: Attempt) -> float | None:
     """When an attempt of a task ended; None while it goes on, and where nobody knows."""
     if attempt is not task.latest:
-        return facts.ended_at(attempt)
+        return standing.ended_at(attempt)
     # A session whose rounds have ended goes on while something works for it; an abort above ends what is open below.
-    return None if task.waits_for_work else facts.ended_at(attempt) or task.ended_at
+    return None if task.waits_for_work else standing.ended_at(attempt) or task.ended_at
 
 
 def took(task: Task, attempt: Attempt, now: float) -> Took | None:

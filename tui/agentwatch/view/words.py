@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agentwatch.delegation import asks
+from agentwatch.delegation import reasons
 from agentwatch.delegation.task import Attempt, Basis, Retry, Task
 
 BASES: Final = {
@@ -43,9 +43,9 @@ def why_at(task: Task, now: float) -> str:
     if not task.stale:
         return task.why
     silent = now - (now if task.alive_at is None else task.alive_at)
-    process = asks.process_words(task.run)
+    process = reasons.process_words(task.run)
     words = [task.why, *([f"silent for {_long(silent)}"] if silent >= 0 else [])]
-    return "; ".join(words if asks.tells_process(task) else [*words, process])
+    return "; ".join(words if reasons.tells_process(task) else [*words, process])
 
 
 def prompt(attempt: Attempt) -> str | None:

@@ -1,0 +1,115 @@
+"""Indexes of ids: sets by key, ids in an order, and times at which something is due."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Set
+from operator import itemgetter
+from typing import Final, Generic, TypeVar
+
+_Key = TypeVar("_Key")
+_Rank = TypeVar("_Rank", float, tuple[int, float])
+
+_NOBODY: Final[frozenset[str]] = frozenset()
+
+
+class Groups(Generic[_Key]):
+    """Ids by key, for indexes in which nearly every key has one: an empty set alone weighs 216 bytes."""
+
+    def __init__(self) -> None:
+        self._groups: dict[_Key, str | set[str]] = {}
+        """A group of one is that one itself. Empty groups are forgotten."""
+
+    def of(self, key: _Key) -> Set[str]:
+        """The ids under a key, to be read before the group changes."""
+        group = self._groups.get(key, _NOBODY)
+        return {group} if isinstance(group, str) else group
+
+    def add(self, key: _Key, name: str) -> None:
+        """Put an id under a key, where it may stand already."""
+        group = self._groups.setdefault(key, name)
+        if isinstance(group, set):
+            group.add(name)
+        elif group != name:
+            self._groups[key] = {group, name}
+
+    def discard(self, key: _Key, name: str) -> None:
+        """Take an id away from a key, if it is there."""
+        group = self._groups.get(key)
+        if isinstance(group, set):
+            group.discard(name)
+        if not group or group == name:
+            self._groups.pop(key, None)
+
+
+class Ordered(Generic[_Rank]):
+    """Ids in the order of their ranks. To put one or take it away costs a search, however many there are."""
+
+    def __init__(self) -> None:
+        self._order: list[tuple[_Rank, str]] = []
+        self._ranks: dict[str, _Rank] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ranks
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for _, name in self._order)
+
+    @property
+    def last(self) -> _Rank | None:
+        """The highest rank; None where there is no id."""
+        return self._order[-1][0] if self._order else None
+
+    def put(self, name: str, rank: _Rank) -> None:
+        """Give an id this rank, in place of the one that it had."""
+        if self._ranks.get(name) != rank:
+            self.discard(name)
+            self._ranks[name] = rank
+            insort(self._order, (rank, name))
+
+    def discard(self, name: str) -> None:
+        """Take an id away, if it is there."""
+        if name in self._ranks:
+            del self._order[bisect_left(self._order, (self._ranks.pop(name), name))]
+
+    def between(self, low: _Rank, high: _Rank) -> set[str]:
+        """The ids with a rank above `low` and up to `high`."""
+        rank = itemgetter(0)
+        start, end = bisect_right(self._order, low, key=rank), bisect_right(self._order, high, key=rank)
+        return {name for _, name in self._order[start:end]}
+
+    def some(self, count: int, first: str | None = None) -> list[str]:
+        """At most so many, from this one on and then around; from the first on where this one is not there."""
+        rank = self._ranks.get(first) if first is not None else None
+        start = bisect_left(self._order, (rank, first)) if rank is not None and first is not None else 0
+        count = min(count, len(self._order))
+        some = self._order[start : start + count]
+        return [name for _, name in some + self._order[: count - len(some)]]
+
+
+class Deadlines:
+    """When each id has to be looked at again, in seconds since the epoch: the soonest of the times that were put."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, str]] = []
+        self._next: dict[str, float] = {}
+
+    def put(self, name: str, due: float) -> None:
+        """Look at it again then."""
+        if due < self._next.get(name, float("inf")):
+            self._next[name] = due
+            heapq.heappush(self._heap, (due, name))
+
+    def past(self, now: float) -> set[str]:
+        """The ids whose time has come; they have none any more."""
+        past: set[str] = set()
+        while self._heap and self._heap[0][0] <= now:
+            due, name = heapq.heappop(self._heap)
+            if self._next.get(name) == due:
+                del self._next[name]
+                past.add(name)
+        return past
