@@ -165,6 +165,8 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool) -> N
         assert (task.below.states if task.below else {}) == Counter(other.state for other in below)
         waiting = Counter(other.waits_as for other in below if other.needs_operator)
         assert (task.below.waiting if task.below else {}) == waiting
+        alive_at = max((other.updated_at for other in below), default=0.0)
+        assert (task.below.active_at if task.below else 0.0) == alive_at
     assert seen == tree.tasks.keys()
     assert tree.totals.tasks == len(tree.tasks)
     assert tree.totals.states == Counter(task.state for task in tree.tasks.values())

@@ -9,10 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
+
+_NOTHING: Final = float("-inf")
 
 
 def ancestors(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
@@ -84,6 +86,10 @@ class Sums:
         delta.active_at = task.updated_at
         self._add(task.parent_id, delta)
 
+    def lower(self, task: Task, alive_before: float) -> None:
+        """The last sign of life of a task itself is now earlier than it was before (epoch seconds)."""
+        self._add(task.parent_id, _Delta(lost_at=alive_before))
+
     def flush(self) -> None:
         """Carry up what has changed since the last time."""
         order: list[str] = []
@@ -108,7 +114,12 @@ class Sums:
         sums = node.below or Below()
         if delta.is_nothing_to(sums):
             return
+        before = sums.active_at
         delta.add_to(sums)
+        if delta.lost_at >= sums.active_at:
+            # Whoever was alive last has gone or gone back. That is rare, so the others may all be asked.
+            sums.active_at = max((self._tasks[child].alive_at or 0.0 for child in node.children), default=0.0)
+        delta.active_at, delta.lost_at = sums.active_at, before if sums.active_at < before else _NOTHING
         node.below = sums if sums.tasks else None
         self.summed.add(node.task_id)
         state = self._state(node)
@@ -132,7 +143,8 @@ class Sums:
 
     def _carry(self, task: Task, sign: int) -> None:
         sums = task.below or Below()
-        delta = _Delta(sign * (1 + sums.tasks), max(task.updated_at, sums.active_at) if sign > 0 else 0.0)
+        alive_at = max(task.updated_at, sums.active_at)
+        delta = _Delta(sign * (1 + sums.tasks), alive_at) if sign > 0 else _Delta(-1 - sums.tasks, lost_at=alive_at)
         for counts, deltas in zip(_counts(sums), delta.counts, strict=True):
             deltas.update({key: sign * count for key, count in counts.items()})
         delta.count(task, sign)
@@ -155,11 +167,12 @@ class Sums:
 
 
 class _Delta:
-    """What is added to the sums of the tasks above."""
+    """What is added to the sums of the tasks above. `lost_at` is a sign of life that may not be there any more."""
 
-    def __init__(self, tasks: int = 0, active_at: float = 0.0) -> None:
+    def __init__(self, tasks: int = 0, active_at: float = 0.0, lost_at: float = _NOTHING) -> None:
         self.tasks = tasks
         self.active_at = active_at
+        self.lost_at = lost_at
         self.counts: tuple[dict[Any, int], ...] = (defaultdict(int), defaultdict(int), defaultdict(int))
 
     def count(self, task: Task, sign: int) -> None:
@@ -173,14 +186,15 @@ class _Delta:
 
     def add(self, other: _Delta) -> None:
         self.tasks += other.tasks
-        self.active_at = max(self.active_at, other.active_at)
+        self.active_at, self.lost_at = max(self.active_at, other.active_at), max(self.lost_at, other.lost_at)
         for counts, others in zip(self.counts, other.counts, strict=True):
             for key, count in others.items():
                 counts[key] += count
 
     def is_nothing_to(self, sums: Below) -> bool:
         """Whether adding it would change nothing."""
-        return not self.tasks and self.active_at <= sums.active_at and not any(any(c.values()) for c in self.counts)
+        is_same = not self.tasks and self.lost_at < sums.active_at and self.active_at <= sums.active_at
+        return is_same and not any(any(counts.values()) for counts in self.counts)
 
     def add_to(self, sums: Below) -> None:
         sums.tasks += self.tasks

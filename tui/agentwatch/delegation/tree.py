@@ -250,7 +250,10 @@ class DelegationTree:
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id)
             self.structure += 1
+        alive_before = task.updated_at
         self._fill(task, versions, runs)
+        if task.updated_at < alive_before:
+            self._sums.lower(task, alive_before)
         packet = task.packet
         claims = Claims(
             parent_task_id=packet.parent_task_id if packet else None,
