@@ -14,8 +14,7 @@ from tests.app.stage import Stage
 from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.dialogs.arming import ARMING_SECONDS
-from agentwatch.app.dialogs.frame import DecisionScreen
+from agentwatch.app.dialogs.frame import ARMING_SECONDS, DecisionScreen
 from agentwatch.config import Settings
 from agentwatch.decisions.chain import Entry
 from agentwatch.decisions.desk import Desk

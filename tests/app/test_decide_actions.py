@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from tests.app.deciding import FAILED, handoff, office, returned
 from tests.app.scenes import Scene
 
+from agentwatch.app import app as app_module
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.dialogs.fields import Row
 from agentwatch.app.dialogs.words import said
@@ -122,6 +125,24 @@ async def test_an_abort_is_confirmed_and_says_what_it_ends(tmp_path: Path) -> No
         await s.until(lambda: s.app.monitor.tree.tasks["shop.api"].state is State.CANCELED)
 
 
+async def test_an_abort_with_a_report_that_breaks_its_contract_says_so(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("x")
+        await s.press("right")
+        await s.until(lambda: "✓ valid" in s.text())
+        s.dialog.query_one(Document).write("nothing")
+        await s.until(lambda: "not yet: correct the report first" in s.text())
+
+
+async def test_the_dialogs_are_there_before_their_key_is_pressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[ModuleType] = []
+    monkeypatch.setattr(app_module, "import_module", lambda name: loaded.append(import_module(name)))
+    async with office(tmp_path) as s:
+        await s.until(lambda: "agentwatch.app.dialogs.opening" in {module.__name__ for module in loaded})
+
+
 async def test_the_label_of_the_field_that_has_the_focus_stands_out(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("x")
@@ -224,7 +245,7 @@ async def test_another_action_can_be_taken_instead(tmp_path: Path) -> None:
         await s.press("f4")
         await s.until(lambda: "╔═ ◆ – Abort" in s.text())
         # It begins anew: the moment before the key counts as well.
-        assert not s.dialog.arming.is_armed
+        assert not s.dialog.is_armed
         await s.until(lambda: s.dialog.seen_at is not None)
         await s.press("escape")
         assert not s.in_dialog

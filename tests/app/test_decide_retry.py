@@ -15,7 +15,7 @@ from tests.app.deciding import FAILED, Office, handoff, office, returned
 from textual.widgets import TextArea
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.dialogs import handing_on
+from agentwatch.app.dialogs import document as document_module
 from agentwatch.app.dialogs.document import Document
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import Action
@@ -200,7 +200,7 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(
         await s.press("ctrl+e")
         await s.until(lambda: "Build half of it." in document(s).text)
         # What was typed in the editor must not count here.
-        assert not s.dialog.arming.is_armed
+        assert not s.dialog.is_armed
         await s.record()
         (entry,) = s.entries()
         assert packet_of(entry.record.params.handoff)["objective"] == "Build half of it."
@@ -214,11 +214,11 @@ async def test_while_an_edited_text_is_taken_back_nothing_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = threading.Event()
-    take = handing_on._take_back
+    take = document_module._take_back
     monkeypatch.setenv("VISUAL", "vi")
     monkeypatch.setattr("agentwatch.app.editor.edit", editing(lambda path: path.write_text(handoff(notes=["edited"]))))
     monkeypatch.setattr(AgentwatchApp, "suspend", lambda _app: nullcontext())
-    monkeypatch.setattr(handing_on, "_take_back", lambda path: disk.wait(20) and take(path))
+    monkeypatch.setattr(document_module, "_take_back", lambda path: disk.wait(20) and take(path))
     async with office(tmp_path) as s:
         await s.open("r")
         await s.until(lambda: "✓ valid" in s.text())

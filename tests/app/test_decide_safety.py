@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.app.deciding import FAILED, Office, handoff, office, returned
 
-from agentwatch.app.dialogs.arming import ARMING_SECONDS
+from agentwatch.app.dialogs.frame import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action

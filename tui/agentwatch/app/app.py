@@ -25,7 +25,7 @@ from agentwatch.app.at_hand import file_at_hand
 from agentwatch.app.editor import hand_over
 from agentwatch.app.ending import Terminal
 from agentwatch.app.guard import TerminalGuard
-from agentwatch.app.messages import Inspect, TreeUpdated
+from agentwatch.app.messages import Inspect, TaskDecided, TreeUpdated
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
@@ -62,10 +62,7 @@ class AgentwatchApp(App[None]):
     """
 
     def __init__(
-        self,
-        monitor: Monitor,
-        clock: Callable[[], float] = time.time,
-        steady: Callable[[], float] = time.monotonic,
+        self, monitor: Monitor, clock: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
     ) -> None:
         self._guard = TerminalGuard()
         super().__init__(driver_class=Terminal)
@@ -197,8 +194,9 @@ class AgentwatchApp(App[None]):
     @work(exit_on_error=False)
     async def _load_screens(self) -> None:
         """Have every screen at hand when its key is pressed: reading their code takes a moment."""
-        for name in ("task", "timeline", "inspect", "help", "notices", *(("decide",) if self.monitor.clerk else ())):
-            await asyncio.to_thread(import_module, f"agentwatch.app.screens.{name}")
+        names = [f"screens.{name}" for name in ("task", "timeline", "inspect", "help", "notices")]
+        for name in (*names, "dialogs.opening") if self.monitor.clerk else names:
+            await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
 
     @on(Worker.StateChanged)
     def _watch_ended(self, event: Worker.StateChanged) -> None:
@@ -273,11 +271,11 @@ class AgentwatchApp(App[None]):
         elif not self.screen.is_modal:
             self._open_dialogs(task_ids)
 
-    def unmark(self, task_id: str) -> None:
-        """A task was decided: it need not be reviewed any more."""
+    @on(TaskDecided)
+    def _unmark(self, event: TaskDecided) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, MainScreen):
-                screen.task_tree.unmark(task_id)
+                screen.task_tree.unmark(event.task_id)
 
     def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None) -> None:
         if self.monitor.clerk is None:
@@ -290,10 +288,10 @@ class AgentwatchApp(App[None]):
         # The dialogs need the models of the contracts: a tenth of a second when the first one opens. What is typed
         # meanwhile is not meant for the tree.
         with self._typeahead.held():
-            await asyncio.to_thread(import_module, "agentwatch.app.dialogs")
-        from agentwatch.app.dialogs import decide  # imported on the line above
+            await asyncio.to_thread(import_module, "agentwatch.app.dialogs.opening")
+        from agentwatch.app.dialogs.opening import Opener  # imported on the line above
 
-        await decide(self, desk, task_ids, action)
+        await Opener(self, self.monitor, desk, self.clock, self.steady).decide(task_ids, action)
 
     @work(group="file", exclusive=True)
     async def action_edit(self) -> None:

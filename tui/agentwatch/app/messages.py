@@ -1,4 +1,4 @@
-"""Messages from the app to its screens, and from the details to the screen that holds them."""
+"""Messages between the app, its screens and dialogs, and the details on them."""
 
 from __future__ import annotations
 
@@ -30,3 +30,11 @@ class Inspect(Message):
 
 class KeysChanged(Message):
     """The keys do something else now: the footer has to say so."""
+
+
+class TaskDecided(Message):
+    """The operator has decided about a task, which therefore need not be reviewed any more."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__()
+        self.task_id = task_id

@@ -26,11 +26,7 @@ class Updates:
     """
 
     def __init__(
-        self,
-        app: App[Any],
-        monitor: Monitor,
-        tell: Callable[[frozenset[str]], None],
-        settled: Callable[[], None],
+        self, app: App[Any], monitor: Monitor, tell: Callable[[frozenset[str]], None], settled: Callable[[], None]
     ) -> None:
         self._app = app
         self._monitor = monitor

@@ -139,12 +139,7 @@ class Player:
     """
 
     def __init__(
-        self,
-        script: Script,
-        workspace: Path,
-        speed: float = 1.0,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, script: Script, workspace: Path, speed: float = 1.0, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         if not 0 < speed < math.inf:
             raise ValueError(f"a speed of {speed} cannot be played; give a number above 0")

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.cells import cell_len
 from textual.content import Content
 
+from agentwatch.app.dialogs.fields import LABEL
 from agentwatch.app.widgets.cells import shown
+from agentwatch.decisions import policy
 from agentwatch.decisions.proposal import goes_to_fitter
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
-from agentwatch.text import clean, exact, quoted
+from agentwatch.text import exact, quoted
 from agentwatch.view import looks, times
 from agentwatch.view.words import plural, retries_left
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.desk import Decided, Desk
+    from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
 
 DIGITS: Final = 12
@@ -31,31 +32,16 @@ DIGITS: Final = 12
 _ROOMY: Final = 56
 """Cells from which a fact has room for all that belongs to it."""
 
-GLYPHS: Final = {
-    Action.RETRY: "↻",
-    Action.ESCALATE: "↑",
-    Action.ABORT: "–",
-    Action.RESPOND: "»",
-    Action.ACCEPT: "✓",
-}
-WORDS: Final = {
-    Action.RETRY: "Retry",
-    Action.ESCALATE: "Escalate",
-    Action.ABORT: "Abort",
-    Action.RESPOND: "Answer",
-    Action.ACCEPT: "Accept",
-}
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One attempt of one task, as it stood when the dialog opened, and what is to be decided about it.
 
-    `returned_at` is when its return was seen (epoch seconds), None if there is none.
+    `seen` is the task as it was then. `returned_at` is when its return was seen (epoch seconds), None if there is none.
     """
 
     monitor: Monitor
     desk: Desk
+    seen: Task
     subject: Subject
     action: Action
     state: looks.Look
@@ -66,7 +52,7 @@ class Case:
         latest = task.latest
         returned = latest.returned if latest else None
         look = looks.CONTRADICTED if task.contradicted else looks.LOOKS[task.own_state]
-        return cls(monitor, desk, desk.subject(task), action, look, returned.at if returned else None)
+        return cls(monitor, desk, task, desk.subject(task), action, look, returned.at if returned else None)
 
     @property
     def task(self) -> Task | None:
@@ -90,12 +76,23 @@ class Case:
         return None
 
 
-def facts(case: Case, task: Task, params: Params, *, now: float, width: int) -> Iterator[tuple[str, Content]]:
-    """What is decided about, the budget, and where it is written: lines of ours, each with its label.
+def facts(case: Case, params: Params, cautions: Iterable[str], *, now: float, width: int) -> Iterator[Content]:
+    """What is decided about, the budget, where it is written, and warnings: lines of ours, each with its label.
 
     Foreign in them are the id of the task and the path of the workspace, in quotation marks that nothing in them can
-    close, and in one line.
+    close, and in one line. A value is `width` cells wide at most.
     """
+    task = case.task or case.seen
+    for label, value in _facts(case, task, params, now, width):
+        yield Content.styled(f"{label:<{LABEL}}", "$text-muted") + value
+    warnings = (*policy.options(task, mitigation=params.mitigation)[case.action].warnings, *cautions)
+    label = "beware"
+    for line in (line for warning in warnings for line in Content(warning).wrap(max(width, 8))):
+        yield Content.styled(f"{label:<{LABEL}}{line}", "$text-warning")
+        label = ""
+
+
+def _facts(case: Case, task: Task, params: Params, now: float, width: int) -> Iterator[tuple[str, Content]]:
     subject = case.subject
     state = Content.styled(f"{case.state.glyph} {case.state.word}", f"${case.state.color}")
     now_and_then = Content.assemble(f"attempt {subject.attempt} ", state), Content(f"→ {_next(case, task, params)}")
@@ -111,16 +108,6 @@ def facts(case: Case, task: Task, params: Params, *, now: float, width: int) -> 
     yield "return", _return(case, now, width)
     yield "retries", _budget(case, task, params, width)
     yield "writes", Content(_places(case, width))
-
-
-def recorded(action: Action, decided: Decided) -> str:
-    """What became of a decision, in sentences."""
-    done = "recorded" if decided.fresh else "the very same was recorded before"
-    undelivered = decided.undelivered
-    delivered = "delivered" if undelivered is None else f"not delivered: {clean(undelivered, 500)}"
-    words = [f"{WORDS[action]}: {done}, {delivered}."]
-    words += [clean(decided.doubt, 500)] if decided.doubt else []
-    return "\n".join(words)
 
 
 def _named(task_id: str, width: int) -> str:

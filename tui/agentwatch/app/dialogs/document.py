@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from textual import events, on, work
@@ -12,23 +14,35 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
-from textual.widgets import TextArea
+from textual.widgets import Static, TextArea
 
+from agentwatch.app.dialogs.case import Case
+from agentwatch.app.editor import hand_over
 from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.app.widgets.details.listing import Difference, compare
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.decisions.proposal import Proposal
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.proposal import Proposal, blank_handoff, cautions
+from agentwatch.decisions.record import Mitigation
+from agentwatch.delegation.task import Task
+from agentwatch.text import clean
 
 _PAUSE: Final = 0.2
-"""Seconds without a key after which the text is checked."""
+"""Seconds without a key after which the document is made again, or its text is checked."""
 _LARGEST: Final = 128 * 1024
 """Characters up to which a document is edited on the screen; a larger one takes seconds to lay out."""
 _LONGEST: Final = 4_000
 """The same for one line."""
+_LARGEST_FILE: Final = 1024 * 1024
+"""Bytes of an edited file that are taken back."""
 
 
 class Document(Vertical):
-    """An editor on a proposal, or what was changed in it. `text` is what would be handed on."""
+    """An editor on a proposal, or what was changed in it. `text` is what would be handed on.
+
+    `maker` gets the task and the operator's note, and returns what makes the document in a thread: from what the fields
+    say, until the operator edits it. From then on it is the operator's. `label` is how sentences call it.
+    """
 
     DEFAULT_CSS = """
     Document { height: 2fr; min-height: 5; border: round $line; border-title-color: $text-muted; }
@@ -46,75 +60,139 @@ class Document(Vertical):
     class Checked(Message):
         """The text was checked."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(
+        self,
+        case: Case,
+        maker: Callable[[Task, str], Callable[[], Proposal]],
+        label: str = "handoff",
+        title: str = "the next handoff: agents' words, as amended",
+    ) -> None:
         super().__init__()
+        self.label = label
         self.border_title = title
+        self.status = Static(id="checked", markup=False)
+        """One line about the text: whether it is valid, and what is changed in it."""
+        self._case = case
+        self._maker = maker
+        self._note = ""
         self._area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
         self._area.match_cursor_bracket = False
         self._page = Page()
         self._proposal: Proposal | None = None
-        self._text = ""
-        self._timer: Timer | None = None
+        self._why_blank = ""
+        self._is_stale = True
+        self._is_lent = False
+        self._making: Timer | None = None
+        self._checking: Timer | None = None
+        self.text = ""
         self.problems: list[str] | None = None
         """What is wrong with the text, None as long as it is being checked."""
-        self.difference: Difference | None = None
-        """What was changed in the last one, None if there is none."""
-        self.is_plain = False
-        """Nothing in it is the operator's."""
+        self._difference: Difference | None = None
+        self._is_plain = False
 
     def compose(self) -> ComposeResult:
         yield self._area
         yield self._page
 
-    @property
-    def text(self) -> str:
-        return self._text
-
-    @property
-    def name_of_file(self) -> str:
-        """The name under which the text can be read."""
-        return self._proposal.name if self._proposal else "next.handoff.json"
-
-    @property
-    def mended(self) -> tuple[str, ...]:
-        """The keys that were filled in or corrected, as long as the operator has not looked at them."""
-        return () if self._proposal is None or self.is_edited else self._proposal.mended
+    def on_mount(self) -> None:
+        self._make_later()
 
     @property
     def is_edited(self) -> bool:
         """Whether the operator has changed what was proposed."""
-        return self._proposal is not None and self._text != self._proposal.text
+        return self._proposal is not None and self.text != self._proposal.text
 
-    @property
-    def shows_changes(self) -> bool:
-        return self.has_class("-changes")
+    def remake(self, note: str) -> None:
+        """The fields, or the note, say something else now."""
+        self._note = note
+        if not self.is_edited:
+            self._is_stale = True
+            if self._making is not None:
+                self._making.stop()
+            self._making = self.set_timer(_PAUSE, self._make_later)
 
-    def propose(self, proposal: Proposal) -> None:
-        """Put another proposal in the place of the one before."""
-        self._proposal = proposal
-        self.write(proposal.text)
+    @work(group="propose", exclusive=True)
+    async def _make_later(self) -> None:
+        await self._make()
+
+    async def _make(self) -> None:
+        self._is_stale = False
+        task = self._case.task
+        if task is None:
+            return
+        try:
+            proposal = await asyncio.to_thread(self._maker(task, self._note))
+            self._why_blank = "none was ever seen: write one, or the next attempt gets your note only"
+        except DecisionError as error:
+            proposal, self._why_blank = blank_handoff(task, self._case.subject), clean(str(error), 500)
+        # Else the operator has begun to edit it meanwhile.
+        if not self.is_edited:
+            self._proposal = proposal
+            self.write(proposal.text)
 
     def write(self, text: str) -> None:
-        """Put another text in the place of the proposed one."""
-        self._text = text
-        fits = _fits_screen(text)
+        """Put another text in the place of this one."""
+        self.text = text
+        fits = len(text) <= _LARGEST and all(len(line) <= _LONGEST for line in text.splitlines())
         self._area.read_only = not fits
         with self._area.prevent(TextArea.Changed):
             # What is not on the screen cannot be edited there; it is handed on all the same.
             self._area.text = text if fits else "This text is too large to be edited here: press ctrl+e."
         self._check_later()
 
+    # What is said of it
+
+    def show_status(self) -> None:
+        """Say what is true of the text now."""
+        self.status.update(self._status())
+
+    def _status(self) -> Content:
+        if self._why_blank and not self.text:
+            return Content.styled(self._why_blank, "$text-warning")
+        if self.problems is None:
+            return Content.styled("… checking", "$text-muted")
+        if self.problems:
+            more = f"  (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+            parts = [Content.styled(f"✗ {clean(self.problems[0], 300)}{more}", "$text-error")]
+        else:
+            parts = [Content.styled("✓ valid", "$text-success")]
+        if self._difference is not None:
+            parts.append(self._difference.counted)
+        if self.is_edited:
+            parts.append(Content.styled("edited by you: a note is handed on beside it", "$text-muted"))
+        return Content("   ").join(parts)
+
+    def cautions(self, mitigation: Mitigation | None) -> Iterator[str]:
+        """What the operator should know before it is handed on, in sentences."""
+        # What was mended counts as long as the operator has not looked at it.
+        mended = () if self._proposal is None or self.is_edited else self._proposal.mended
+        return cautions(mended=mended, is_plain=self._is_plain, mitigation=mitigation)
+
+    def missing(self) -> str | None:
+        """What the operator has to do before it can be handed on, in small letters; None if it can."""
+        if self._is_lent:
+            return f"the edited {self.label} is being read"
+        if self.problems:
+            return f"correct the {self.label} first: {clean(self.problems[0], 300)}"
+        return None
+
     def toggle_changes(self) -> None:
         """Show what was changed, or the editor."""
         had_focus = self.has_focus_within
         self.toggle_class("-changes")
         if had_focus:
-            (self._page if self.shows_changes else self._area).focus()
+            (self._page if self.has_class("-changes") else self._area).focus()
         self._show_changes()
 
-    async def check(self) -> list[str]:
+    async def sound_text(self) -> str | None:
+        """The text as it is handed on; None if something is wrong with it, which `missing` tells then."""
+        if self._is_stale and not self.is_edited:
+            await self._make()
+        return None if await self._check() else self.text
+
+    async def _check(self) -> list[str]:
         """What is wrong with the text as it is now, in sentences."""
-        proposal, checked = self._proposal, self._text
+        proposal, checked = self._proposal, self.text
         if proposal is None:
             return []
         problems = await asyncio.to_thread(proposal.problems, checked)
@@ -122,11 +200,35 @@ class Document(Vertical):
         if proposal.before is not None:
             difference = await asyncio.to_thread(compare, proposal.before, checked)
         is_plain = await asyncio.to_thread(proposal.is_plain, checked)
-        if checked == self._text:
-            self.problems, self.difference, self.is_plain = problems, difference, is_plain
+        if checked == self.text:
+            self.problems, self._difference, self._is_plain = problems, difference, is_plain
             self._show_changes()
             self.post_message(self.Checked())
         return problems
+
+    async def edit(self, ended: Callable[[], None]) -> str | None:
+        """Have the text changed in the operator's editor; the screen waits. `ended` is called when the editor ends.
+
+        Returns what went wrong, a sentence; None if nothing did.
+        """
+        self._is_lent = True
+        directory: TemporaryDirectory[str] | None = None
+        try:
+            # Not in the workspace: an agent could change the text between the editor and the signature.
+            directory = await asyncio.to_thread(_private_directory, self._case.desk.ledger.directory.parent)
+            path = Path(directory.name) / Path(self._proposal.name if self._proposal else "next.handoff.json").name
+            await asyncio.to_thread(_put_down, path, self.text)
+            trouble = hand_over(self.app, self._case.monitor.settings.editor, path)
+            ended()
+            if trouble is None and (text := await asyncio.to_thread(_take_back, path)) != self.text:
+                self.write(text)
+        except (OSError, ValueError) as error:
+            return f"The edited text cannot be read: {clean(str(error), 200)}."
+        finally:
+            if directory is not None:
+                await asyncio.to_thread(directory.cleanup)
+            self._is_lent = False
+        return trouble
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
@@ -138,27 +240,27 @@ class Document(Vertical):
     def _take_text(self, event: TextArea.Changed) -> None:
         event.stop()
         # The editor knows one kind of line break; a text that nobody touched keeps its own.
-        if not self._area.read_only and self._area.text != self._text:
-            self._text = self._area.text
+        if not self._area.read_only and self._area.text != self.text:
+            self.text = self._area.text
             self._check_later()
 
     def _check_later(self) -> None:
         self.problems = None
         self.post_message(self.Checked())
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_timer(_PAUSE, self._check)
+        if self._checking is not None:
+            self._checking.stop()
+        self._checking = self.set_timer(_PAUSE, self._check_now)
 
     @work(group="check", exclusive=True)
-    async def _check(self) -> None:
-        await self.check()
+    async def _check_now(self) -> None:
+        await self._check()
 
     def _show_changes(self) -> None:
-        if self.shows_changes:
+        if self.has_class("-changes"):
             self._page.show(self._changes, keep=True)
 
     def _changes(self) -> Iterator[Block]:
-        difference = self.difference
+        difference = self._difference
         if difference is None:
             yield text(faint("There is no earlier one to compare it with."))
         elif not difference.rows:
@@ -169,5 +271,19 @@ class Document(Vertical):
                 yield text(Content.styled(difference.note, "$text-warning"))
 
 
-def _fits_screen(text: str) -> bool:
-    return len(text) <= _LARGEST and all(len(line) <= _LONGEST for line in text.splitlines())
+def _private_directory(state: Path) -> TemporaryDirectory[str]:
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return TemporaryDirectory(prefix="editing-", dir=state, ignore_cleanup_errors=True)
+
+
+def _put_down(path: Path, text: str) -> None:
+    """Write the text into a private file. Raises OSError."""
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_bytes(text.encode())
+
+
+def _take_back(path: Path) -> str:
+    """The text that is there now. Raises OSError, and ValueError if it is too large or none."""
+    if path.stat().st_size > _LARGEST_FILE:
+        raise ValueError(f"it has more than {_LARGEST_FILE:,} bytes")
+    return path.read_bytes().decode()

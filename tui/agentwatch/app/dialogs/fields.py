@@ -2,16 +2,105 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import ClassVar, Final, NamedTuple
 
+from rich.cells import cell_len
+from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, Static
-
-from agentwatch.app.dialogs.choice import Choice
 
 LABEL: Final = 10
 """Cells of the column with the labels."""
+_GAP: Final = 2
+
+
+def line_input(placeholder: str, **options: object) -> Input:
+    """One line in which the operator writes."""
+    return Input(placeholder=placeholder, compact=True, select_on_focus=False, **options)  # type: ignore[arg-type]
+
+
+class _Spot(NamedTuple):
+    """Where an option stands, in cells."""
+
+    line: int
+    start: int
+    end: int
+
+
+class Choice(Widget, can_focus=True):
+    """One of a few options in safe words, in as many lines as they need. Arrow keys take the next one.
+
+    `chosen` is the place of the one that is taken, from 0 on, None if none is yet.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,down,l,j,space", "step(1)", "Next", show=False),
+        Binding("left,up,h,k", "step(-1)", "Previous", show=False),
+    ]
+
+    DEFAULT_CSS = """
+    Choice { height: auto; width: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+    Choice:focus { background: $cursor-row; }
+    Choice:focus:ansi { text-style: underline; }
+    """
+
+    class Changed(Message):
+        """Another one was taken."""
+
+    def __init__(self, options: Sequence[str], chosen: int | None = 0, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._options = options
+        self.chosen = chosen
+
+    def render(self) -> Content:
+        lines: list[Content] = []
+        for number, spot in enumerate(self._spots(self.content_size.width)):
+            taken = number == self.chosen
+            words = f"{'●' if taken else '○'} {self._options[number]}"
+            option = Content.styled(words, "bold $text-accent" if taken else "$text-muted")
+            if spot.line == len(lines):
+                lines.append(option)
+            else:
+                lines[-1] = Content.assemble(lines[-1], " " * _GAP, option)
+        return Content("\n").join(lines)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
+        return self._spots(width)[-1].line + 1
+
+    def action_step(self, by: int) -> None:
+        """Take the next one, or the one before."""
+        before = self.chosen if self.chosen is not None else -1 if by > 0 else 0
+        self._take((before + by) % len(self._options))
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        for number, spot in enumerate(self._spots(self.content_size.width)):
+            if offset is not None and offset.y == spot.line and spot.start <= offset.x < spot.end:
+                self._take(number)
+
+    def _spots(self, width: int) -> list[_Spot]:
+        spots: list[_Spot] = []
+        line = start = 0
+        for words in self._options:
+            size = 2 + cell_len(words)
+            if start and start + size > width:
+                line, start = line + 1, 0
+            spots.append(_Spot(line, start, start + size))
+            start += size + _GAP
+        return spots
+
+    def _take(self, number: int) -> None:
+        if number != self.chosen:
+            self.chosen = number
+            self.refresh()
+            self.post_message(self.Changed())
 
 
 class Row(Horizontal):
@@ -23,9 +112,6 @@ class Row(Horizontal):
     Row:focus-within {{ text-style: none; }}
     Row > .label {{ width: {LABEL}; color: $text-muted; }}
     Row:focus-within > .label {{ color: $text-accent; text-style: bold; }}
-    Row > Input {{ width: 1fr; height: 1; border: none; padding: 0; background: $panel; }}
-    Row > Input:focus {{ border: none; background: $cursor-row; background-tint: transparent; }}
-    Row:ansi > Input {{ text-style: underline; }}
     """
 
     def __init__(self, label: str, field: Input | Choice | Static, *, id: str | None = None) -> None:  # noqa: A002

@@ -7,8 +7,9 @@ handed on; the child's words. Only `ctrl+s` decides, not before the operator cou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from enum import StrEnum
+import time
+from collections.abc import Callable
+from enum import Enum
 from typing import ClassVar, Final
 
 from textual import events, on, work
@@ -18,14 +19,15 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.decision_words import why_not
-from agentwatch.app.dialogs.arming import Arming
-from agentwatch.app.dialogs.case import GLYPHS, WORDS, Case, facts, recorded
-from agentwatch.app.dialogs.choice import Choice
-from agentwatch.app.dialogs.fields import LABEL, Row, Standing
+from agentwatch.app.dialogs.case import Case, facts
+from agentwatch.app.dialogs.document import Document
+from agentwatch.app.dialogs.fields import LABEL, Choice, Row, Standing, line_input
+from agentwatch.app.dialogs.forms import FORMS
 from agentwatch.app.dialogs.words import said
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.details.blocks import Block
@@ -34,11 +36,11 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Decided
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.record import Params
-from agentwatch.delegation import decision as told
 from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
 
+ARMING_SECONDS: Final = 0.6
+"""How long a dialog is open before its key decides: keys that were meant for the screen below decide nothing."""
 _PERIOD: Final = 1.0
 _WIDE: Final = 110
 """Cells from which the child's words stand beside the document."""
@@ -46,15 +48,10 @@ _TALL: Final = 24
 """Lines of screen from which the whole frame is in sight: in fewer its last line stands below what scrolls."""
 _LEAST: Final = 30, 10
 """Cells and lines of screen below which nothing is recorded: what it is about could not be read."""
-_OF_DOCUMENTS: Final = frozenset({"dialog.edit", "dialog.changes"})
 
 
-class End(StrEnum):
-    """How a dialog was left, where not for another action."""
-
-    DECIDED = "decided"
-    SKIPPED = "skipped"
-    LEFT = "left"
+End = Enum("End", "DECIDED SKIPPED LEFT")
+"""How a dialog was left, where not for another action."""
 
 
 class DecisionScreen(ModalScreen["End | Action"]):
@@ -66,7 +63,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.DECIDE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
-    AUTO_FOCUS = "#note"
+    AUTO_FOCUS = ".first"
 
     DEFAULT_CSS = """
     DecisionScreen { align: center middle; background: $background; }
@@ -75,14 +72,16 @@ class DecisionScreen(ModalScreen["End | Action"]):
     DecisionScreen > #decision { width: 1fr; height: 1fr; overflow-y: auto; scrollbar-size-vertical: 1; }
     DecisionScreen #below { height: 1fr; min-height: 8; layout: vertical; }
     DecisionScreen.-wide #below { layout: horizontal; }
-    DecisionScreen.-wide Document { height: 1fr; width: 3fr; }
+    DecisionScreen.-wide Document, DecisionScreen.-wide #answers { height: 1fr; width: 3fr; }
     DecisionScreen.-wide #words { height: 1fr; width: 2fr; }
     DecisionScreen.-low #below { height: auto; }
     DecisionScreen.-low Document { height: 8; }
+    DecisionScreen.-low #answers { height: auto; }
     DecisionScreen.-low #words { height: 8; }
     DecisionScreen.-low.-wide #below { height: 12; }
-    DecisionScreen.-low.-wide Document { height: 1fr; }
-    DecisionScreen.-low.-wide #words { height: 1fr; }
+    DecisionScreen.-low.-wide Document, DecisionScreen.-low.-wide #answers, DecisionScreen.-low.-wide #words {
+        height: 1fr;
+    }
     DecisionScreen #ours {
         height: auto; border: double $accent; padding: 0 1;
         border-title-color: $text-accent; border-title-style: bold; border-subtitle-color: $text-accent;
@@ -95,28 +94,35 @@ class DecisionScreen(ModalScreen["End | Action"]):
     DecisionScreen.-small #standing-low { height: 1fr; }
     DecisionScreen #locked { display: none; }
     DecisionScreen.-locked #locked { display: block; }
-    DecisionScreen #words { height: 1fr; min-height: 4; border: round $line; border-title-color: $text-muted; }
-    DecisionScreen #words:focus-within { border: round $text-muted; }
+    DecisionScreen #words { height: 1fr; }
+    DecisionScreen #answers { height: 2fr; }
+    DecisionScreen #words, DecisionScreen #answers {
+        min-height: 4; border: round $line; border-title-color: $text-muted;
+    }
+    DecisionScreen #words:focus-within, DecisionScreen #answers:focus-within { border: round $text-muted; }
+    DecisionScreen Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
+    DecisionScreen Input:focus { border: none; background: $cursor-row; background-tint: transparent; }
+    DecisionScreen #answers Input { margin-left: 2; }
+    DecisionScreen:ansi Input { text-style: underline; }
     """
-
-    hands_on: ClassVar[bool] = False
-    """Whether there is a document that can be edited."""
-    note_label: ClassVar[str] = "note"
-    note_placeholder: ClassVar[str] = "in your words, for the agent that carries it out"
 
     def __init__(
         self, case: Case, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None = None
     ) -> None:
         super().__init__()
         self.case = case
-        self._clock = clock
-        self._queue = queue
-        self.arming = Arming(self, steady, self.look)
+        self.seen_at: float | None = None
+        """When it was on the screen for the first time, by the clock of events: it hears nothing that was typed before.
+        """
+        self._clock, self._steady, self._queue = clock, steady, queue
+        self._armed_at = 0.0
+        self._arming: Timer | None = None
         self._trouble = ""
         self._recording = False
-        self._returned: str | None = None
-        self._task_seen = case.task
-        self._note = Input(placeholder=self.note_placeholder, compact=True, select_on_focus=False, id="note")
+        self._form = FORMS[case.action](case)
+        self._document = self._form.document
+        self._note = line_input(self._form.note_placeholder, id="note")
+        (self._form.first or self._note).add_class("first")
         self._passphrase = Input(
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True, id="passphrase"
         )
@@ -124,28 +130,6 @@ class DecisionScreen(ModalScreen["End | Action"]):
         self._standings = Standing(id="standing", markup=False), Standing(id="standing-low", markup=False)
         self._words = Page()
         self._footer = Footer(Place.DECIDE, is_useless=self._is_useless)
-
-    # What each action adds
-
-    def fields(self) -> Iterator[Row]:
-        """The rows above the note."""
-        yield from ()
-
-    def below(self) -> ComposeResult:
-        """What stands between the frame and the child's words."""
-        yield from ()
-
-    def plain_params(self) -> Params:
-        """The parameters as far as the policy asks for them."""
-        return Params()
-
-    def missing(self) -> str | None:
-        """What the operator has to do first, a sentence in small letters; None if all is there."""
-        return None
-
-    async def params(self) -> Params | None:
-        """What is recorded; None if it is not sound, which `missing` tells then."""
-        return self.plain_params()
 
     @property
     def note(self) -> str:
@@ -156,50 +140,53 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def compose(self) -> ComposeResult:
         with Vertical(id="decision"):
             with Vertical(id="ours") as ours:
-                ours.border_title = f"◆ {GLYPHS[self.case.action]} {WORDS[self.case.action]}"
+                ours.border_title = f"◆ {self._form.glyph} {self._form.word}"
                 if self._queue is not None:
                     ours.border_subtitle = f"{self._queue[0]} of {self._queue[1]}"
                 yield self._facts
-                yield from self.fields()
-                yield Row(self.note_label, self._note)
+                yield from self._form.rows()
+                if self._document is not None:
+                    yield Row(self._document.label, self._document.status)
+                yield Row(self._form.note_label, self._note)
                 yield Row("unlock", self._passphrase, id="locked")
                 yield self._standings[0]
             with Vertical(id="below"):
-                yield from self.below()
+                yield from self._form.below()
                 with Vertical(id="words") as words:
                     words.border_title = "the child's words"
                     yield self._words
         yield self._standings[1]
         yield self._footer
 
-    @property
-    def seen_at(self) -> float | None:
-        """Since when it is on the screen, by the clock of events: it hears nothing that was typed before."""
-        return self.arming.seen_at
-
     def on_mount(self) -> None:
-        self.arming.begin()
+        self._arm()
         self.set_interval(_PERIOD, self.look)
         self._read_return()
         self.call_after_refresh(self._be_seen)
 
     def _be_seen(self) -> None:
-        self.arming.be_seen()
+        self.seen_at = time.monotonic()
         self.look()
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether the dialog has been open, and its key left alone, for long enough."""
+        return self._steady() >= self._armed_at
+
+    def _arm(self) -> None:
+        """The moment before the key counts begins again."""
+        self._armed_at = self._steady() + ARMING_SECONDS
+        if self._arming is not None:
+            self._arming.stop()
+        self._arming = self.set_timer(ARMING_SECONDS, self.look)
 
     @work
     async def _read_return(self) -> None:
         task = self.case.task
         version = task.latest.returned if task is not None and task.latest is not None else None
-        if version is not None:
-            self._returned = await asyncio.to_thread(self.case.monitor.content, version)
-        self._show_words()
-
-    def _show_words(self) -> None:
-        task = self._task_seen
-        if task is not None:
-            blocks: list[Block] = list(said(task, self._returned))
-            self._words.show(lambda: blocks, keep=False)
+        returned = await asyncio.to_thread(self.case.monitor.content, version) if version is not None else None
+        blocks: list[Block] = list(said(self.case.seen, returned))
+        self._words.show(lambda: blocks, keep=False)
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= _WIDE, "-wide")
@@ -211,6 +198,10 @@ class DecisionScreen(ModalScreen["End | Action"]):
             self.call_after_refresh(self.focus_next, self.AUTO_FOCUS)
         self.call_after_refresh(self.look)
 
+    @on(Document.Checked)
+    def _take_check(self) -> None:
+        self.look()
+
     @on(TreeUpdated)
     def _take_update(self, event: TreeUpdated) -> None:
         if self.case.subject.task_id in event.changed:
@@ -221,43 +212,26 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def _take_change(self) -> None:
         """The operator has changed something: what was wrong before may be right now."""
         self._trouble = ""
-        self.changed()
+        if self._document is not None:
+            self._document.remake(self.note)
         self.look()
         if self.focused is not None and self.has_class("-low"):
             # What is written may be out of sight, once the facts above have the lines that they need.
             self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
-    def changed(self) -> None:
-        """Something that the document is made from has changed."""
-
-    def cautions(self) -> Iterator[str]:
-        """What else the operator should know before the decision is recorded, in sentences of ours."""
-        return iter(())
-
     def look(self) -> None:
         """Say what is true now."""
-        task = self.case.task or self._task_seen
-        width = self._facts.size.width or self.size.width - 6
-        if task is None or not self.is_attached:
+        if not self.is_attached:
             return
-        params = self.plain_params()
-        lines = [
-            Content.styled(f"{label:<{LABEL}}", "$text-muted") + value
-            for label, value in facts(self.case, task, params, now=self._clock(), width=width - LABEL)
-        ]
-        option = policy.options(task, mitigation=params.mitigation)[self.case.action]
-        found = (*option.warnings, *self.cautions())
-        warnings = [line for warning in found for line in Content(warning).wrap(max(width - LABEL, 8))]
-        lines += [
-            Content.styled(f"{'' if number else 'beware':<{LABEL}}{line}", "$text-warning")
-            for number, line in enumerate(warnings)
-        ]
-        self._facts.update(Content("\n").join(lines))
+        self._form.update()
+        params, width = self._form.params(), (self._facts.size.width or self.size.width - 6) - LABEL
+        cautions = self._document.cautions(params.mitigation) if self._document is not None else ()
+        self._facts.update(Content("\n").join(facts(self.case, params, cautions, now=self._clock(), width=width)))
         for standing in self._standings:
-            standing.update(self.standing())
+            standing.update(self._standing())
         self._footer.redraw()
 
-    def standing(self) -> Content:
+    def _standing(self) -> Content:
         """The last line that is ours: what the key would do, or why it does nothing."""
         if self._recording:
             return Content("recording…")
@@ -265,21 +239,21 @@ class DecisionScreen(ModalScreen["End | Action"]):
             return Content.styled(f"✗ {self._trouble}", "bold $text-error")
         if change := self.case.change():
             return Content.styled(f"✗ {change} Leave with escape, look at it, and open this again.", "bold $text-error")
-        if why_not := self.why_not():
+        if why_not := self._why_not():
             return Content.styled(f"○ not yet: {why_not}", "$text-warning")
-        if not self.arming.is_armed:
+        if not self.is_armed:
             return Content.styled("◌ read it first: ctrl+s counts in a moment", "$text-muted")
         return Content.assemble(("◆ ctrl+s", "bold $text-accent"), " records this decision; nothing is recorded before")
 
-    def why_not(self) -> str | None:
+    def _why_not(self) -> str | None:
         """Why it cannot be recorded as it is now, in small letters; None if it can."""
         if self.has_class("-small"):
             return f"this window is too small, {_LEAST[0]} × {_LEAST[1]} is needed"
         task = self.case.task
         if task is None:
             return "the task has gone"
-        params = self.plain_params()
-        return policy.refusal(task, self.case.action, params, self.note) or self.missing()
+        refusal = policy.refusal(task, self.case.action, self._form.params(), self.note)
+        return refusal or self._form.missing() or (self._document.missing() if self._document is not None else None)
 
     # Commands
 
@@ -287,12 +261,12 @@ class DecisionScreen(ModalScreen["End | Action"]):
         """Record the decision. A key that is held down, from the dialog before perhaps, decides nothing."""
         if self._recording:
             return
-        if not self.arming.is_armed:
-            self.arming.begin()
+        if not self.is_armed:
+            self._arm()
             self.look()
             return
         self._trouble = ""
-        if self.case.change() is None and self.why_not() is None:
+        if self.case.change() is None and self._why_not() is None:
             self._recording = True
             self._record()
         self.look()
@@ -307,8 +281,8 @@ class DecisionScreen(ModalScreen["End | Action"]):
         finally:
             self._recording = False
         if decided is not None:
-            words = recorded(self.case.action, decided)
-            if decided.doubt is None and decided.waits is None:
+            words = f"{self._form.word}: {_outcome(decided)}"
+            if decided.doubt is None and decided.undelivered is None:
                 self.app.notify(words, markup=False, timeout=4)
             else:
                 self.app.notify(words, severity="warning", markup=False, timeout=12)
@@ -321,9 +295,14 @@ class DecisionScreen(ModalScreen["End | Action"]):
         case = self.case
         if not await self._unlock():
             return None
-        params = await self.params()
+        params = self._form.params()
+        if self._document is not None:
+            text = await self._document.sound_text()
+            if text is None:
+                return None
+            params = self._form.recorded(text)
         # What was found true before the disk was asked may be so no more.
-        if params is None or case.change() is not None or self.why_not() is not None:
+        if case.change() is not None or self._why_not() is not None:
             return None
         return await case.monitor.decide(case.subject, case.action, params, self.note.strip())
 
@@ -365,11 +344,11 @@ class DecisionScreen(ModalScreen["End | Action"]):
         if self._recording or task is None:
             return
         is_open = action is self.case.action
-        reason = "this is its dialog" if is_open else why_not(task, told.Action(action), self._clock())
+        reason = "this is its dialog" if is_open else why_not(task, action, self._clock())
         if reason is None:
             self.dismiss(action)
         else:
-            self.app.notify(f"{WORDS[action]}: {reason}.", severity="warning", markup=False, timeout=6)
+            self.app.notify(f"{FORMS[action].word}: {reason}.", severity="warning", markup=False, timeout=6)
 
     def action_next_field(self) -> None:
         self.focus_next()
@@ -377,9 +356,37 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def action_previous_field(self) -> None:
         self.focus_previous()
 
+    def action_changes(self) -> None:
+        """Show what is changed in the last handoff, or go on editing."""
+        if self._document is not None:
+            self._document.toggle_changes()
+            self._footer.redraw()
+
+    @work(group="edit", exclusive=True)
+    async def action_edit_document(self) -> None:
+        """Open the document in the operator's editor; the screen waits."""
+        if self._document is not None:
+            # Whatever was typed for the editor is not meant for this dialog.
+            trouble = await self._document.edit(ended=self._arm)
+            if trouble is not None:
+                self.app.notify(trouble, severity="warning", markup=False, timeout=6)
+            self.look()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """Without a document its keys are those of the field that has the focus."""
+        return self._document is not None or action not in {"edit_document", "changes"}
+
     def _is_useless(self, command_id: str) -> bool:
         return (
             (command_id == "dialog.record" and self.has_class("-small"))
             or (command_id == "dialog.skip" and self._queue is None)
-            or (command_id in _OF_DOCUMENTS and not self.hands_on)
+            or (command_id in {"dialog.edit", "dialog.changes"} and self._document is None)
         )
+
+
+def _outcome(decided: Decided) -> str:
+    """What became of a decision, in sentences."""
+    done = "recorded" if decided.fresh else "the very same was recorded before"
+    undelivered = decided.undelivered
+    words = f"{done}, {'delivered' if undelivered is None else f'not delivered: {clean(undelivered, 500)}'}."
+    return f"{words}\n{clean(decided.doubt, 500)}" if decided.doubt else words

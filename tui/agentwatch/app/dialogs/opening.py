@@ -2,80 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from textual.app import App
 
 from agentwatch.app.decision_words import why_not
-from agentwatch.app.dialogs.abort import AbortScreen
-from agentwatch.app.dialogs.accept import AcceptScreen
-from agentwatch.app.dialogs.case import WORDS, Case
-from agentwatch.app.dialogs.escalate import EscalateScreen
+from agentwatch.app.dialogs.case import Case
+from agentwatch.app.dialogs.forms import FORMS
 from agentwatch.app.dialogs.frame import DecisionScreen, End
-from agentwatch.app.dialogs.respond import RespondScreen
-from agentwatch.app.dialogs.retry import RetryScreen
+from agentwatch.app.messages import TaskDecided
 from agentwatch.decisions import policy
-from agentwatch.delegation import decision as told
 from agentwatch.delegation.decision import Action
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
-    from agentwatch.app.app import AgentwatchApp
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
+    from agentwatch.monitor import Monitor
 
-_SCREENS: Final[dict[Action, type[DecisionScreen]]] = {
-    Action.RETRY: RetryScreen,
-    Action.ESCALATE: EscalateScreen,
-    Action.ABORT: AbortScreen,
-    Action.RESPOND: RespondScreen,
-    Action.ACCEPT: AcceptScreen,
-}
 _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
 
-async def decide(app: AgentwatchApp, desk: Desk, task_ids: Sequence[str], action: told.Action | None = None) -> None:
-    """Open a dialog for each of these tasks, the next when the one before is decided or skipped. Run it in a worker.
+class Opener(NamedTuple):
+    """Opens dialogs over an app. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets."""
 
-    Without an `action`, each dialog is for what the contracts suggest for its task; the operator can take another. A
-    task that can no longer be decided when its turn comes is left out.
-    """
-    decided = 0
-    for number, task_id in enumerate(task_ids, start=1):
-        queue = (number, len(task_ids)) if len(task_ids) > 1 else None
-        end = await _decide(app, desk, task_id, Action(action) if action is not None else None, queue)
-        decided += end is End.DECIDED
-        if end is End.LEFT:
-            break
-    if len(task_ids) > 1:
-        left = len(task_ids) - decided
-        words = f"Review over: {decided:,} decided{f', {left:,} left as they were' if left else ''}."
-        app.notify(words, markup=False, timeout=4)
+    app: App[Any]
+    monitor: Monitor
+    desk: Desk
+    clock: Callable[[], float]
+    steady: Callable[[], float]
 
+    async def decide(self, task_ids: Sequence[str], action: Action | None = None) -> None:
+        """Open a dialog for each of these tasks, the next when the one before is decided or skipped.
 
-async def _decide(
-    app: AgentwatchApp, desk: Desk, task_id: str, action: Action | None, queue: tuple[int, int] | None
-) -> End | None:
-    """One task, until it is decided, skipped or left; None if nothing can be decided about it."""
-    asked = action
-    while (task := app.monitor.tree.tasks.get(task_id)) is not None:
-        wanted = asked or _likely(task, app.clock())
-        reason = why_not(task, told.Action(wanted or Action.ACCEPT), app.clock())
-        if wanted is None or reason is not None:
-            what = WORDS[wanted] if wanted is not None else "Review"
-            app.notify(f"{what} {quoted(task_id, 60)}: {reason}.", severity="warning", markup=False, timeout=6)
-            return None
-        case = Case.of(app.monitor, desk, task, wanted)
-        end = await app.push_screen_wait(_SCREENS[wanted](case, app.clock, app.steady, queue))
-        if end is End.DECIDED:
-            app.unmark(task_id)
-        if isinstance(end, End):
-            return end
-        asked = end
-    return None
+        Without an `action`, each dialog is for what the contracts suggest for its task; the operator can take another.
+        A task that can no longer be decided when its turn comes is left out. Run it in a worker.
+        """
+        decided = 0
+        for number, task_id in enumerate(task_ids, start=1):
+            queue = (number, len(task_ids)) if len(task_ids) > 1 else None
+            end = await self._decide(task_id, action, queue)
+            decided += end is End.DECIDED
+            if end is End.LEFT:
+                break
+        if len(task_ids) > 1:
+            left = len(task_ids) - decided
+            words = f"Review over: {decided:,} decided{f', {left:,} left as they were' if left else ''}."
+            self.app.notify(words, markup=False, timeout=4)
+
+    async def _decide(self, task_id: str, action: Action | None, queue: tuple[int, int] | None) -> End | None:
+        """One task, until it is decided, skipped or left; None if nothing can be decided about it."""
+        while (task := self.monitor.tree.tasks.get(task_id)) is not None:
+            wanted = action or _likely(task, self.clock())
+            reason = why_not(task, wanted or Action.ACCEPT, self.clock())
+            if wanted is None or reason is not None:
+                what = FORMS[wanted].word if wanted is not None else "Review"
+                words = f"{what} {quoted(task_id, 60)}: {reason}."
+                self.app.notify(words, severity="warning", markup=False, timeout=6)
+                return None
+            case = Case.of(self.monitor, self.desk, task, wanted)
+            end = await self.app.push_screen_wait(DecisionScreen(case, self.clock, self.steady, queue))
+            if end is End.DECIDED:
+                self.app.post_message(TaskDecided(task_id))
+            if isinstance(end, End):
+                return end
+            action = end
+        return None
 
 
 def _likely(task: Task, now: float) -> Action | None:
     """What the contracts suggest, else the first action that is possible."""
     suggested = policy.suggested(task)
     wanted = (suggested, *_LIKELY) if suggested is not None else _LIKELY
-    return next((action for action in wanted if why_not(task, told.Action(action), now) is None), None)
+    return next((action for action in wanted if why_not(task, action, now) is None), None)
