@@ -11,8 +11,8 @@ import pytest
 from tests.app.scenes import Scene, ToldSource
 from tests.app.stage import Stage
 
-from agentwatch.app.demo import DemoApp
 from agentwatch.app.dialogs.frame import DecisionScreen
+from agentwatch.app.played import DemoApp
 from agentwatch.app.screens.help import HelpScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.config import Settings

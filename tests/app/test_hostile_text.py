@@ -9,7 +9,7 @@ from tests.app.scenes import Scene
 from tests.app.stage import Stage, stage
 from textual.color import Color
 
-from agentwatch.app.guard import TerminalGuard
+from agentwatch.app.terminal import TerminalGuard
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.sources.health import Health
 

@@ -14,9 +14,19 @@ from tests.app.scenes import NOW, Scene, monitor_of
 from tests.app.stage import Stage
 from textual import events
 
-from agentwatch.app.announcing import Announcer, desktop_command, notification_sequence
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.notifying import PAUSE, STANDS, START, Untold, heading, window_title, words
+from agentwatch.app.notifying import (
+    PAUSE,
+    STANDS,
+    START,
+    Announcer,
+    Untold,
+    desktop_command,
+    heading,
+    notification_sequence,
+    window_title,
+    words,
+)
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Verdict

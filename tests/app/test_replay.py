@@ -12,7 +12,7 @@ from tests.app.stage import Stage, stage
 
 from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.replay import ReplayApp
+from agentwatch.app.played import ReplayApp
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.config import Settings

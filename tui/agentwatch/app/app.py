@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
 from textual.app import App, SystemCommand
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
@@ -20,13 +21,11 @@ from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
 from agentwatch.app.actions import COMMANDS, Command, Home, bindings
-from agentwatch.app.announcing import Announcer
-from agentwatch.app.at_hand import file_at_hand
-from agentwatch.app.editor import hand_over
-from agentwatch.app.ending import Terminal
-from agentwatch.app.guard import TerminalGuard
+from agentwatch.app.editor import file_at_hand, hand_over
 from agentwatch.app.messages import Inspect, TaskDecided, TreeUpdated
+from agentwatch.app.notifying import Announcer
 from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.terminal import Terminal, TerminalGuard
 from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
 from agentwatch.app.widgets.needs_you import TALL
@@ -38,6 +37,12 @@ from agentwatch.text import clean
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
     from agentwatch.monitor import Monitor
+
+
+class _Palette(CommandPalette):
+    """The palette of commands, which ctrl+c closes as it closes every other dialog."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False)]
 
 
 class AgentwatchApp(App[None]):
@@ -236,10 +241,8 @@ class AgentwatchApp(App[None]):
             await screen.run_action(command.action)
 
     def action_command_palette(self) -> None:
-        from agentwatch.app.palette import Palette  # rarely wanted
-
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+        if not isinstance(self.screen, _Palette):
+            self.push_screen(_Palette(id="--command-palette"))
 
     def action_help(self) -> None:
         from agentwatch.app.screens.help import HelpScreen  # rarely wanted

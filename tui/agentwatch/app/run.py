@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from agentwatch.app.announcing import GIVE_TITLE_BACK, KEEP_TITLE
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.ending import ending
+from agentwatch.app.notifying import GIVE_TITLE_BACK, KEEP_TITLE
+from agentwatch.app.terminal import ending
 from agentwatch.monitor import Monitor
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ def run(monitor: Monitor) -> int:
 
 def demo(monitor: Monitor, hold: Callable[[bool], None]) -> int:
     """The same for the monitor of a demo, which waits on `hold(True)`."""
-    from agentwatch.app.demo import DemoApp  # nobody else needs it
+    from agentwatch.app.played import DemoApp  # nobody else needs it
 
     return _run_titled(DemoApp(monitor, hold))
 
 
 def replay(monitor: Monitor, playback: Playback) -> int:
     """The same for a monitor whose source is a playback."""
-    from agentwatch.app.replay import ReplayApp  # nobody else needs it
+    from agentwatch.app.played import ReplayApp  # nobody else needs it
 
     return _run(ReplayApp(monitor, playback))
 

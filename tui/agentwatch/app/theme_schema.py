@@ -3,72 +3,55 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import PydanticCustomError
 from textual.color import Color, ColorParseError
+
+from agentwatch.delegation.task import State
+
+COLORS: Final = (
+    *("background", "panel", "foreground", "muted", "line", "cursor"),
+    *("accent", "primary", "secondary", "success", "warning", "error"),
+)
+"""What things are drawn in. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`."""
+STATES: Final = (*State, "stale", "contradicted")
+"""What has a colour as a task's state."""
 
 _SHOWN: Final = 5
 """Mistakes of one file that are told; the rest is counted."""
 
 
-def _is_color(value: str) -> str:
+def _color(value: str) -> str:
     try:
         Color.parse(value)
     except ColorParseError:
-        raise ValueError("is no colour: write #rrggbb, a CSS colour name or an ansi_… name") from None
+        words = "is no colour: write #rrggbb, a CSS colour name or an ansi_… name"
+        raise PydanticCustomError("no_color", words) from None
     return value
-
-
-ColorText = Annotated[str, AfterValidator(_is_color)]
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Colors(_Section):
-    """What things are drawn in. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`."""
-
-    background: ColorText
-    panel: ColorText
-    foreground: ColorText
-    muted: ColorText
-    line: ColorText
-    cursor: ColorText
-    accent: ColorText
-    primary: ColorText
-    secondary: ColorText
-    success: ColorText
-    warning: ColorText
-    error: ColorText
+def _section(title: str, names: Iterable[str]) -> type[_Section]:
+    """Keys that each have a colour, all of them needed."""
+    fields: dict[str, Any] = {str(name): (Annotated[str, AfterValidator(_color)], ...) for name in names}
+    return create_model(title, __base__=_Section, **fields)
 
 
-class States(_Section):
-    """The colours of the task states."""
-
-    submitted: ColorText
-    working: ColorText
-    completed: ColorText
-    partial: ColorText
-    blocked: ColorText
-    failed: ColorText
-    invalid: ColorText
-    retrying: ColorText
-    escalated: ColorText
-    canceled: ColorText
-    stale: ColorText
-    contradicted: ColorText
-
-
-class ThemeFile(_Section):
-    """A theme file."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
-    dark: bool
-    ansi: bool = False
-    colors: Colors
-    states: States
+ThemeFile: Final = create_model(
+    "ThemeFile",
+    __base__=_Section,
+    name=(str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")),
+    dark=(bool, ...),
+    ansi=(bool, False),
+    colors=(_section("Colors", COLORS), ...),
+    states=(_section("States", STATES), ...),
+)
 
 
 def check_theme(text: str) -> dict[str, Any]:
@@ -79,10 +62,7 @@ def check_theme(text: str) -> dict[str, Any]:
         raise ValueError(f"is not TOML: {error}") from None
     except ValidationError as error:
         mistakes = error.errors(include_url=False, include_input=False)
-        shown = [
-            f"{'.'.join(str(part) for part in mistake['loc'])} {mistake['msg'].removeprefix('Value error, ')}"
-            for mistake in mistakes[:_SHOWN]
-        ]
+        shown = [f"{'.'.join(map(str, mistake['loc']))} {mistake['msg']}" for mistake in mistakes[:_SHOWN]]
         if len(mistakes) > _SHOWN:
             shown.append(f"and {len(mistakes) - _SHOWN} more")
         raise ValueError("; ".join(shown)) from None

@@ -16,8 +16,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.decision_words import Offered
 from agentwatch.app.messages import Inspect, TreeUpdated
-from agentwatch.app.offered import Offered
 from agentwatch.app.widgets.details.attestation import Entry, claimed
 from agentwatch.app.widgets.details.blocks import Block, Gap, caution, faint, in_color, plain, text
 from agentwatch.app.widgets.details.head import Count, TabBar

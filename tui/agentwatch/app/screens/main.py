@@ -13,8 +13,8 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
 from agentwatch.app.actions import PANE_COMMANDS, Home, Place, bindings
+from agentwatch.app.decision_words import Offered
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.offered import Offered
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput

@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from agentwatch.app.actions import PANE_COMMANDS, Home, Place, bindings
+from agentwatch.app.decision_words import Offered
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.offered import Offered
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.footer import Footer

@@ -11,8 +11,8 @@ from textual.binding import BindingType
 from textual.screen import Screen
 
 from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.decision_words import Offered
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.offered import Offered
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.app.widgets.task_tree import TaskTree

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from agentwatch.app.actions import COMMANDS, Command, Home, Place, footer_commands, key_label
-from agentwatch.app.offered import ACTIONS
+from agentwatch.app.decision_words import ACTIONS
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 

@@ -1,5 +1,6 @@
-"""The end that needs no event loop: the terminal is gone, or a signal asks, while the loop may wait for something.
+"""The terminal: what reaches it, and the end that needs no event loop.
 
+That end comes when the terminal is gone, or a signal asks, while the loop may wait for something.
 A terminal that nobody reads blocks whoever writes to it, an editor blocks the loop until it ends, and a file descriptor
 whose other end is gone is readable for ever. So a thread of its own looks at the terminal and has the last word.
 """
@@ -19,7 +20,10 @@ from threading import Thread
 from types import FrameType
 from typing import Any, Final, TextIO
 
+from rich.segment import Segment
+from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter
 
 _ASKING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -58,6 +62,30 @@ class _Dropping:
     def flush(self) -> None:
         with suppress(OSError):
             self._file.flush()
+
+
+class TerminalGuard(LineFilter):
+    """The second line of defence: nothing that the app draws reaches the terminal as a command.
+
+    Replaces what is not printable and takes links away: a link's address would be written as it is.
+    `agentwatch.text` shows such characters better; what it has cleaned passes unchanged.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - Textual's signature
+        return [
+            segment
+            if segment.control or (segment.text.isprintable() and (segment.style is None or segment.style.link is None))
+            else _harmless(segment)
+            for segment in segments
+        ]
+
+
+def _harmless(segment: Segment) -> Segment:
+    text = "".join(
+        character if character.isprintable() else " " if character.isspace() else "�" for character in segment.text
+    )
+    style = segment.style
+    return Segment(text, style.update_link(None) if style is not None and style.link else style)
 
 
 @contextmanager

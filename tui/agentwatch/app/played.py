@@ -1,8 +1,8 @@
-"""The app on a recording: the same screens, with a line that says so, and keys that steer the playback."""
+"""The app on what is played, a recording or the demo: the same screens, with a line on each that says so."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import actions
@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from agentwatch.app.actions import COMMANDS, REPLAY_ACTIONS, Command, Home, action_name, bindings
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.widgets.demo_bar import DemoBar
 from agentwatch.app.widgets.replay_bar import ReplayBar
 
 if TYPE_CHECKING:
@@ -22,14 +23,51 @@ if TYPE_CHECKING:
 
 _KEYS: Final = frozenset(key for command in COMMANDS if Home.REPLAY in command.homes for key in command.keys.split(" "))
 _ACTING: Final = frozenset(action_name(command.action) for command in COMMANDS if command.acts)
-_WITHOUT_KEY: Final = frozenset(
+_REFUSED: Final = _ACTING | {
     action_name(command.action)
     for command in COMMANDS
     if Home.REPLAY not in command.homes and _KEYS.issuperset(command.keys.split(" "))
-)
+}
+"""What a replay cannot do: what acts, and what has lost its keys to those of the replay."""
 
 
-class ReplayApp(AgentwatchApp):
+class _PlayedApp(AgentwatchApp):
+    def new_bar(self) -> DemoBar | ReplayBar:
+        """The line that says what is played."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.screen_change_signal.subscribe(self, self._take_screen)
+        _PlayedApp._take_screen(self, self.screen)
+
+    def _take_screen(self, screen: Screen[object]) -> None:
+        """The line stands on every screen of its own: a modal one lets it shine through."""
+        if not isinstance(screen, ModalScreen) and not screen.query("DemoBar, ReplayBar"):
+            screen.mount(self.new_bar(), before=0)
+
+
+class DemoApp(_PlayedApp):
+    """Shows the monitor of a demo. The play waits for dialogs.
+
+    `hold` is called with False when the first frame is there, with True when a dialog opens, and with False after it.
+    """
+
+    def __init__(self, monitor: Monitor, hold: Callable[[bool], None]) -> None:
+        super().__init__(monitor)
+        self._hold = hold
+
+    def new_bar(self) -> DemoBar:
+        return DemoBar(self.monitor.tree)
+
+    def on_ready(self) -> None:
+        self._hold(False)
+
+    def _take_screen(self, screen: Screen[object]) -> None:
+        self._hold(isinstance(screen, ModalScreen))
+        super()._take_screen(screen)
+
+
+class ReplayApp(_PlayedApp):
     """Shows a monitor whose source is a playback. Nothing that acts on a workspace can be done here."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.REPLAY)
@@ -38,14 +76,8 @@ class ReplayApp(AgentwatchApp):
         super().__init__(monitor, playback.clock)
         self.playback = playback
 
-    def on_mount(self) -> None:
-        self.screen_change_signal.subscribe(self, self._add_bar)
-        self._add_bar(self.screen)
-
-    def _add_bar(self, screen: Screen[object]) -> None:
-        """On every screen of its own: a modal one lets it shine through."""
-        if not isinstance(screen, ModalScreen) and not screen.query(ReplayBar):
-            screen.mount(ReplayBar(self.playback), before=0)
+    def new_bar(self) -> ReplayBar:
+        return ReplayBar(self.playback)
 
     def announce(self, changed: frozenset[str]) -> None:
         """Nothing in a recording needs anybody."""
@@ -53,14 +85,14 @@ class ReplayApp(AgentwatchApp):
     # Commands
 
     def offers(self, command: Command) -> bool:
-        return action_name(command.action) not in _ACTING | _WITHOUT_KEY
+        return action_name(command.action) not in _REFUSED
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
         if name in REPLAY_ACTIONS:
             # In a text field the keys are characters.
             return not isinstance(self.focused, Input)
-        return name not in _ACTING | _WITHOUT_KEY and super().check_action(action, parameters)
+        return name not in _REFUSED and super().check_action(action, parameters)
 
     async def run_action(
         self,
