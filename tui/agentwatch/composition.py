@@ -12,13 +12,12 @@ from agentwatch.evidence.commits import Commits
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.place import is_there, state_directory
-from agentwatch.sources.combined import CombinedSource
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.kept import KeptSessions
 from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import SessionsSource
-from agentwatch.sources.source import Source
+from agentwatch.sources.source import CombinedSource, Source
 
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.combined import CombinedSource
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.health import Batch
 from agentwatch.sources.sessions.reader import Change, Found, Progress
 from agentwatch.sources.sessions.source import Broken, SessionsSource
+from agentwatch.sources.source import CombinedSource
 from tests.unit.history.recorded import packet
 
 NOW = 1_000.0

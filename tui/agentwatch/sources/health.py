@@ -19,8 +19,10 @@ _MOST_TOLD: Final = 20
 
 
 class Problem(NamedTuple):
-    """Something that is there, or may be, and cannot be read. `place` is where, "" where it is no one place; `message`
-    says in a sentence why. Both may quote foreign text: they are unsanitised."""
+    """Something that cannot be read. `place` is where, "" for no single place; `message` says why in a sentence.
+
+    Both may quote foreign text: they are unsanitised.
+    """
 
     source: str
     place: str
@@ -31,13 +33,12 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """How well a source sees. `detail` is one sentence for the operator: why, and what to do where it is not live.
+    """How well a source sees. `detail` says why, and what to do where it is not live; it may quote foreign text.
 
     `starting`: the first look is not over. `live`: changes are reported as they happen. `polling`: they are found by
     looking again. `degraded`: something cannot be seen. `replay`: a recording is played, nothing is watched.
-    `detail` may quote foreign text: it is unsanitised.
     `directories` and `files` count what is looked at, not what was recognised. `problems` are what cannot be read:
-    where there is one, the source is degraded as soon as its first look is over.
+    with one, the source is degraded once its first look is over.
     """
 
     mode: Mode

@@ -1,7 +1,7 @@
 """A recording played again: a source that emits its observations at their times, with pause, step and speed.
 
-Distances in time are those that were recorded; where nothing happened for long, the wait is shortened. Going back is as
-quick as going on: the tree is a function of what each file and run has been, so only those concerned are told anew.
+The waits are those that were recorded, long ones shortened. Going back is as quick as going on: the tree is a function
+of what each file and run has been, so only those concerned are told anew.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
@@ -147,41 +148,41 @@ class Playback(Source):
 
     def play(self) -> None:
         """Play or pause; at the end, start over."""
-        with self._changed:
-            self._advance()
+        with self._moving():
             if not self._playing and self._number == len(self._observations):
                 self._go(1)
             self._playing = not self._playing
-            self._changed.notify()
 
     def step(self, by: int) -> None:
         """Pause, and go on (`by` is positive) or back by so many observations."""
-        with self._changed:
-            self._advance()
+        with self._moving():
             self._playing = False
             self._go(self._number + by)
 
     def rewind(self) -> None:
         """Go to the first observation."""
-        self._jump(1)
+        with self._moving():
+            self._go(1)
 
     def wind(self) -> None:
         """Go to the last observation."""
-        self._jump(len(self._observations))
+        with self._moving():
+            self._go(len(self._observations))
 
     def change_speed(self, factor: float) -> None:
         """Play faster or slower from now on, within bounds."""
+        with self._moving():
+            self._speed = min(max(self._speed * factor, SLOWEST), FASTEST)
+
+    @contextmanager
+    def _moving(self) -> Iterator[None]:
+        """Hold the lock, with the position as of now, and tell the thread of what has changed."""
         with self._changed:
             self._advance()
-            self._speed = min(max(self._speed * factor, SLOWEST), FASTEST)
+            yield
             self._changed.notify()
 
     # With the lock held
-
-    def _jump(self, number: int) -> None:
-        with self._changed:
-            self._advance()
-            self._go(number)
 
     def _advance(self) -> None:
         """Bring the position up to now."""
@@ -195,7 +196,6 @@ class Playback(Source):
     def _go(self, number: int) -> None:
         self._number = min(max(number, 1), len(self._observations))
         self._played = self._schedule.due(self._number)
-        self._changed.notify()
 
     def _wait(self) -> float | None:
         """Seconds until the next observation is due, None while nothing plays."""
@@ -218,8 +218,7 @@ class Playback(Source):
                 number = self._number
             try:
                 emit(Batch(tuple(self._way(shown, number)), REPLAY))
-            except RuntimeError:
-                # The receiver's event loop is closed: nobody listens any more.
+            except RuntimeError:  # the receiver's event loop is closed: nobody listens any more
                 return
             shown = number
 

@@ -1,12 +1,17 @@
-"""What every source does: the protocol between those who observe and the monitor."""
+"""What every source does: the protocol between those who observe and the monitor; and several sources as one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Final, Protocol
 
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.health import Batch
+from agentwatch.sources.health import Batch, Health, Mode, health_of
+
+_WORST_FIRST: Final[tuple[Mode, ...]] = ("starting", "degraded", "polling", "live")
 
 
 class Source(Protocol):
@@ -36,3 +41,49 @@ class Source(Protocol):
 
     def content(self, digest: str) -> str | None:
         """The text of a document that was observed, None where it is not kept any more."""
+
+
+class CombinedSource(Source):
+    """What all of the sources observe. The health is that of the one that sees worst; each says why in its words."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        self._health: dict[int, Health] = {}
+        self._telling = threading.Lock()
+
+    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
+        for source in self._sources:
+            source.remember(files, looked_at)
+
+    def known(self) -> Mapping[str, KnownFile]:
+        return dict(chain.from_iterable(source.known().items() for source in self._sources))
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        for number, source in enumerate(self._sources):
+            source.start(partial(self._tell, emit, number))
+
+    def stop(self) -> None:
+        for source in self._sources:
+            source.stop()
+
+    def scan(self) -> Batch:
+        batches = [source.scan() for source in self._sources]
+        self._health = {number: batch.health for number, batch in enumerate(batches)}
+        return Batch(tuple(chain.from_iterable(batch.observations for batch in batches)), self._together())
+
+    def content(self, digest: str) -> str | None:
+        return next((text for source in self._sources if (text := source.content(digest)) is not None), None)
+
+    def _tell(self, emit: Callable[[Batch], None], number: int, batch: Batch) -> None:
+        with self._telling:
+            self._health[number] = batch.health
+            emit(Batch(batch.observations, self._together()))
+
+    def _together(self) -> Health:
+        known = [health for _, health in sorted(self._health.items())]
+        problems = tuple(chain.from_iterable(health.problems for health in known))
+        worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
+        mode: Mode = worst.mode if len(known) == len(self._sources) else "starting"
+        detail = health_of(worst.mode, worst.detail, problems).detail
+        directories, files = sum(one.directories for one in known), sum(one.files for one in known)
+        return Health(mode, detail, directories, files, problems)

@@ -34,20 +34,8 @@ _EXCL_UNLINK: Final = 0x0400_0000
 _ISDIR: Final = 0x4000_0000
 
 # Nothing that reading causes: our own look must not be an event.
-_MASK: Final = (
-    _MODIFY
-    | _ATTRIB
-    | _CLOSE_WRITE
-    | _MOVED_FROM
-    | _MOVED_TO
-    | _CREATE
-    | _DELETE
-    | _DELETE_SELF
-    | _MOVE_SELF
-    | _ONLYDIR
-    | _DONT_FOLLOW
-    | _EXCL_UNLINK
-)
+_CHANGES: Final = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_MASK: Final = _CHANGES | _DELETE_SELF | _MOVE_SELF | _ONLYDIR | _DONT_FOLLOW | _EXCL_UNLINK
 
 _HEADER: Final = struct.Struct("iIII")
 """wd, mask, cookie, length of the name; the name follows, padded with NUL."""
@@ -104,9 +92,8 @@ class InotifyBackend:
             # Gone, no directory any more, or not ours to read: whoever lists it finds out.
             return
         # The kernel knows directories, not names: one that was moved keeps its watch and brings it along.
-        old_path = self._paths.get(watch)
-        if old_path is not None:
-            del self._watches[old_path]
+        if watch in self._paths:
+            del self._watches[self._paths[watch]]
         old_watch = self._watches.get(path)
         if old_watch is not None and old_watch != watch:
             self._remove(old_watch)
@@ -168,16 +155,11 @@ class InotifyBackend:
                     lost = True
                     continue
                 directory = self._paths.get(watch)
-                if directory is None:
+                name = os.fsdecode(data[offset - length : offset].rstrip(b"\0"))
+                if directory is None or (name and not mask & _ISDIR and not is_candidate(name)):
                     continue
-                if length:
-                    name = os.fsdecode(data[offset - length : offset].rstrip(b"\0"))
-                    if not mask & _ISDIR and not is_candidate(name):
-                        continue
-                    path = f"{directory}/{name}" if directory else name
-                    (created if mask & (_CREATE | _ISDIR) == _CREATE else paths).add(path)
-                else:
-                    paths.add(directory)
+                path = f"{directory}/{name}" if directory and name else directory or name
+                (created if mask & (_CREATE | _ISDIR) == _CREATE else paths).add(path)
         created -= paths
         return lost
 

@@ -75,12 +75,8 @@ class WatchfilesBackend:
     def _next(self, watching: Generator[set[FileChange]]) -> Changes:
         try:
             changes = next(watching)
-        except StopIteration:
-            self.close()
-            self._stale = True
-            return Changes(lost=True)
-        except RuntimeError:
-            # A file name that is not UTF-8 ends the watch: any agent can write one.
+        except (StopIteration, RuntimeError):
+            # A file name that is not UTF-8 ends the watch with a RuntimeError: any agent can write one.
             self.close()
             self._stale = True
             return Changes(lost=True)
@@ -88,7 +84,7 @@ class WatchfilesBackend:
             raise WatchError(why_polling(error, "fs.inotify.max_user_watches")) from error
         paths = set()
         for change, path in changes:
-            relative = path[len(self._prefix) :] if path.startswith(self._prefix) else ""
+            relative = path.removeprefix(self._prefix) if path.startswith(self._prefix) else ""
             if relative in self._directories and change != Change.modified:
                 # Deleted, moved away or made again: the old watch died with the old directory.
                 self._stale = True
