@@ -130,6 +130,8 @@ def test_since_and_session_choose_with_all_that_was_asked_for(run: Run, tmp_path
     assert tree(run, "--since", "1h", workspace).keys() == {recent, "shop.api"}
     assert tree(run, "--session", old[:12], workspace).keys() == {old, "cart.page"}
     assert tree(run, "--session", old, "--since", "1h", workspace) == {}
+    told = run("tree", "--session", old, "--since", "1h", workspace).stdout
+    assert told == f"no such session in {workspace}: 4 tasks are older, or of another session\n"
 
 
 def log(run: Run, *arguments: str | Path) -> list[tuple[str, str | None, str | None]]:

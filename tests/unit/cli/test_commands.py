@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,15 @@ def test_a_directory_that_is_nearly_called_like_a_command_is_watched(
     (tmp_path / "trees").mkdir()
     _, complaint = said(["trees"], capsys)
     assert "the screen needs a terminal" in complaint
+
+
+def test_the_stream_that_is_no_terminal_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    _, complaint = said([str(tmp_path)], capsys)
+    assert "the screen needs a terminal, and standard error is none;" in complaint
 
 
 @pytest.mark.parametrize(

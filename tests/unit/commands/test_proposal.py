@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.commands.wish import Wish, agrees, params_of, plain_params
+from agentwatch.commands.decide_wish import Wish, agrees, params_of, plain_params
 from agentwatch.decisions.amend import UNSTATED, AmendError
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.proposal import report_problems

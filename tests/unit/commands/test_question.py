@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentwatch.commands.question import lines
-from agentwatch.commands.wish import Wish, params_of
+from agentwatch.commands.decide_wish import Wish, lines, params_of
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import Action

@@ -46,6 +46,12 @@ def test_a_stale_task_says_for_how_long_and_what_is_known_of_its_process(
     assert "silent for 2 h; whether its process still runs is not known" in line
 
 
+def test_sessions_that_were_not_asked_for_are_counted(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+    for left_out, words in ((1, "1 task is older, or"), (2, "2 tasks are older, or"), (0, "no handoffs or returns")):
+        print_tree(monitor, as_json=False, fail=False, left_out=left_out)
+        assert words in capsys.readouterr().out
+
+
 def test_files_that_belong_to_no_task_are_counted(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
     named = Return(Contract.SUBAGENT_RETURN, None, None, recognised=False)
     monitor.tree.apply(Recorder().seen("b.return.json", named, BROKEN))

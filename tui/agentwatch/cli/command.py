@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.arguments import Parser, did_you_mean, parser, plain
 from agentwatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentwatch.config import Settings
+    from agentwatch.decisions.desk import Desk
+    from agentwatch.monitor import Monitor
+    from agentwatch.sources.sessions.selection import Selection
 
 COMMANDS: Final[dict[str, Command]] = {}
 """By name. What watches a workspace has no name."""
@@ -129,6 +137,31 @@ class Command:
         if self.behind:
             made.usage = f"{made.format_usage().removeprefix('usage: ').rstrip()} [-- {self.behind.upper()} ...]"
         return made
+
+
+PATH: Final = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
+
+
+def load() -> Settings:
+    """The operator's settings. Raises ConfigError."""
+    # Like all that no argument needs, imported where it is used.
+    from agentwatch.config import load
+
+    return load()
+
+
+def scanned(
+    workspace: Path,
+    settings: Settings,
+    selection: Selection | None = None,
+    *,
+    desk: Desk | None = None,
+    inspects: bool = True,
+) -> Monitor:
+    """A workspace as it is now; see `composition.scanned`."""
+    from agentwatch.composition import scanned
+
+    return scanned(workspace, settings, selection, desk=desk, inspects=inspects)
 
 
 def _overview() -> str:

@@ -18,8 +18,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.cli.command import COMMANDS, Argument, Command
-from agentwatch.cli.shared import load, scanned
+from agentwatch.cli.command import COMMANDS, Argument, Command, load, scanned
 from agentwatch.text import clean, exact, say
 
 if TYPE_CHECKING:

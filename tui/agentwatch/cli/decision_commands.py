@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch import exit_codes
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import Command, argument, flag, one_of
-from agentwatch.cli.shared import PATH, load, scanned
+from agentwatch.cli.command import PATH, Command, argument, flag, load, one_of, scanned
 from agentwatch.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def _decide(options: argparse.Namespace) -> int:
         raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
     workspace = workspace_at(options.path)
     from agentwatch.commands.decide import decide
-    from agentwatch.commands.wish import Wish
+    from agentwatch.commands.decide_wish import Wish
     from agentwatch.decisions.record import Mitigation
     from agentwatch.delegation.decision import Action
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch import __version__
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import COMMANDS, Argument, Command, argument, flag, one_of
-from agentwatch.cli.shared import PATH, load
+from agentwatch.cli.command import COMMANDS, PATH, Argument, Command, argument, flag, load, one_of, scanned
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON
 from agentwatch.errors import UsageError
 
@@ -183,7 +182,11 @@ def _tree(options: argparse.Namespace) -> int:
     """Print the delegation tree of a workspace once."""
     from agentwatch.commands.tree import print_tree
 
-    return print_tree(_looked_at(options), as_json=options.json, fail=options.fail)
+    monitor, left_out = _looked_at(options), 0
+    if not (monitor.tree.totals.tasks or options.json or _selection(options) is None):
+        # Nobody has counted the sessions that were not asked for: most of them were not even read.
+        left_out = scanned(monitor.workspace, load(), inspects=False).tree.totals.tasks
+    return print_tree(monitor, as_json=options.json, fail=options.fail, left_out=left_out)
 
 
 @_PRINT(
@@ -283,7 +286,7 @@ def _completion(options: argparse.Namespace) -> int:
 def _looked_at(options: argparse.Namespace) -> Monitor:
     """The workspace, its sessions and what is decided, as they are now."""
     workspace = workspace_at(options.path)
-    from agentwatch.composition import known_desk, scanned
+    from agentwatch.composition import known_desk
 
     return scanned(workspace, load(), _selection(options), desk=known_desk(workspace))
 
@@ -296,8 +299,11 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _require_terminal() -> None:
     # The screen library draws on standard error, so that one counts as well.
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        raise UsageError("the screen needs a terminal; `agentwatch tree` prints the tree without one")
+    streams = {"input": sys.stdin, "output": sys.stdout, "error": sys.stderr}
+    others = [f"standard {name}" for name, stream in streams.items() if stream is None or not stream.isatty()]
+    if others:
+        said = f"{' and '.join(others)} {'is' if len(others) == 1 else 'are'} none"
+        raise UsageError(f"the screen needs a terminal, and {said}; `agentwatch tree` prints the tree without one")
 
 
 def _selection(options: argparse.Namespace) -> Selection | None:

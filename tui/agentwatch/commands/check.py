@@ -1,4 +1,4 @@
-"""The linter face: findings of files printed for people, for programs and for GitHub, and the rules behind them."""
+"""`agentwatch check`, the linter: findings of files for people, for programs and for GitHub; and `agentwatch rules`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.arguments import did_you_mean
 from agentwatch.contracts.rule import Rule
@@ -23,7 +23,7 @@ from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.paths import beside, place_of
 from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
-from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
+from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.rules import NOT_READABLE
 from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.sources.files.scan import Listing, walk
@@ -36,56 +36,47 @@ _EXCERPT: Final = 100
 _WIDTH: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file to check: the path to show, where reading it starts, and its name from there."""
+class _File(NamedTuple):
+    """A file to check: the path to show, where reading it starts, and its name from there. `is_named`: on the command
+    line. `closed` says why it is a directory that cannot be listed."""
 
     path: str
     root: str
     relative: str
-    explicit: bool
+    is_named: bool = False
     closed: str = ""
-    """Why it is a directory that cannot be listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
+class _Checked(NamedTuple):
     """What was found in one file. `contract` and `state` are None where it could not be read."""
 
     path: str
     contract: Contract | None
     state: str | None
     findings: tuple[Finding, ...]
-    lines: tuple[str, ...] = ()
+    lines: Sequence[str] = ()
 
 
 def check(paths: Sequence[str], output: str = "text") -> int:
     """Check files, and what looks like a handoff or return in directories; print the findings.
 
-    `output` is "text", "json" or "github". Returns 1 where there is an error finding, else 0. Raises UsageError for a
-    path that is not there.
+    `output` is "text", "json" or "github". Returns 1 where there is an error finding, else 0: a file that is named and
+    is neither handoff nor return is said, and is no error. Raises UsageError for a path that is not there.
     """
     checked: list[_Checked] = []
     for file in _files(paths):
-        found = _check_file(file)
-        if found is not None:
-            checked.append(found)
-        elif file.explicit and output == "text":
-            complain(f"{clean(file.path)}: follows none of the contracts, not checked")
-    if output == "json":
-        _print_json(checked)
-    elif output == "github":
-        _print_github(checked)
-    else:
-        _print_text(checked)
-    errors = any(finding.severity is Severity.ERROR for file in checked for finding in file.findings)
-    return 1 if errors else 0
+        judged = _check_file(file)
+        if judged is not None:
+            checked.append(judged)
+        elif file.is_named:
+            complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
+    {"json": _print_json, "github": _print_github}.get(output, _print_text)(checked)
+    return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
 
 
 def every_rule() -> dict[str, Rule]:
     """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
-    others = (*FILE_RULES, *LINK_RULES, *DECISION_RULES)
-    return {**CONTRACT_RULES, **{rule.id: rule for rule in others}}
+    return {**CONTRACT_RULES, **{rule.id: rule for rule in (*FILE_RULES, *LINK_RULES, *DECISION_RULES)}}
 
 
 def print_schema(contract: str) -> int:
@@ -98,7 +89,8 @@ def list_rules(output: str = "text") -> int:
     """Print all rules: "text" is a table, "json" a list with every field. Returns 0."""
     rules = every_rule().values()
     if output == "json":
-        say(json.dumps({"rules": [_rule_fields(rule) for rule in rules]}, indent=2))
+        fields = Rule._fields[: Rule._fields.index("warns_in")]
+        say(json.dumps({"rules": [dict(zip(fields, rule, strict=False)) for rule in rules]}, indent=2))
         return 0
     width = max(len(rule.title) for rule in rules)
     for rule in rules:
@@ -133,34 +125,31 @@ def _files(paths: Sequence[str]) -> Iterator[_File]:
             raise UsageError(f"{clean(path)}: no such file or directory")
     seen: set[str] = set()
     for path in paths:
-        if os.path.isdir(path) and not os.path.islink(path):
-            found = [_below(path, relative, why) for relative, why in sorted(_in(path))]
-        else:
-            found = [_alone(path)]
-        for file in found:
+        for file in _below(path) if os.path.isdir(path) and not os.path.islink(path) else [_alone(path)]:
             place = f"{file.root}/{file.relative}"
             if place not in seen:
                 seen.add(place)
                 yield file
 
 
-def _in(directory: str) -> Iterator[tuple[str, str]]:
-    """The files worth reading in a directory, and the directories that cannot be listed with what the system says."""
-    for path, listing in walk(os.path.realpath(directory), pruning(DEFAULT_PRUNED)):
+def _below(directory: str) -> list[_File]:
+    """The files worth reading in a directory, and the directories that cannot be listed."""
+    root, relatives = os.path.realpath(directory), list[tuple[str, str]]()
+    for path, listing in walk(root, pruning(DEFAULT_PRUNED)):
         if isinstance(listing, Listing):
-            yield from ((f"{path}/{name}" if path else name, "") for name in listing.candidates)
+            relatives += [(f"{path}/{name}" if path else name, "") for name in listing.candidates]
         else:
-            yield path, os.strerror(listing.errno or 0)
-
-
-def _below(directory: str, relative: str, closed: str) -> _File:
-    shown = to_path(relative if directory == "." and relative else str(Path(directory) / relative))
-    return _File(shown, os.path.realpath(directory), relative, explicit=False, closed=closed)
+            relatives.append((path, os.strerror(listing.errno or 0)))
+    files = []
+    for relative, closed in sorted(relatives):
+        shown = relative if directory == "." and relative else str(Path(directory, relative))
+        files.append(_File(to_path(shown), root, relative, closed=closed))
+    return files
 
 
 def _alone(path: str) -> _File:
     file = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link, which must not be read
-    return _File(to_path(path), os.path.realpath(file.parent), file.name, explicit=True)
+    return _File(to_path(path), os.path.realpath(file.parent), file.name, is_named=True)
 
 
 def _check_file(file: _File) -> _Checked | None:
@@ -170,9 +159,8 @@ def _check_file(file: _File) -> _Checked | None:
         text = read_file(file.root, file.relative)
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
-        if file.explicit or looks_like_ours(file.relative) or refused.rule is NOT_READABLE:
-            return _Checked(file.path, None, None, (refused.finding,))
-        return None
+        is_told = file.is_named or looks_like_ours(file.relative) or refused.rule is NOT_READABLE
+        return _Checked(file.path, None, None, (refused.finding,)) if is_told else None
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
@@ -182,16 +170,16 @@ def _check_file(file: _File) -> _Checked | None:
     reading = read_document(text.text, file.path)
     if reading is None or (_may_be_others(reading) and not _is_beside_handoff(file)):
         return None
-    findings = _findings(text, reading)
-    missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
-    lines: tuple[str, ...] = ()
-    if findings or missing:
-        lines = tuple(text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    findings = reading.findings
+    # That it is not UTF-8 is said once.
+    if not any(finding.rule == "DOC003" for finding in findings):
+        findings = (*text.findings, *findings)
+    lines = text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
-    for path in missing:
+    for path in _missing(file, reading.document) if isinstance(reading.document, Return) else ():
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
         findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)
-    return _Checked(file.path, reading.contract, _state(reading), findings, lines)
+    return _Checked(file.path, reading.contract, _state(reading), findings, lines if findings else ())
 
 
 def _missing(file: _File, document: Return) -> tuple[str, ...]:
@@ -219,7 +207,7 @@ def _project(file: _File) -> str | None:
     here = os.path.realpath(".")
     if place.is_relative_to(here):
         return here
-    return None if file.explicit else file.root
+    return None if file.is_named else file.root
 
 
 def _may_be_others(reading: Reading) -> bool:
@@ -230,13 +218,6 @@ def _may_be_others(reading: Reading) -> bool:
 def _is_beside_handoff(file: _File) -> bool:
     stem = file.relative[: -len(".report.json")]
     return any(os.path.lexists(os.path.join(file.root, f"{stem}.handoff{end}")) for end in (".json", ".md"))  # noqa: PTH118
-
-
-def _findings(text: FileText, reading: Reading) -> tuple[Finding, ...]:
-    """The findings of the file and of the document; that it is not UTF-8 is said once."""
-    if any(finding.rule == "DOC003" for finding in reading.findings):
-        return reading.findings
-    return (*text.findings, *reading.findings)
 
 
 def _state(reading: Reading) -> str | None:
@@ -257,11 +238,14 @@ def _print_text(checked: list[_Checked]) -> None:
             say(f"{place}: {finding.rule} {finding.severity} {clean(finding.message)}")
             for line in _excerpt(file.lines, finding.line):
                 say(line)
-    said = ", ".join(plural(count, severity.value) for severity, count in counts.items())
-    say(f"{plural(len(checked), 'file')} checked{f': {said}' if any(counts.values()) else ', nothing found'}")
+    if any(counts.values()):
+        outcome = ": " + ", ".join(plural(count, severity.value) for severity, count in counts.items())
+    else:
+        outcome = ", nothing found" if checked else ": there is no handoff and no return"
+    say(f"{plural(len(checked), 'file')} checked{outcome}")
 
 
-def _excerpt(lines: tuple[str, ...], number: int | None) -> list[str]:
+def _excerpt(lines: Sequence[str], number: int | None) -> list[str]:
     """The line of the file, safe to show, and a mark below what stands in it."""
     if number is None or not 1 <= number <= len(lines):
         return []
@@ -301,17 +285,3 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def _rule_fields(rule: Rule) -> dict[str, str | None]:
-    return {
-        "id": rule.id,
-        "contract": rule.contract,
-        "severity": rule.severity,
-        "section": rule.section,
-        "title": rule.title,
-        "message": rule.message,
-        "why": rule.why,
-        "right": rule.right,
-        "wrong": rule.wrong,
-    }

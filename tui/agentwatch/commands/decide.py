@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+import termios
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from getpass import getpass
 from pathlib import Path
 
 from agentwatch import exit_codes
-from agentwatch.commands.question import confirmed, ledger_places, lines
-from agentwatch.commands.wish import Wish, agrees, params_of, plain_params
+from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
 from agentwatch.composition import Load, desk_of
 from agentwatch.config import Settings
 from agentwatch.decisions import policy
@@ -26,6 +27,7 @@ from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 _CLAIMS_SUCCESS = (State.COMPLETED, State.PARTIAL)
+_ASKS = "Passphrase of the key that signs decisions: "
 
 
 def decide(
@@ -45,7 +47,7 @@ def decide(
     """
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
-    desk = desk_of(workspace, settings, _passphrase if sys.stdin.isatty() else None)
+    desk = desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
     look = partial(load, workspace, settings, desk=desk)
     monitor, task = _loaded(task_id, look)
     subject = desk.subject(task)
@@ -70,10 +72,13 @@ def decide(
     warnings = list(policy.options(task, mitigation=wish.mitigation)[wish.action].warnings)
     failed = list(monitor.tree.failed_below(task))
     params = params_of(wish, task, subject, operator_name(), _text_of(monitor), failed=failed, beware=warnings)
-    places = ledger_places(desk.ledger.directory, workspace, subject, read_only=settings.read_only)
+    places = [f"{clean(str(desk.ledger.directory))}  (the ledger, signed)"]
+    if not settings.read_only:
+        mirror = f"{clean(str(workspace))}/.agentwatch/decisions/{subject.decision_id}"
+        places.append(f"{mirror}.json and .md  (for the agents)")
     for line in lines(task, subject, wish, params, warnings=warnings, places=places):
         say(line)
-    if not yes and not confirmed():
+    if not yes and not _confirmed():
         say("nothing is recorded")
         return exit_codes.NOT
     returned = _returned(workspace, settings, task, look)
@@ -84,6 +89,18 @@ def decide(
     if not settings.read_only:
         _look_around(desk)
     return exit_codes.DONE
+
+
+def _confirmed() -> bool:
+    """Ask on the terminal. Only `y` or `yes` is a yes, and nothing that was typed before the question."""
+    # First this, as passphrases are asked for: after the question an answer could be thrown away.
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    sys.stdout.write("\nRecord this decision? [y/N] ")
+    sys.stdout.flush()
+    typed = sys.stdin.readline()
+    if not typed.endswith("\n"):
+        say("")
+    return typed.strip().casefold() in ("y", "yes")
 
 
 def _loaded(task_id: str, look: Callable[..., Monitor]) -> tuple[Monitor, Task]:
@@ -126,8 +143,8 @@ def _returned(
         if not returned.stored:
             return return_digest(workspace, returned.path, settings.max_bytes)
         again = look(inspects=False).tree.tasks.get(task.task_id)
-        latest = again.latest if again is not None else None
-        return latest.returned.digest if latest is not None and latest.returned is not None else None
+        returned_now = again.latest.returned if again and again.latest else None
+        return returned_now.digest if returned_now else None
 
     return now
 
@@ -161,23 +178,15 @@ def _by(record: Record) -> str:
     return f"{clean(record.operator, 60)} said {record.action} at {record.created_at}"
 
 
-def _passphrase() -> str:
-    return getpass("Passphrase of the key that signs decisions: ")
-
-
 def _text_of(monitor: Monitor) -> Callable[[Version], str | None]:
     """Gives the text that a version had, from the history where the file is not that any more."""
 
     def text(version: Version) -> str | None:
-        found = monitor.content(version)
-        if found is not None:
-            return found
-        history = History.open_read_only(monitor.workspace)
+        now = monitor.content(version)
+        history = History.open_read_only(monitor.workspace) if now is None else None
         if history is None:
-            return None
-        try:
+            return now
+        with closing(history):
             return history.text(version.digest)
-        finally:
-            history.close()
 
     return text

@@ -16,8 +16,8 @@ _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
 
 
-def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
-    """Print the tree of a monitor that has loaded.
+def print_tree(monitor: Monitor, *, as_json: bool, fail: bool, left_out: int = 0) -> int:
+    """Print the tree of a monitor that has loaded. `left_out` tasks are of sessions that were not asked for.
 
     Returns 1 if `fail` is set and a task needs the operator, or one that cannot be seen might.
     """
@@ -28,7 +28,7 @@ def print_tree(monitor: Monitor, *, as_json: bool, fail: bool) -> int:
     else:
         for task, depth in tree.preorder():
             say(_line(task, depth, tree.now))
-        say(_summary(monitor))
+        say(_summary(monitor, left_out))
     complain_of(monitor.problems)
     return 1 if fail and (tree.totals.needs_operator or monitor.problems) else 0
 
@@ -43,11 +43,15 @@ def _line(task: Task, depth: int, now: float) -> str:
     return f"{indent}{task.glyph} {clean(task.title, 80)}  {said}{stale}{number}{agent}{ask}"
 
 
-def _summary(monitor: Monitor) -> str:
+def _summary(monitor: Monitor, left_out: int) -> str:
     totals = monitor.tree.totals
     files = len(monitor.tree.troubled)
     noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
     if not totals.tasks:
-        return f"no handoffs or returns in {clean(str(monitor.workspace))}{noted}"
+        where = clean(str(monitor.workspace))
+        if left_out:
+            verb = "is" if left_out == 1 else "are"
+            return f"no such session in {where}: {plural(left_out, 'task')} {verb} older, or of another session{noted}"
+        return f"no handoffs or returns in {where}{noted}"
     states = ", ".join(f"{count} {state}" for state, count in sorted(totals.states.items(), key=lambda item: -item[1]))
     return f"{plural(totals.tasks, 'task')}: {states}; {totals.needs_operator} need you{noted}"
