@@ -6,9 +6,8 @@ The sentences are ours; what a child said is quoted in none of them but its erro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from agentwatch.decisions.record import Mitigation, Params, Record
 from agentwatch.delegation.decision import Action
@@ -22,9 +21,7 @@ _MOST_MODES: Final = 8
 
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 _NEEDS: Final[Mapping[Action, tuple[str, ...]]] = {
-    Action.RETRY: (),
     Action.ESCALATE: ("mode",),
-    Action.ABORT: (),
     Action.RESPOND: ("answers",),
     Action.ACCEPT: ("note",),
 }
@@ -35,8 +32,7 @@ _MISSING: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One decision that can or cannot be taken.
 
     `why_not` is one sentence, None where it is allowed. `warnings` are what speaks against it all the same. `needs`
@@ -78,22 +74,23 @@ def refusal(task: Task, action: Action, params: Params, note: str, decided: Reco
 
 def suggested(task: Task) -> Action | None:
     """What the contracts point to, None where it is up to the operator alone."""
-    if not task.needs_operator or task.own_state in (State.SUBMITTED, State.WORKING):
+    state, retry = task.own_state, task.retry
+    if not task.needs_operator or state in (State.SUBMITTED, State.WORKING):
         return None
-    if is_restored(task) and task.retry.remaining:
+    if is_restored(task) and retry.remaining:
         return Action.RETRY
-    if is_line_fault(task) and not task.retry.restored:
+    if is_line_fault(task) and not retry.restored:
         return Action.ESCALATE
-    if task.own_state is State.BLOCKED:
+    if state is State.BLOCKED:
         return None if _waits_elsewhere(task) else Action.RESPOND
-    if task.own_state in _FAILED:
-        fruitless = task.retry.recommended is False or failed_alike(task)
-        return Action.ESCALATE if fruitless or not task.retry.remaining else Action.RETRY
-    if task.contradicted:
-        if task.retry.remaining:
-            return Action.RETRY
-        return Action.ESCALATE if missing_artifacts(task) else None
-    return Action.ACCEPT
+    if state in _FAILED:
+        fruitless = retry.recommended is False or failed_alike(task)
+        return Action.ESCALATE if fruitless or not retry.remaining else Action.RETRY
+    if not task.contradicted:
+        return Action.ACCEPT
+    if retry.remaining:
+        return Action.RETRY
+    return Action.ESCALATE if missing_artifacts(task) else None
 
 
 def mode_of(task: Task) -> str | None:
@@ -104,40 +101,60 @@ def mode_of(task: Task) -> str | None:
 def offered_modes(task: Task | None, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
     """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
     own = mode_of(task) if task is not None else None
-    modes = dict.fromkeys([FITTER] if task is not None and is_line_fault(task) else [])
-    modes |= dict.fromkeys(configured)
+    fitter = [FITTER] if task is not None and is_line_fault(task) else []
     seen = Counter(mode for other in tasks if (mode := mode_of(other)) is not None)
-    modes |= dict.fromkeys(sorted(seen, key=lambda mode: (-seen[mode], mode)))
+    modes = dict.fromkeys((*fitter, *configured, *sorted(seen, key=lambda mode: (-seen[mode], mode))))
     return [mode for mode in modes if mode.strip() and mode != own][:_MOST_MODES]
 
 
 def _option(task: Task, action: Action, mitigation: Mitigation | None, decided: Record | None) -> Option:
-    why_not = _why_never(task, decided) or _WHY_NOT[action](task, mitigation)
-    return Option(action, why_not, () if why_not else _warnings(task, action), _NEEDS[action])
+    why_not = _why_never(task, decided) or _why_not(task, action, mitigation)
+    return Option(action, why_not, () if why_not else tuple(_warnings(task, action)), _NEEDS.get(action, ()))
 
 
 def _why_never(task: Task, decided: Record | None) -> str | None:
     """Why nothing at all can be decided."""
     if decided is not None:
-        return (
-            f"already decided: {clean(decided.operator, 60)} said {decided.action} at {decided.created_at};"
-            " you can decide about the next attempt"
-        )
+        said = f"{clean(decided.operator, 60)} said {decided.action} at {decided.created_at}"
+        return f"already decided: {said}; you can decide about the next attempt"
     if task.own_state is State.CANCELED:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):
         return "it was decided, and the next attempt has not been seen yet"
     if task.ended_with is not None:
         return "a task above it was aborted"
-    if task.inferred:
-        return "no file is about it: decide about the tasks below it"
+    return "no file is about it: decide about the tasks below it" if task.inferred else None
+
+
+def _why_not(task: Task, action: Action, mitigation: Mitigation | None) -> str | None:
+    """Why this action makes no sense now."""
+    state = task.own_state
+    if action is Action.ABORT:
+        can_end = state.is_open or state in _FAILED or task.contradicted or task.needs_operator
+        return None if can_end else "it has ended, and not in failure: there is nothing to abort"
+    if action is Action.ACCEPT:
+        if state in (State.PARTIAL, State.INVALID) or task.contradicted:
+            return None
+        if state is State.COMPLETED:
+            return None if task.needs_operator else "it is completed: nothing needs to be accepted"
+        return "there is no result to accept"
+    if action is Action.RESPOND:
+        if _waits_elsewhere(task):
+            return "it waits in its own session, which reads no decision: answer it there"
+        if not (state is State.BLOCKED or task.needs_operator):
+            return "it asks nothing"
+    if action is not Action.RESPOND or is_retry(Action.RESPOND, task.latest):
+        if state in (State.SUBMITTED, State.WORKING) and not task.stale:
+            return "it has not returned yet: wait, or abort it"
+        if state is State.COMPLETED and not (task.contradicted or task.needs_operator):
+            return "it is completed, and nothing speaks against it"
+        if action is not Action.ESCALATE:
+            return _why_no_retry(task, mitigation if action is Action.RETRY else None)
     return None
 
 
 def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
-    why = _why_no_attempt(task)
-    if why is not None:
-        return why
+    """Why no attempt is left."""
     retry = mitigated(task) if mitigation else task.retry
     if retry.remaining or not is_retry(Action.RETRY, task.latest):
         return None
@@ -147,76 +164,30 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
     return used + "escalate to another mode, or abort"
 
 
-def _why_no_escalation(task: Task, _mitigation: Mitigation | None) -> str | None:
-    return _why_no_attempt(task)
-
-
-def _why_no_attempt(task: Task) -> str | None:
-    """Why there cannot be another attempt now."""
-    if task.own_state in (State.SUBMITTED, State.WORKING) and not task.stale:
-        return "it has not returned yet: wait, or abort it"
-    if task.own_state is State.COMPLETED and not (task.contradicted or task.needs_operator):
-        return "it is completed, and nothing speaks against it"
-    return None
-
-
-def _why_no_abort(task: Task, _mitigation: Mitigation | None) -> str | None:
-    if task.own_state.is_open or task.own_state in _FAILED or task.contradicted or task.needs_operator:
-        return None
-    return "it has ended, and not in failure: there is nothing to abort"
-
-
-def _why_no_response(task: Task, _mitigation: Mitigation | None) -> str | None:
-    if _waits_elsewhere(task):
-        return "it waits in its own session, which reads no decision: answer it there"
-    if not (task.own_state is State.BLOCKED or task.needs_operator):
-        return "it asks nothing"
-    return _why_no_retry(task, None) if is_retry(Action.RESPOND, task.latest) else None
-
-
-def _why_no_acceptance(task: Task, _mitigation: Mitigation | None) -> str | None:
-    if task.own_state in (State.PARTIAL, State.INVALID) or task.contradicted:
-        return None
-    if task.own_state is State.COMPLETED:
-        return None if task.needs_operator else "it is completed: nothing needs to be accepted"
-    return "there is no result to accept"
-
-
 def _waits_elsewhere(task: Task) -> bool:
     """Whether its agent's own program waits for a person, which hears nothing else until then."""
     return task.own_state is State.BLOCKED and task.run is not None and bool(task.run.waiting)
 
 
-_WHY_NOT: Final = {
-    Action.RETRY: _why_no_retry,
-    Action.ESCALATE: _why_no_escalation,
-    Action.ABORT: _why_no_abort,
-    Action.RESPOND: _why_no_response,
-    Action.ACCEPT: _why_no_acceptance,
-}
-
-
-def _warnings(task: Task, action: Action) -> tuple[str, ...]:
-    found = (
-        ["it waits in its own session: answer it there, or this is heard too late"] if _waits_elsewhere(task) else []
-    )
+def _warnings(task: Task, action: Action) -> Iterator[str]:
+    retry = task.retry
+    if _waits_elsewhere(task):
+        yield "it waits in its own session: answer it there, or this is heard too late"
     if action in (Action.RETRY, Action.ESCALATE):
         if task.latest is None or task.latest.returned is None:
-            found.append("it has not returned, and may still be at work")
+            yield "it has not returned, and may still be at work"
         if task.packet is None:
-            found.append("no handoff was seen: the next attempt gets your note only")
+            yield "no handoff was seen: the next attempt gets your note only"
     if action is Action.RETRY and not is_restored(task):
-        if task.retry.recommended is False:
-            found.append("the child advises against a retry")
+        if retry.recommended is False:
+            yield "the child advises against a retry"
         if failed_alike(task):
             code = task.result.error_code if task.result else None
             again = f" ({clean(code, 60)})" if code else ""
-            found.append(f"the last two attempts failed in the same way{again}: escalating is more likely to help")
-        if is_line_fault(task) and not task.retry.restored:
-            found.append(f"a line fault: escalate to the {FITTER}, and retry once it has restored the line")
+            yield f"the last two attempts failed in the same way{again}: escalating is more likely to help"
+        if is_line_fault(task) and not retry.restored:
+            yield f"a line fault: escalate to the {FITTER}, and retry once it has restored the line"
     if action is Action.ESCALATE and is_restored(task):
-        found.append("the line is restored, and the station was not retried since")
-    elif action is Action.ESCALATE and task.retry.remaining and suggested(task) is not Action.ESCALATE:
-        left = task.retry.remaining
-        found.append(f"{left} of {task.retry.max_retries} retries left: a retry comes first")
-    return tuple(found)
+        yield "the line is restored, and the station was not retried since"
+    elif action is Action.ESCALATE and retry.remaining and suggested(task) is not Action.ESCALATE:
+        yield f"{retry.remaining} of {retry.max_retries} retries left: a retry comes first"

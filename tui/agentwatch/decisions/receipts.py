@@ -41,6 +41,8 @@ _READER: Final = 15
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
 _CLAIM: Final = "claim"
+_NOBODY: Final = ("somebody", "")
+"""Who and when of a receipt that cannot be read."""
 
 
 class Receipt(NamedTuple):
@@ -63,8 +65,7 @@ class Receipts(NamedTuple):
     @property
     def furthest(self) -> Receipt:
         """How far it has got; what agentwatch saw itself comes before a claim of the same stage."""
-        order = list(Stage)
-        return max(self.all, key=lambda receipt: (order.index(receipt.stage), not receipt.claimed))
+        return max(self.all, key=lambda receipt: (receipt.stage.rank, not receipt.claimed))
 
 
 class Claim(NamedTuple):
@@ -133,20 +134,18 @@ class ReceiptBook:
         one inside a sandbox and one outside never both do. Raises ReceiptError where no place can be written.
         """
         names, content = _names(decision_id, _CLAIM, "", since), _content(decision_id, _CLAIM, by, now, since)
-        trouble = OSError()
-        won: Claim | None = None
+        trouble, won = OSError(), None
         if self._read_only and (held := self._held_inside(names, since)) is not None:
             return held
         for place, proof in ((self._claims, False), (self._directory.make, True))[self._read_only :]:
             try:
                 with place() as directory:
-                    made = Claim(*_first(directory, names, content, since), proof)
+                    won = Claim(*_first(directory, names, content, since), proof)
             except OSError as error:
                 trouble = error
             else:
-                if not made.won:
-                    return made
-                won = made
+                if not won.won:
+                    break
         if won is None:
             raise ReceiptError(
                 f"nobody can claim the decision: neither {self._directory.path} nor the workspace can be written:"
@@ -165,17 +164,15 @@ class ReceiptBook:
 
     def read(self, records: Iterable[Record]) -> dict[str, Receipts]:
         """The receipts of decisions, by their ids. What cannot be read, or is older than its decision, is not told."""
-        found = {one.decision_id: [Receipt(Stage.RECORDED, one.operator, one.created_at)] for one in records}
+        receipts = {one.decision_id: [Receipt(Stage.RECORDED, one.operator, one.created_at)] for one in records}
         with suppress(OSError), self._directory.open() as directory:
             # Nobody changes a receipt of ours.
-            _add_receipts(found, directory, self._known, claimed=False)
+            _add_receipts(receipts, directory, self._known, claimed=False)
         with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
-            _add_receipts(found, directory, {}, claimed=True)
-        order = list(Stage)
-        return {
-            decision_id: Receipts(tuple(sorted(all_, key=lambda one: (order.index(one.stage), one.claimed, one.at))))
-            for decision_id, all_ in found.items()
-        }
+            _add_receipts(receipts, directory, {}, claimed=True)
+        for told in receipts.values():
+            told.sort(key=lambda one: (one.stage.rank, one.claimed, one.at))
+        return {decision_id: Receipts(tuple(told)) for decision_id, told in receipts.items()}
 
     def tidy(self) -> None:
         """Remove what killed writers left, as far as that can be done."""
@@ -190,10 +187,8 @@ def _names(decision_id: str, kind: str, reader: str, since: str) -> tuple[str, s
     """The name of a receipt, and the one it has where the first is taken by that of an earlier decision."""
     who = _NOT_IN_NAMES.sub("-", reader.lower())[:32].strip("-")
     anew = f"{who[:_READER]}-{_NOT_IN_NAMES.sub('', since.lower().replace('-', ''))}".strip("-")
-    return (
-        f"{decision_id}.{kind}.{who}.json" if who else f"{decision_id}.{kind}.json",
-        f"{decision_id}.{kind}.{anew}.json",
-    )
+    about = f"{decision_id}.{kind}"
+    return f"{about}.{who}.json" if who else f"{about}.json", f"{about}.{anew}.json"
 
 
 def _content(decision_id: str, kind: str, by: str, now: datetime | None, since: str) -> bytes:
@@ -222,41 +217,38 @@ def _published(directory: Directory, name: str, content: bytes) -> tuple[bool, s
 
 def _told(directory: Directory, name: str) -> tuple[str, str]:
     """Who and when of a receipt that is there, whatever it holds."""
-    try:
+    with suppress(OSError):
         return _parsed(directory.read(name, _LARGEST))
-    except (OSError, ValueError):
-        return "somebody", ""
+    return _NOBODY
 
 
 def _parsed(data: bytes) -> tuple[str, str]:
-    """Who and when. Raises ValueError where it is no receipt."""
-    try:
+    """Who and when, _NOBODY where it is no receipt."""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
         fields: Any = json.loads(data)
         by, at = fields["by"], fields["at"]
-        if not isinstance(by, str) or not isinstance(at, str):
-            raise TypeError("not texts")  # noqa: TRY301  one way out for all of them
-        time_of(at)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError("no receipt") from error
-    return by[:_LONGEST], at
+        if isinstance(by, str) and isinstance(at, str):
+            time_of(at)
+            return by[:_LONGEST], at
+    return _NOBODY
 
 
 def _add_receipts(
-    found: dict[str, list[Receipt]], directory: Directory, known: dict[str, tuple[str, str]], *, claimed: bool
+    receipts: dict[str, list[Receipt]], directory: Directory, known: dict[str, tuple[str, str]], *, claimed: bool
 ) -> None:
-    made = {decision_id: receipts[0].at for decision_id, receipts in found.items()}
+    made = {decision_id: told[0].at for decision_id, told in receipts.items()}
     seen: Counter[str] = Counter()
     for name in sorted(directory.names()):
         match = _FILE.match(name)
-        if match is None or match[1] not in found or seen[match[1]] == _MOST:
+        if match is None or match[1] not in receipts or seen[match[1]] == _MOST:
             continue
-        seen[match[1]] += 1
-        stage = Stage.READ if match[2] == _CLAIM else Stage(match[2])
-        if claimed and stage is Stage.ACTED:
-            # Whoever says so has read it; that it is done shows in what comes after.
-            stage = Stage.READ
+        decision_id, kind = match[1], match[2]
+        seen[decision_id] += 1
+        # Whoever claims in the workspace that it acted has read it; that it is done shows in what comes after.
+        is_read = kind == _CLAIM or (claimed and kind == Stage.ACTED)
+        stage = Stage.READ if is_read else Stage(kind)
         by, at = known.get(name) or _told(directory, name)
         if at:
             known[name] = by, at
-        if at >= made[match[1]]:
-            found[match[1]].append(Receipt(stage, by, at, claimed or stage is Stage.ACTED))
+        if at >= made[decision_id]:
+            receipts[decision_id].append(Receipt(stage, by, at, claimed or stage is Stage.ACTED))
