@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -35,7 +36,6 @@ _PAUSE_SECONDS: Final = 0.05
 _HEAD: Final = 4 * 1024 * 1024
 """Bytes of a transcript in which its prompt must stand."""
 
-_BAD: Final = frozenset({State.INVALID, State.FAILED, State.BLOCKED})
 _LAUNCHED: Final = "async_launched"
 
 
@@ -88,7 +88,7 @@ class Child(NamedTuple):
 
 def is_bad(state: State) -> bool:
     """Whether a child must not stop like this without a word of the operator."""
-    return state in _BAD
+    return state in (State.INVALID, State.FAILED, State.BLOCKED)
 
 
 def child_that_stops(call: HookCall) -> Child:
@@ -160,8 +160,7 @@ def _beginning(path: str | None) -> tuple[Message | None, float | None]:
     return None, None
 
 
-def _lines(path: str) -> Iterator[Line]:
-    try:
-        yield from Tail(Path(path)).read(_HEAD).lines
-    except (OSError, ValueError):
-        return
+def _lines(path: str) -> Sequence[Line]:
+    with suppress(OSError, ValueError):
+        return Tail(Path(path)).read(_HEAD).lines
+    return ()

@@ -53,19 +53,15 @@ class Journal:
         """Write it down. False where nothing can be written."""
         texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in entry._asdict().items()}
         line = json.dumps({"at": written(datetime.now(UTC))} | texts) + "\n"
-        try:
-            with Directory.make(self._state) as directory:
-                with suppress(FileNotFoundError):
-                    if directory.look(NAME).st_size > _LARGEST:
-                        directory.move(NAME, directory, _BEFORE)
-                descriptor = os.open(NAME, _APPEND, 0o600, dir_fd=directory.descriptor)
-                try:
-                    os.write(descriptor, line.encode("ascii"))
-                finally:
-                    os.close(descriptor)
-        except OSError:
-            return False
-        return True
+        with suppress(OSError), Directory.make(self._state) as directory:
+            with suppress(FileNotFoundError):
+                if directory.look(NAME).st_size > _LARGEST:
+                    directory.move(NAME, directory, _BEFORE)
+            descriptor = os.open(NAME, _APPEND, 0o600, dir_fd=directory.descriptor)
+            with os.fdopen(descriptor, "ab", buffering=0) as journal:
+                journal.write(line.encode("ascii"))
+            return True
+        return False
 
     def row(self, session_id: str, agent_id: str) -> list[JournalEntry]:
         """How often this agent was sent back in a row until now, oldest first."""

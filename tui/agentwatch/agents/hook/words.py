@@ -57,32 +57,28 @@ def carry_out(record: Record, handoff_path: str | None) -> str:
         where = f", which is in {handoff_path}, too" if handoff_path is not None else ""
         lines += [f"Your handoff is this one now{where}:", "", record.params.handoff.strip(), ""]
     lines.append(f"{_END} It is the return of attempt {record.attempt + 1}, for decision {record.decision_id}.")
-    return _kept("\n".join(lines))
+    return _kept(lines)
 
 
 def mend(child: Child) -> str:
     """To the child: its return breaks its contract."""
     returned = child.returned
+    errors = [one for one in returned.findings if one.severity is Severity.ERROR] if returned is not None else []
     if returned is None:
-        lines = [
-            "Fix your return format: what you ended with follows none of the contracts, so your task counts as failed.",
-            "Answer again with a return such as this one, true to what you did, and nothing else around it:",
-            "",
-            EXAMPLES["return-format"],
-        ]
+        broken = "what you ended with follows none of the contracts"
+        again = "with a return such as this one, true to what you did, and nothing else around it:"
     else:
         broken = f"it breaks the {returned.document.contract} contract"
-        lines = [f"Fix your return format: {broken}, so your task counts as failed."]
-        errors = [one for one in returned.findings if one.severity is Severity.ERROR]
-        if not errors:
-            lines.append("- It still says that the work goes on, and you are about to end: say how it ended.")
-        for one in errors[:_MOST_FINDINGS]:
-            lines.append(f"- {f'line {one.line}: ' if one.line else ''}{one.message} ({one.rule})")
-        if len(errors) > _MOST_FINDINGS:
-            lines.append(f"- and {len(errors) - _MOST_FINDINGS} more")
-        lines.append("Answer again with the whole return, mended, and nothing else around it.")
-    lines.append("Do not do the work again, and do not change what you report.")
-    return _kept("\n".join(lines))
+        again = "with the whole return, mended, and nothing else around it."
+    lines = [f"Fix your return format: {broken}, so your task counts as failed."]
+    if returned is not None and not errors:
+        lines.append("- It still says that the work goes on, and you are about to end: say how it ended.")
+    lines += [
+        f"- {f'line {one.line}: ' if one.line else ''}{one.message} ({one.rule})" for one in errors[:_MOST_FINDINGS]
+    ]
+    lines += [f"- and {len(errors) - _MOST_FINDINGS} more"] if len(errors) > _MOST_FINDINGS else []
+    lines += [f"Answer again {again}", *(["", EXAMPLES["return-format"]] if returned is None else [])]
+    return _kept([*lines, "Do not do the work again, and do not change what you report."])
 
 
 def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
@@ -99,7 +95,7 @@ def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
         lines.append(f"handoff_path is {handoff_path}")
     if record.note.strip():
         lines.append(f"The operator's note: {record.note.strip()}")
-    return _kept("\n".join(lines))
+    return _kept(lines)
 
 
 def undecided(child: Child, state: str, workspace: Path) -> str:
@@ -115,7 +111,7 @@ def undecided(child: Child, state: str, workspace: Path) -> str:
     )
 
 
-def _kept(text: str) -> str:
+def _kept(lines: list[str]) -> str:
     """Lines as they are, but for what moves cursors and hides: the program shows them to a human, too."""
-    lines, cut = clean_lines(text)
-    return "\n".join(lines + ([f"({cut})"] if cut else []))
+    kept, cut = clean_lines("\n".join(lines))
+    return "\n".join(kept + ([f"({cut})"] if cut else []))

@@ -25,13 +25,11 @@ def run(workspace: Path, agent: str | None, settings: Settings, *, write: bool, 
     """Set up the programs that are there, or the one that is named. Returns 0, or BY_HAND where something is left."""
     command = launcher()
     known = programs(command, settings)
-    if agent is not None:
-        chosen = [known[agent]]
-    else:
-        found = [program for program in known.values() if program.name != "generic" and program.is_in(workspace)]
-        chosen = found or [known["generic"]]
-        named = ", ".join(program.name for program in chosen)
-        say(f"found: {named}" if found else "no agent program is recognised here; give one with --agent")
+    present = [program for program in known.values() if program.name != "generic" and program.is_in(workspace)]
+    chosen = [known[agent]] if agent is not None else present or [known["generic"]]
+    if agent is None:
+        named = ", ".join(program.name for program in present)
+        say(f"found: {named}" if present else "no agent program is recognised here; give one with --agent")
     if not remove:
         say(f"agentwatch is started from any shell, as long as it stays where it is, by: {command_line(command)}")
         if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from agentwatch.agents.setup.block import with_block, without_block
-from agentwatch.agents.setup.programs import ByHand, Json, Program
+from agentwatch.agents.setup.programs import ByHand, Program
 from agentwatch.agents.setup.splice import Entry, Wish, added, removed
 from agentwatch.contracts.json_text import BrokenError
 from agentwatch.disk import Directory, NotRegularError
@@ -20,10 +20,15 @@ from agentwatch.disk import Directory, NotRegularError
 BACKUP: Final = ".agentwatch.bak"
 _LARGEST: Final = 4 * 1024 * 1024
 _MODE: Final = 0o755
+_BEGIN: Final = "<!-- agentwatch: begin -->"
+_END: Final = "<!-- agentwatch: end -->"
+"""Around what is ours in a Markdown file: nobody sees these when it is shown."""
+
+_BLOCK: Final = re.compile(rf"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
+_WITH_GAP: Final = re.compile(rf"(?:\r?\n)*{_BLOCK.pattern}(?:\r?\n)?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """One file, relative to the workspace. None stands for no file.
 
     `backup` is what lies beside it from before the first edit, as far as it does.
@@ -45,8 +50,12 @@ Edited = Callable[[str], str]
 
 def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
     """The steps of setting a program up, or of removing what was set up."""
-    steps = [_instructions(workspace, program, remove=remove)]
-    steps += [_json(workspace, file, remove=remove) for file in program.files]
+    told = program.told
+    steps = [_step(workspace, program.instructions, told, partial(_with_block, told), _without_block, remove=remove)]
+    for file in program.files:
+        path = next((one for one in file.paths if os.path.exists(workspace / one)), file.paths[-1])
+        do, undo = partial(_edited, added, file.wishes), partial(_edited, removed, file.wishes)
+        steps.append(_step(workspace, path, _shown(file.wishes), do, undo, remove=remove))
     return steps + list(() if remove else program.by_hand)
 
 
@@ -62,27 +71,17 @@ def directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator[
         yield directory, name
 
 
-def _instructions(workspace: Path, program: Program, *, remove: bool) -> Step:
-    path, told = program.instructions, program.told
+def _step(workspace: Path, path: str, lines: str, do: Edited, undo: Edited, *, remove: bool) -> Step:
+    """The edit of one file, or `lines` for a person where it cannot be edited."""
     try:
         text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
-    except (OSError, UnicodeDecodeError) as error:
-        return ByHand(path, told, _why(error))
-    if not remove:
-        return Edit(path, text, with_block(text or "", told), backup)
-    return Edit(path, text, _undone(text, backup, lambda of: with_block(of, told), without_block), backup)
-
-
-def _json(workspace: Path, file: Json, *, remove: bool) -> Step:
-    path = next((one for one in file.paths if os.path.exists(workspace / one)), file.paths[-1])
-    try:
-        text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
-        if not remove:
-            return Edit(path, text, added(text or "{}\n", file.wishes), backup)
-        after = _undone(text, backup, lambda of: added(of or "{}\n", file.wishes), lambda of: removed(of, file.wishes))
-        return Edit(path, text, after, backup)
+        return Edit(path, text, _undone(text, backup, do, undo) if remove else do(text or ""), backup)
     except (OSError, UnicodeDecodeError, BrokenError) as error:
-        return ByHand(path, _shown(file.wishes), _why(error))
+        return ByHand(path, lines, _why(error))
+
+
+def _edited(edit: Callable[[str, tuple[Wish, ...]], str], wishes: tuple[Wish, ...], text: str) -> str:
+    return edit(text or "{}\n", wishes)
 
 
 def _undone(text: str | None, backup: str | None, do: Edited, undo: Edited) -> str | None:
@@ -122,8 +121,28 @@ def _why(error: Exception) -> str:
         return f"it cannot be edited safely: {error}"
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
-    if isinstance(error, NotRegularError) or (
-        isinstance(error, OSError) and error.errno in (errno.ELOOP, errno.ENOTDIR)
-    ):
+    if isinstance(error, NotRegularError) or getattr(error, "errno", None) in (errno.ELOOP, errno.ENOTDIR):
         return "it is a link or no file, and nothing is written through links"
     return f"it cannot be read: {error}"
+
+
+def _with_block(block: str, text: str) -> str:
+    """The text with the block: where it was before, else at the end."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    new = newline.join((_BEGIN, *block.strip().split("\n"), _END))
+    if _BLOCK.search(text):
+        return _BLOCK.sub(lambda _: new, text, count=1)
+    if not text:
+        return new + newline
+    gap = newline if text.endswith("\n") else newline * 2
+    return f"{text}{gap}{new}{newline}"
+
+
+def _without_block(text: str) -> str:
+    """The text without the block."""
+    gap = _WITH_GAP.search(text)
+    if gap is None:
+        return text
+    before, behind = text[: gap.start()], text[gap.end() :]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return before + (newline if before else "") + behind

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.agents.setup.splice import Entry, Member, Wish
 from agentwatch.config import Settings
@@ -47,16 +46,14 @@ _CLAUDE_ASKS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Json:
+class Json(NamedTuple):
     """What goes into a JSON file of the workspace. `paths` are its possible names, the one to make last."""
 
     paths: tuple[str, ...]
     wishes: tuple[Wish, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ByHand:
+class ByHand(NamedTuple):
     """What only the operator can add: `lines`, to `place`, because of `why`."""
 
     place: str
@@ -64,8 +61,7 @@ class ByHand:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """One agent program. It is there where one of `signs` is.
 
     `told` goes into its file `instructions`. `offers` are for the operator to take or to leave. `notes` say which of
@@ -90,6 +86,16 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
     server = {"command": command[0], "args": [*command[1:], "mcp"]}
     request = int(settings.mcp_wait) + _MCP_SLACK
     local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}
+    # JSON strings of plain words are TOML ones, too.
+    toml = (
+        f"[mcp_servers.{NAME}]\n"
+        f"command = {json.dumps(command[0])}\n"
+        f"args = {json.dumps([*command[1:], 'mcp'])}\n"
+        f"env_vars = {json.dumps(['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'AGENTWATCH_PUBLIC_KEY'])}\n"
+        f"tool_timeout_sec = {request}\n"
+    )
+    others = json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n"
+    needs_timeout = f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s"
     everybody = (
         Program(
             "claude-code",
@@ -107,7 +113,7 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             ("opencode.json", "opencode.jsonc", ".opencode"),
             "AGENTS.md",
             (Json(("opencode.jsonc", "opencode.json"), (Member(("mcp", NAME), local),)),),
-            notes=(f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",),
+            notes=(needs_timeout,),
         ),
         Program(
             "kilo",
@@ -118,13 +124,13 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
                     ("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"), (Member(("mcp", NAME), local),)
                 ),
             ),
-            notes=(f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s",),
+            notes=(needs_timeout,),
         ),
         Program(
             "codex",
             (".codex",),
             "AGENTS.md",
-            by_hand=(ByHand("~/.codex/config.toml", _toml(command, request), "it lies outside of the workspace"),),
+            by_hand=(ByHand("~/.codex/config.toml", toml, "it lies outside of the workspace"),),
             notes=("its shell gives back after 10 to 30 s and asks on; pending means: call again",),
         ),
         Program(
@@ -133,26 +139,21 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             "AGENTS.md",
             by_hand=(
                 ByHand(
-                    "the MCP settings of your program",
-                    json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n",
-                    f"if it has any; let it wait {request} s for a call",
+                    "the MCP settings of your program", others, f"if it has any; let it wait {request} s for a call"
                 ),
             ),
         ),
     )
     told = _INSTRUCTIONS.replace("<agentwatch>", command_line(command))
-    return {program.name: replace(program, told=told) for program in everybody}
+    return {program.name: program._replace(told=told) for program in everybody}
 
 
 def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
     call = {"type": "command", "command": command_line([*command, "hook"])}
     stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
     back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
-    wishes = (
-        Entry(("hooks", "SubagentStop"), stop, _calls_our_hook),
-        Entry(("hooks", "PostToolUse"), back, _calls_our_hook),
-    )
-    return Json((".claude/settings.json",), wishes)
+    wishes = [Entry(("hooks", on), at, _calls_our_hook) for on, at in (("SubagentStop", stop), ("PostToolUse", back))]
+    return Json((".claude/settings.json",), tuple(wishes))
 
 
 def _claude_permissions(command: Sequence[str]) -> ByHand:
@@ -171,15 +172,3 @@ def _calls_our_hook(entry: Any) -> bool:
         return False
     words = str(calls[0].get("command", "")).split()
     return words[-1:] == ["hook"] and any(NAME in word for word in words)
-
-
-def _toml(command: Sequence[str], request: int) -> str:
-    # A JSON string of plain words is a TOML one, too.
-    keep = ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "AGENTWATCH_PUBLIC_KEY"]
-    return (
-        f"[mcp_servers.{NAME}]\n"
-        f"command = {json.dumps(command[0])}\n"
-        f"args = {json.dumps([*command[1:], 'mcp'])}\n"
-        f"env_vars = {json.dumps(keep)}\n"
-        f"tool_timeout_sec = {request}\n"
-    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from functools import reduce
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.json_text import BrokenError, Node, commented
 
@@ -15,16 +15,14 @@ _BLANK: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _BREAK: Final = re.compile(r"[ \t]*\r?\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """`path[:-1]` names an object, `path[-1]` the key of ours in it."""
 
     path: tuple[str, ...]
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """`path` names an array; `is_ours` knows an entry of ours in it, also one of before."""
 
     path: tuple[str, ...]
@@ -37,20 +35,16 @@ Wish = Member | Entry
 
 def added(text: str, wishes: Sequence[Wish]) -> str:
     """The text with all of the wishes fulfilled; the same text where they are. Raises BrokenError."""
-    for wish in wishes:
-        text = _added(text, wish)
-    return text
+    return reduce(_added, wishes, text)
 
 
 def removed(text: str, wishes: Sequence[Wish]) -> str:
     """The text without what is ours, and without objects and arrays that held nothing else. Raises BrokenError."""
-    for wish in reversed(wishes):
-        text = _removed(text, wish)
-    return text
+    return reduce(_removed, reversed(wishes), text)
 
 
 def _added(text: str, wish: Wish) -> str:
-    node = _object(commented(text))
+    node = _needing(commented(text), dict)
     path = wish.path[:-1] if isinstance(wish, Member) else wish.path
     for depth, key in enumerate(path):
         part = node.part(key)
@@ -59,8 +53,8 @@ def _added(text: str, wish: Wish) -> str:
             for inner in reversed(path[depth + 1 :]):
                 value = {inner: value}
             return _put(text, node, key, value)
-        is_last = depth == len(path) - 1
-        node = _array(part) if isinstance(wish, Entry) and is_last else _object(part)
+        is_array = isinstance(wish, Entry) and depth == len(path) - 1
+        node = _needing(part, list if is_array else dict)
     if isinstance(wish, Member):
         there = node.part(wish.path[-1])
         if there is None:
@@ -118,14 +112,12 @@ def _cut(text: str, node: Node, index: int) -> str:
         comma = _blank(text, end)
         return text[:start] + (text[end:comma] + text[comma + 1 :]).lstrip()
     last = _last_comma(text, node)
+    before = node.parts[index - 1].end if index else node.start + 1
+    kept = text[before:start]
     if index:
-        before = node.parts[index - 1].end
         comma = _blank(text, before)
         # Where a trailing comma was used before, it is one again.
         kept = text[before:comma] + ("," if last is not None else "") + text[comma + 1 : start]
-    else:
-        before = node.start + 1
-        kept = text[before:start]
     behind = text[end:] if last is None else text[end:last] + text[last + 1 :]
     kept = kept.rstrip()
     if "//" in kept.rpartition("\n")[2] and not _BREAK.match(behind):
@@ -146,16 +138,13 @@ def _put(text: str, node: Node, key: str | None, value: Any) -> str:
     closing = text[len(inside) : node.end - 1]
     if "\n" not in closing:
         closing = newline + indent.removesuffix(unit)
-    comma = ","
-    if not node.parts:
-        comma = ""
-    elif _last_comma(text, node) is not None:
+    if node.parts and _last_comma(text, node) is not None:
         # A trailing comma stays one.
-        comma, new = "", new + ","
-    if comma:
+        new += ","
+    elif node.parts:
         # Behind the value itself: a comment may stand between it and the end.
         last = node.parts[-1].end
-        inside = inside[:last] + comma + inside[last:]
+        inside = inside[:last] + "," + inside[last:]
     return f"{inside}{newline}{new}{closing}{text[node.end - 1 :]}"
 
 
@@ -167,8 +156,8 @@ def _last_comma(text: str, node: Node) -> int | None:
 
 def _blank(text: str, at: int) -> int:
     """The place behind white space and comments."""
-    found = _BLANK.match(text, at)
-    return found.end() if found is not None else at
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank is not None else at
 
 
 def _replaced(text: str, node: Node, value: Any) -> str:
@@ -192,17 +181,11 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def _unit(text: str) -> str:
-    found = re.search(r"^([ \t]+)[\"\[{]", text, re.MULTILINE)
-    return found[1] if found is not None else _UNIT
+    indented = re.search(r"^([ \t]+)[\"\[{]", text, re.MULTILINE)
+    return indented[1] if indented is not None else _UNIT
 
 
-def _object(node: Node) -> Node:
-    if not isinstance(node.value, dict):
-        raise BrokenError("there is no object where one is expected")
-    return node
-
-
-def _array(node: Node) -> Node:
-    if not isinstance(node.value, list):
-        raise BrokenError("there is no array where one is expected")
+def _needing(node: Node, kind: type[dict[str, Any]] | type[list[Any]]) -> Node:
+    if not isinstance(node.value, kind):
+        raise BrokenError(f"there is no {'object' if kind is dict else 'array'} where one is expected")
     return node

@@ -7,6 +7,7 @@ import os
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -55,12 +56,12 @@ def starts(workspace: Path, texts: Mapping[str, str | None]) -> Iterator[Start]:
 
 def checks(workspace: Path) -> Iterator[Result]:
     """What `doctor` says of them."""
-    about, found = "agents", list(starts(workspace, {}))
-    faulty = [one for one in found if one.fault]
-    for one in faulty:
-        yield bad(about, f"{one.place}: {told(one)}")
-    if found and not faulty:
-        yield good(about, "what their configurations start is agentwatch, whatever lies in the workspace")
+    every = list(starts(workspace, {}))
+    for start in every:
+        if start.fault:
+            yield bad("agents", f"{start.place}: {told(start)}")
+    if every and not any(start.fault for start in every):
+        yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
 
 
 def told(start: Start) -> str:
@@ -68,18 +69,15 @@ def told(start: Start) -> str:
     face = next(word for word in start.command if word in _FACES)
     right = command_line([*launcher(), face])
     # As it stands there, and not to be copied.
-    words = " ".join(start.command)
-    return (
-        f"{quoted(words, 200)}: {start.fault}; `agentwatch init --write` mends what it wrote, else put there: {right}"
-    )
+    words = quoted(" ".join(start.command), 200)
+    return f"{words}: {start.fault}; `agentwatch init --write` mends what it wrote, else put there: {right}"
 
 
 def _in(place: str, text: str) -> Iterator[Start]:
-    try:
-        value = tomllib.loads(text) if place.endswith(".toml") else _json(text)
-    except (ValueError, RecursionError):
-        # `init` says so of those that it edits.
-        return
+    value = None
+    # Where it is broken, `init` says so of the files that it edits.
+    with suppress(ValueError, RecursionError):
+        value = tomllib.loads(text) if place.endswith(".toml") else _json(text or "{}")
     for command in _commands(value):
         if any(_starts(command, at) for at in range(len(command) - 1)):
             yield Start(place, command, _fault(command))
@@ -89,7 +87,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        return commented(text).value if text else None
+        return commented(text).value
 
 
 def _commands(value: Any) -> Iterator[tuple[str, ...]]:
@@ -135,10 +133,9 @@ def _fault(command: tuple[str, ...]) -> str:
 
 def _read(path: Path) -> str:
     """The text, "" where there is none that can be read."""
-    try:
+    with suppress(OSError, ValueError):
         # People keep these files elsewhere, and link to them.
         path = Path(os.path.realpath(path))
         with Directory.open(path.parent) as directory:
             return directory.read(path.name, _LARGEST).decode()
-    except (OSError, ValueError):
-        return ""
+    return ""
