@@ -12,13 +12,7 @@ from agentwatch.delegation.run import Asker
 from agentwatch.sources.claude_code.asking import QUESTIONS, use_of
 from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
-from agentwatch.sources.claude_code.frames import (
-    cut_short,
-    handed_back,
-    named_agent,
-    typed,
-    unwrapped_error,
-)
+from agentwatch.sources.claude_code.frames import cut_short, handed_back, named_agent, typed, unwrapped_error
 from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.todos import TOOLS
 from agentwatch.sources.claude_code.wording import is_understood, texts

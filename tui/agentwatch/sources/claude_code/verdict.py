@@ -11,12 +11,7 @@ from agentwatch.sources.claude_code.calls import Answer
 from agentwatch.sources.claude_code.conversation import UNREAD, Conversation
 from agentwatch.sources.sessions.lineage import LEFT_BEHIND, WORDLESS
 
-_BY_HUMAN: Final = (
-    "[request interrupted",
-    "interrupted by user",
-    "the user doesn't want",
-    "user rejected",
-)
+_BY_HUMAN: Final = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
 _LIMIT: Final = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST: Final = ("[tool call did not complete", "no completion record")
 _STATES: Final = {

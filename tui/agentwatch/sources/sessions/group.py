@@ -105,11 +105,7 @@ class Group(Generic[T, M]):
     """
 
     def __init__(
-        self,
-        session_id: str,
-        workspace: str,
-        how: HowToRead[T, M],
-        remember: Callable[[str, str, float, int], Message],
+        self, session_id: str, workspace: str, how: HowToRead[T, M], remember: Callable[[str, str, float, int], Message]
     ) -> None:
         self.session = how.session(session_id)
         self.belongs: bool | None = None

@@ -111,10 +111,7 @@ def _teamwork(workspace: Path) -> SessionReader | None:
     return TeamworkReader(workspace)
 
 
-_PROGRAMS: Final[dict[str, Callable[[Path], SessionReader | None]]] = {
-    "roo": _roo,
-    "teamwork": _teamwork,
-}
+_PROGRAMS: Final[dict[str, Callable[[Path], SessionReader | None]]] = {"roo": _roo, "teamwork": _teamwork}
 """By the name of the reader."""
 
 

@@ -44,10 +44,7 @@ class SessionsSource(Source):
     """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has."""
 
     def __init__(
-        self,
-        open_readers: OpenReaders,
-        selection: Selection | None = None,
-        clock: Callable[[], float] = time.time,
+        self, open_readers: OpenReaders, selection: Selection | None = None, clock: Callable[[], float] = time.time
     ) -> None:
         self._open_readers = open_readers
         self._selection = selection or Selection()
