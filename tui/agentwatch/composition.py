@@ -14,9 +14,8 @@ from agentwatch.monitor import Monitor
 from agentwatch.place import is_there, state_directory
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.kept import KeptSessions
 from agentwatch.sources.sessions.registry import Registry
-from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.sources.source import CombinedSource, Source
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.run import Asker, RunState
-from agentwatch.sources.sessions.lineage import LEFT_BEHIND
+from agentwatch.sources.sessions.runs import LEFT_BEHIND
 from tests.unit.qwen.building import SESSION, Store
 from tests.unit.sessions.conformance import packet, report
 
@@ -216,4 +216,4 @@ def test_a_checklist_is_that_of_the_tool(store: Store) -> None:
     main.called("todo_write", "t", todos=[{"content": "one", "status": "completed"}, {"content": "two"}, 7])
     todos = store.runs()[SESSION].todos
     assert todos is not None
-    assert [(todo.text, todo.status.value) for todo in todos] == [("one", "done"), ("two", "pending"), ("", "pending")]
+    assert [(todo.text, todo.status.value) for todo in todos] == [("one", "done"), ("two", "pending")]

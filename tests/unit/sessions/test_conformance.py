@@ -75,7 +75,7 @@ def test_the_story_is_the_tree(build: Build) -> None:
         assert (prose["state"], prose["contract"]) == ("completed", None)
         assert THOUGHT in map(watch.source.content, watch.digests)
         assert len(tasks) == len(store.tasks) + 4
-        assert watch.source.trouble == []
+        assert watch.source.problems == ()
 
 
 @every_store
@@ -153,7 +153,7 @@ def test_garbage_neither_hides_nor_changes_what_is_sound(build: Build, seed: int
             if random.random() < 0.2:
                 watch.look()
         watch.look()
-        told = [*watch.source.trouble, *(found.skipped for found in watch.source.found())]
+        told = [*map(str, watch.source.problems), *(found.skipped for found in watch.source.found())]
         assert not any("cannot be used" in sentence for sentence in told)
         sound = {task["task_id"] for task in expected}
         assert [_comparable(task) for task in watch.document["tasks"] if task["task_id"] in sound] == [

@@ -10,9 +10,8 @@ import pytest
 
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.sessions.kept import KeptSessions
-from agentwatch.sources.sessions.reader import Change
-from agentwatch.sources.sessions.source import Broken, SessionsSource
+from agentwatch.sources.sessions.reader import Broken, Change
+from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from tests.unit.claude_code.building import Store, meta, packet, report
 from tests.unit.sessions.test_source import Scripted, run
 

@@ -87,7 +87,7 @@ def test_the_reader_of_the_guide_shows_sessions(workspace: Path, install: Callab
         "shop.api": ("lead", "completed"),
         "shop.page": ("lead", "canceled"),
     }
-    assert source.trouble == ["scribe: half.json is not understood (JSONDecodeError)"]
+    assert [*map(str, source.problems)] == ["scribe: half.json is not understood (JSONDecodeError)"]
     assert [(found.sessions, found.children) for found in source.found() if found.source == "scribe"] == [(1, 2)]
     returned = tree.tasks["shop.api"].attempts[0].returned
     assert returned is not None
@@ -111,7 +111,7 @@ def test_those_that_are_broken_are_said_and_hide_nobody(
     batch = source.scan()
     assert source.found()
     assert [observation.path for observation in batch.observations if isinstance(observation, Ran)] == ["scribe:lead"]
-    said = " ".join(source.trouble)
+    said = " ".join(map(str, source.problems))
     assert "refuses: cannot be used (LookupError: no such workspace)" in said
     assert "number: cannot be used (TypeError: what it gives is no SessionReader)" in said
     assert "raises: cannot be used (OSError: of no use)" in said

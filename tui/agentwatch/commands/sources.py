@@ -21,7 +21,7 @@ def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]
     `looked_in` are the places of every program that is supported, by the name of its reader.
     """
     source.scan()
-    found, problems, trouble = source.found(), source.problems, source.trouble
+    found, problems = source.found(), source.problems
     source.close()
     known = {one.source for one in found}
     found += [
@@ -30,7 +30,7 @@ def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]
         if not any(other == name or other.startswith(f"{name}-") for other in known)
     ]
     if as_json:
-        say(json.dumps({"sources": [one._asdict() for one in found], "trouble": trouble}, indent=2))
+        say(json.dumps({"sources": [one._asdict() for one in found], "trouble": [*map(str, problems)]}, indent=2))
         return 1 if problems else 0
     for one in found:
         say(f"{clean(one.source, 24):<14} {_told(one)}")

@@ -18,8 +18,8 @@ from agentwatch.config import Settings
 from agentwatch.config import load as load_settings
 from agentwatch.errors import AgentwatchError
 from agentwatch.place import state_directory
-from agentwatch.sources.claude_code.calls import DELEGATING
 from agentwatch.sources.claude_code.hooks import HookCall, read_hook_call
+from agentwatch.sources.claude_code.transcript import DELEGATING
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:

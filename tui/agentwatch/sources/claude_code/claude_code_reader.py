@@ -6,18 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.claude_code.frames import handed_back
-from agentwatch.sources.claude_code.session import NAME, Session
+from agentwatch.sources.claude_code.frames import handed_back, texts
+from agentwatch.sources.claude_code.session import NAME, ClaudeSession
 from agentwatch.sources.claude_code.transcript import Transcript
-from agentwatch.sources.claude_code.wording import texts
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, number, text
-from agentwatch.sources.sessions.group import HowToRead
-from agentwatch.sources.sessions.notification import read_notification
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    first_line,
+    inner,
+    listed,
+    mapping,
+    number,
+    read_notification,
+    text,
+)
+from agentwatch.sources.sessions.group import Kind
 from agentwatch.sources.sessions.processes import Wait
 from agentwatch.sources.sessions.projects import Layout
-from agentwatch.sources.sessions.tail import record
-from agentwatch.sources.sessions.texts import in_lines
-from agentwatch.sources.sessions.transcripts import Kind, TranscriptsReader
+from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
 # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
 _LAYOUT: Final = Layout(
@@ -34,24 +39,23 @@ _WAITS: Final = {
     "goal proposal": "an approval of its goal",
     "input needed": "an answer",
 }
-_OPENED: Final = "dialog open"
-"""Somebody who sits there has opened a dialog; no work waits for it."""
 
 
-class ClaudeCodeReader(TranscriptsReader[Transcript, Fields]):
+class ClaudeCodeReader(TranscriptsReader[Transcript]):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        how = HowToRead(lambda keep, is_agent: Transcript(keep, is_agent=is_agent), record, Session)
-        super().__init__(Kind(NAME, _LAYOUT, how, in_lines(_texts_in), wait_in), workspace, home, since)
+        kind = Kind(NAME, _LAYOUT, Transcript, ClaudeSession, _texts_in, wait_in)
+        super().__init__(kind, workspace, home, since)
 
 
-def wait_in(found: Fields) -> Wait | None:
+def wait_in(process: Fields) -> Wait | None:
     """What `sessions/<pid>.json` says that its program waits for."""
-    what = text(found, "waitingFor") or ""
-    if found.get("status") != "waiting" or what == _OPENED:
+    what = text(process, "waitingFor") or ""
+    # Somebody who sits there has opened a dialog; no work waits for it.
+    if process.get("status") != "waiting" or what == "dialog open":
         return None
-    since = (number(found, "statusUpdatedAt") or 0.0) / 1000
+    since = (number(process, "statusUpdatedAt") or 0.0) / 1000
     return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
 
 
@@ -59,15 +63,11 @@ def _texts_in(line: Fields) -> Iterator[str]:
     message = inner(line, "message")
     content = message.get("content")
     yield "\n".join(texts(content))
-    for item in listed(message, "content"):
-        block = mapping(item)
+    for block in map(mapping, listed(message, "content")):
         prompt = inner(block, "input").get("prompt")
-        if isinstance(prompt, str):
-            yield prompt
+        yield prompt if isinstance(prompt, str) else ""
         if block.get("type") == "tool_result":
             yield handed_back(texts(block.get("content")), inner(line, "toolUseResult")) or ""
-    told = (line.get("content"), inner(line, "attachment").get("prompt"), content)
-    for words in told:
-        notification = read_notification(words) if isinstance(words, str) else None
-        if notification is not None and notification.said is not None:
-            yield notification.said
+    for words in (line.get("content"), inner(line, "attachment").get("prompt"), content):
+        told = read_notification(words) if isinstance(words, str) else None
+        yield (told.said if told is not None else None) or ""

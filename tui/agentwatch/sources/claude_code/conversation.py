@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from agentwatch.delegation.run import Asker, Message, Round, RunState
-from agentwatch.sources.claude_code.asking import Use
-from agentwatch.sources.claude_code.todos import Checklist
-from agentwatch.sources.claude_code.wording import is_understood, texts
-from agentwatch.sources.sessions.fields import first_line, inner, listed, mapping, moment, text, whole
+from agentwatch.sources.claude_code.frames import is_understood, texts
+from agentwatch.sources.claude_code.tools import Checklist, Use
+from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
 from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.lineage import WORDLESS
-from agentwatch.sources.sessions.rounds import Rounds
+from agentwatch.sources.sessions.runs import WORDLESS, Rounds
 
 INTERRUPTED: Final = "[Request interrupted by user"
 UNREAD: Final = "ended, but what it said cannot be read"
@@ -23,6 +20,7 @@ NOTHING: Final = frozenset({"", "(no content)"})
 _ENDS: Final = ("end_turn", "stop_sequence")
 """`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
 
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _SYNTHETIC: Final = "<synthetic>"
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 
@@ -46,7 +44,7 @@ class Conversation:
         self.ended_at: float | None = None
         self.rounds = 0
         self.round_at = 0.0
-        self._told = Rounds()
+        self.told = Rounds()
         self.model: str | None = None
         self.checklist = Checklist()
         self.uses: dict[str, Use] = {}
@@ -58,9 +56,10 @@ class Conversation:
         self._usage = 0
         self._message_id: str | None = None
         self._text: tuple[str, float, int] | None = None
+        self._last: Message | None = None
+        """The same as a message, made when somebody asks."""
         self._uses_tools = False
         self._is_strange = False
-        self._last: Message | None = None
         self._before_prompt: tuple[RunState, Message | None, str, float | None, Message | None, Round | None] | None = (
             None
         )
@@ -93,14 +92,10 @@ class Conversation:
             self._settle()
         self._latest = written
 
-    def all_rounds(self) -> tuple[Round, ...]:
-        """The rounds of a run; nothing where there was but one."""
-        return self._told.of_run()
-
     def prompted(self, text: str, at: float, offset: int, asker: Asker) -> None:
         """The agent was given something to do."""
         self.touch(at)
-        self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt, self._told.begun)
+        self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt, self.told.begun)
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self._keep(text, at, offset) if self.prompt is None or self._is_agent else None
         if self.prompt is None:
@@ -114,9 +109,9 @@ class Conversation:
         self.touch(at)
         if self._before_prompt is not None:
             had_ended = self._before_prompt[0] is not RunState.WORKING and self._before_prompt[-1] is not None
-            self.state, self.said, self.reason, self.ended_at, self.prompt, self._told.begun = self._before_prompt
+            self.state, self.said, self.reason, self.ended_at, self.prompt, self.told.begun = self._before_prompt
             if had_ended:
-                self._told.earlier.pop()
+                self.told.earlier.pop()
             self._before_prompt = None
 
     def asked_again(self, at: float) -> None:
@@ -132,17 +127,16 @@ class Conversation:
         if self.state is not RunState.ENDED:
             self._stop(RunState.CANCELED, first_line(text), at)
 
-    def answered(self, record: Mapping[str, object], at: float, offset: int) -> None:
+    def answered(self, record: Fields, at: float, offset: int) -> None:
         """One record of a message of the model: as a rule one block of it."""
         message = inner(record, "message")
-        blocks = [mapping(block) for block in listed(message, "content")]
+        types = {text(mapping(block), "type") for block in listed(message, "content")}
         message_id = text(message, "id") or text(record, "uuid")
         tokens = sum((whole(inner(message, "usage"), key) or 0) for key in _COUNTED)
-        uses_tools = any(block.get("type") == "tool_use" for block in blocks)
         self.touch(at)
         if self.state is not RunState.WORKING and not self._goes_on_with(message_id):
             self._begin(at, Round(at))
-        self.stepped(message_id, text(message, "model"), tokens, uses_tools=uses_tools)
+        self.stepped(message_id, text(message, "model"), tokens, uses_tools="tool_use" in types)
         said = "\n".join(texts(message.get("content")))
         if said.strip() not in NOTHING:
             self._text = said, at, offset
@@ -154,34 +148,32 @@ class Conversation:
         reason = message.get("stop_reason")
         if reason == "refusal":
             self._stop(RunState.FAILED, "the model refused to answer", at)
-        elif reason in _ENDS and not _only_thinks(blocks):
+        elif reason in _ENDS and not (types and types <= _THOUGHTS):
             self.turn_ended(at)
 
     def stepped(self, message_id: str | None, model: str | None, tokens: int, *, uses_tools: bool) -> None:
         """The model works on a message, of which so many tokens are known by now."""
         self._before_prompt = None
         if not self._goes_on_with(message_id):
-            self._message_id = message_id
-            self._text = None
-            self._uses_tools = False
-            self._is_strange = False
-            self.uses.clear()
+            self._begin_message(message_id)
             self._tokens += self._usage
             self._usage = 0
         if model is not None and model != _SYNTHETIC:
             self.model = model
         self._usage = max(self._usage, tokens)
         if uses_tools:
-            self._goes_on()
+            self._uses_tools = True
+            if self.state is RunState.ENDED:
+                self._work_on()
 
     def turn_ended(self, at: float) -> None:
         """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
         self.touch(at)
         if self.state is RunState.WORKING and self._message_id is not None and not self._uses_tools:
-            self._stop(RunState.ENDED, "", at)
             self.said = self.last_text()
             self.is_unread = self.said is None and self._is_strange
-            self.reason = "" if self.said is not None else UNREAD if self.is_unread else WORDLESS
+            reason = "" if self.said is not None else UNREAD if self.is_unread else WORDLESS
+            self._stop(RunState.ENDED, reason, at)
         elif self.state is RunState.ENDED and self._text is not None and not self._uses_tools:
             self.said = self.last_text()
             self.is_unread = False
@@ -204,11 +196,6 @@ class Conversation:
         """Whether a record is of the message of the one before."""
         return message_id is not None and message_id == self._message_id
 
-    def _goes_on(self) -> None:
-        self._uses_tools = True
-        if self.state is RunState.ENDED:
-            self._work_on()
-
     def _work_on(self) -> None:
         self.is_unread = False
         self.state, self.said, self.reason, self.ended_at = RunState.WORKING, None, "", None
@@ -216,33 +203,25 @@ class Conversation:
     def _begin(self, at: float, begun: Round) -> None:
         if self.state is not RunState.WORKING:
             self._count_round(at)
-            self._told.begin(begun, self.state, self.said, self.ended_at, self.reason)
-        self.state = RunState.WORKING
-        self.said = None
-        self.reason = ""
-        self.ended_at = None
-        self.uses.clear()
-        self._message_id = None
+            self.told.begin(begun, self.state, self.said, self.ended_at, self.reason)
+        self._work_on()
+        self._begin_message(None)
+
+    def _begin_message(self, message_id: str | None) -> None:
+        self._message_id = message_id
         self._text = None
-        self._uses_tools = False
-        self._is_strange = False
-        self.is_unread = False
+        self._uses_tools = self._is_strange = False
+        self.uses.clear()
 
     def _count_round(self, at: float) -> None:
         self.rounds += 1
         self.round_at = at
 
     def _stop(self, state: RunState, reason: str, at: float) -> None:
-        self.state = state
-        self.reason = reason
-        self.ended_at = at
+        self.state, self.reason, self.ended_at = state, reason, at
 
 
-def _only_thinks(blocks: list[Mapping[str, object]]) -> bool:
-    return bool(blocks) and all(block.get("type") in ("thinking", "redacted_thinking") for block in blocks)
-
-
-def _api_error(record: Mapping[str, object], said: str) -> str:
+def _api_error(record: Fields, said: str) -> str:
     words = first_line(said) or text(record, "error") or "API error"
     status = whole(record, "apiErrorStatus") or 0
     return words if not status or str(status) in words else f"{words} (HTTP {status})"

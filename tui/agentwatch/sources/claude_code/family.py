@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from agentwatch.sources.claude_code.calls import DELEGATING, Call
 from agentwatch.sources.claude_code.conversation import Conversation
-from agentwatch.sources.claude_code.transcript import Transcript
+from agentwatch.sources.claude_code.transcript import DELEGATING, AgentCall, Transcript
 from agentwatch.sources.sessions.fields import Fields, text
-from agentwatch.sources.sessions.group import SESSION
-from agentwatch.sources.sessions.order import Rising
+from agentwatch.sources.sessions.projects import SESSION
+from agentwatch.sources.sessions.runs import Rising
 
 
 class Bond(NamedTuple):
@@ -22,7 +21,7 @@ class Bond(NamedTuple):
     """
 
     parent: str
-    calls: tuple[Call, ...]
+    calls: tuple[AgentCall, ...]
     link: str
     claim: str | None
     asked_at: float | None
@@ -37,7 +36,7 @@ class Family:
     def __init__(self, transcripts: Mapping[str, Transcript], metas: Mapping[str, Fields]) -> None:
         self.conversations: dict[str, Conversation] = {}
         self._metas = metas
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, AgentCall] = {}
         self._owners: dict[str, str] = {}
         self._links: dict[str, str] = {}
         self._claims: dict[str, list[str]] = {}
@@ -51,8 +50,9 @@ class Family:
                 if call.tool_use_id not in self._calls:
                     self._calls[call.tool_use_id] = call
                     self._owners[call.tool_use_id] = agent_id if call.by is None else call.by
-        self.asked_at = self._in_order()
-        """By call."""
+        # A clock that is set back does not change the order of what one agent asked for.
+        clocks: defaultdict[str, Rising] = defaultdict(Rising)
+        self._asked_at = {name: clocks[self._owners[name]](call.at) for name, call in self._calls.items()}
         for agent_id in sorted(metas):
             self._link(agent_id, text(metas[agent_id], "toolUseId"), "meta.json")
         for told_by in sorted(transcripts):
@@ -68,35 +68,32 @@ class Family:
             self._links.setdefault(agent_id, "the session's directory")
 
     def bonds(self) -> Iterator[tuple[str, Bond]]:
-        """(agent's id, its bond) of all agents of which anything is known."""
+        """(agent's id, its bond) of all agents of which anything is known, and of calls that none is known of."""
         for agent_id, link in self._links.items():
             if agent_id == SESSION:
                 continue
             claims = self._claims.get(agent_id, [])
             known = [claim for claim in claims if claim in self._calls]
-            calls = [self._calls[claim] for claim in sorted(known, key=self.asked_at.__getitem__)]
+            calls = [self._calls[claim] for claim in sorted(known, key=self._asked_at.__getitem__)]
             # `meta.json` may be there before the transcript, after it, or never.
             parent = text(self._metas.get(agent_id, {}), "parentAgentId")
             if parent is None:
                 parent = self._owners[calls[0].tool_use_id] if calls else SESSION
             claim = claims[0] if claims and self._claimed[claims[0]] == agent_id else None
-            asked_at = self.asked_at[calls[0].tool_use_id] if calls else None
+            asked_at = self._asked_at[calls[0].tool_use_id] if calls else None
             yield agent_id, Bond(parent, tuple(calls), link, claim, asked_at)
+        for name, call in self._unclaimed():
+            yield name, Bond(self._owners[name], (call,), "the parent's tool call", name, self._asked_at[name])
 
-    def unclaimed(self) -> Iterator[tuple[str, Call]]:
-        """(who used it, the use) of the delegating tool where no agent is known that came of it."""
+    def _unclaimed(self) -> Iterator[tuple[str, AgentCall]]:
+        """The uses of the delegating tool, by id, where no agent is known that came of it."""
         for tool_use_id, call in self._calls.items():
             if tool_use_id not in self._claimed and call.tool in DELEGATING:
-                yield self._owners[tool_use_id], call
-
-    def _in_order(self) -> dict[str, float]:
-        """When each call was made, by a clock that never goes back in what one agent wrote."""
-        clocks: defaultdict[str, Rising] = defaultdict(Rising)
-        return {name: clocks[self._owners[name]](call.at) for name, call in self._calls.items()}
+                yield tool_use_id, call
 
     def _link_by_prompt(self) -> None:
         waiting: dict[str, list[str]] = {}
-        for _, call in self.unclaimed():
+        for _, call in self._unclaimed():
             if call.prompt is not None:
                 waiting.setdefault(call.prompt.digest, []).append(call.tool_use_id)
         alone = [

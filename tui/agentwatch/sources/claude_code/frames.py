@@ -1,13 +1,13 @@
-"""What the program wraps around an agent's words: hand-back frames, task notifications, error tags."""
+"""The words in what the program writes, and what it wraps around an agent's: hand-back frames, error tags."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final
 
-from agentwatch.sources.claude_code.wording import texts
-from agentwatch.sources.sessions.fields import Fields, first_line, listed, mapping, text, whole
+from agentwatch.sources.sessions.fields import Fields, first_line, mapping, text, whole
 
 _FRAME: Final = "[Subagent hand-back]"
 _INDENT: Final = "  "
@@ -16,9 +16,11 @@ _COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTA
 _ERROR_TAG: Final = "tool_use_error"
 _LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
 _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
+_WORDLESS: Final = ("thinking", "tool_use", "tool_result")
+"""How the types of blocks end that are no part of what is said: `redacted_thinking`, `server_tool_use`."""
 
 
-def handed_back(blocks: list[str], result: Mapping[str, object]) -> str | None:
+def handed_back(blocks: list[str], result: Fields) -> str | None:
     """An agent's words out of the parent's copy, None where it has none.
 
     `blocks` are the texts of the tool result, `result` its structured form, which nested agents' parents do not have.
@@ -32,7 +34,7 @@ def handed_back(blocks: list[str], result: Mapping[str, object]) -> str | None:
     return report if report.strip() not in _NOTHING else None
 
 
-def cut_short(blocks: list[str], result: Mapping[str, object]) -> str:
+def cut_short(blocks: list[str], result: Fields) -> str:
     """What the program notes above an agent's words where it did not let it finish, "" where it did."""
     if isinstance(result.get("content"), list):
         notes = "\n".join(texts(result.get("content"))[: whole(result, "harnessNoteCount") or 0])
@@ -62,22 +64,31 @@ def typed(prompt: str) -> str:
     return first_line(prompt)
 
 
-def asked(tool: str, given: Fields) -> str:
-    """What a tool asks the human, in a few words."""
-    if tool == "ExitPlanMode":
-        return "an approval of its plan"
-    questions = [text(mapping(question), "question") for question in listed(given, "questions")]
-    return f"an answer: {first_line(next((question for question in questions if question), ''))}"
-
-
 def _unframed(text: str) -> str:
     lines = text.split("\n")
-    start = next((index for index, line in enumerate(lines) if line.startswith(_FRAME)), None)
+    start = next((index for index, line in enumerate(lines, 1) if line.startswith(_FRAME)), None)
     if start is None:
         return text
-    report = []
-    for line in lines[start + 1 :]:
-        if line and not line.startswith(_INDENT):
-            break
-        report.append(line.removeprefix(_INDENT))
-    return "\n".join(report)
+    framed = takewhile(lambda line: not line or line.startswith(_INDENT), lines[start:])
+    return "\n".join(line.removeprefix(_INDENT) for line in framed)
+
+
+def texts(content: object) -> list[str]:
+    """The text blocks of a message's or a tool result's content, which may be one string."""
+    if isinstance(content, str):
+        return [content]
+    blocks = [mapping(block) for block in content] if isinstance(content, Sequence) else []
+    return [said for block in blocks if block.get("type") == "text" and isinstance(said := block.get("text"), str)]
+
+
+def is_understood(content: object) -> bool:
+    """Whether the content of a message is written as is known, so that there are no other words in it than `texts`."""
+    if isinstance(content, str):
+        return True
+    if not isinstance(content, list):
+        return False
+    return all(
+        isinstance(block.get("text"), str) if kind == "text" else (kind or "").endswith(_WORDLESS)
+        for block in map(mapping, content)
+        for kind in [text(block, "type")]
+    )

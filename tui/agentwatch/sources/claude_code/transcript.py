@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.delegation.run import Asker
-from agentwatch.sources.claude_code.asking import QUESTIONS, use_of
-from agentwatch.sources.claude_code.calls import DELEGATING, Answer, Call
+from agentwatch.delegation.run import Asker, Message
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
-from agentwatch.sources.claude_code.frames import cut_short, handed_back, named_agent, typed, unwrapped_error
+from agentwatch.sources.claude_code.frames import (
+    cut_short,
+    handed_back,
+    is_understood,
+    named_agent,
+    texts,
+    typed,
+    unwrapped_error,
+)
 from agentwatch.sources.claude_code.glance import Glance
-from agentwatch.sources.claude_code.todos import TOOLS
-from agentwatch.sources.claude_code.wording import is_understood, texts
-from agentwatch.sources.sessions.fields import first_line, inner, listed, mapping, moment, text
+from agentwatch.sources.claude_code.tools import QUESTIONS, TOOLS, use_of
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    first_line,
+    inner,
+    listed,
+    mapping,
+    moment,
+    read_notification,
+    text,
+)
 from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.notification import read_notification
-from agentwatch.sources.sessions.tail import Line
+from agentwatch.sources.sessions.tail import Line, record
+
+DELEGATING: Final = frozenset({"Task", "Agent"})
+"""The tool that hands out work, by its old and its new name."""
 
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
 """Tools that may begin an agent; a use of the latter two is a delegation only if an agent names it."""
@@ -27,12 +41,44 @@ _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
 _TELLING: Final = _SPAWNING | QUESTIONS | TOOLS
 """Tools whose use says more than that there is one."""
 
+_TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
+"""By the type of a record, the key of the title in it."""
+
 _FEEDBACK: Final = "Stop hook feedback"
 _REMINDER: Final = "<system-reminder>"
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
+_LAUNCHED: Final = re.compile(r"^agentId: ([\w@.-]{1,128})", re.MULTILINE)
 
 
 @dataclass(slots=True)
+class AgentAnswer:
+    """What the parent's transcript says of a call: begun in the background, answered, or failed."""
+
+    at: float
+    error: str | None = None
+    launched: bool = False
+    agent_id: str | None = None
+    said: Message | None = None
+    status: str = ""
+    summary: str = ""
+
+
+@dataclass(slots=True)
+class AgentCall:
+    """One use of a tool that hands out work. `by` is the inline conversation that used it, None for the file's own."""
+
+    tool_use_id: str
+    tool: str
+    at: float
+    by: str | None
+    agent_type: str | None
+    title: str | None
+    prompt: Message | None
+    background: bool
+    resumes: str | None
+    answer: AgentAnswer | None = None
+
+
 class Transcript:
     """The state of one file after the lines that were folded in. It depends on these alone.
 
@@ -40,116 +86,98 @@ class Transcript:
     first record. `ends` are the last notifications by agent, `progress` says which call an agent belongs to.
     """
 
-    keep: Keep
-    main: Conversation = field(init=False)
-    inline: dict[str, Conversation] = field(default_factory=dict)
-    calls: dict[str, Call] = field(default_factory=dict)
-    ends: dict[str, Answer] = field(default_factory=dict)
-    progress: dict[str, str] = field(default_factory=dict)
-    is_agent: bool = False
-    session_id: str | None = None
-    cwd: str | None = None
-    version: str | None = None
-    titles: dict[str, str] = field(default_factory=dict)
-    not_understood: int = 0
-    _threads: dict[str, str] = field(default_factory=dict)
-    _heard: dict[str, int] = field(default_factory=dict)
-    _awaited: dict[str, Conversation] = field(default_factory=dict)
-    _glance: Glance = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.main = Conversation(self.keep, is_agent=self.is_agent)
-        self._glance = Glance(self.main, _TELLING, self._awaited, is_agent=self.is_agent)
+    def __init__(self, keep: Keep, is_agent: bool) -> None:
+        self.main = Conversation(keep, is_agent=is_agent)
+        self.inline: dict[str, Conversation] = {}
+        self.calls: dict[str, AgentCall] = {}
+        self.ends: dict[str, AgentAnswer] = {}
+        self.progress: dict[str, str] = {}
+        self.cwd: str | None = None
+        self.titles: dict[str, str] = {}
+        self.not_understood = 0
+        self._keep = keep
+        self._is_agent = is_agent
+        self._version = ""
+        self._threads: dict[str, str] = {}
+        self._heard: dict[str, int] = {}
+        self._awaited: dict[str, Conversation] = {}
+        self._glance = Glance(self.main, _TELLING, self._awaited, is_agent=is_agent)
 
     def fold(self, stretch: Line) -> None:
-        """Take in a line, or several that follow one another. Never raises for what stands in them."""
         for line in self._glance.left(stretch):
-            record = self._decoded(line.data)
-            if record is not None:
-                self._record(record, line.offset)
+            fields = record(line.data)
+            # A line with broken characters is taken, and told of.
+            self.not_understood += fields is None or not _is_utf8(line.data)
+            if fields is not None:
+                self._record(fields, line.offset)
                 self._glance.begun = self.cwd is not None
 
-    def _decoded(self, line: bytes) -> Mapping[str, object] | None:
-        try:
-            record = json.loads(line)
-        except UnicodeDecodeError:
-            self.not_understood += 1
-            try:
-                record = json.loads(line.decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
-                return None
-        except (ValueError, RecursionError):
-            self.not_understood += 1
-            return None
-        if not isinstance(record, dict):
-            self.not_understood += 1
-            return None
-        return record
-
-    def _record(self, record: Mapping[str, object], offset: int) -> None:
-        self.session_id = self.session_id or text(record, "sessionId")
-        self.cwd = self.cwd or text(record, "cwd")
-        self.version = text(record, "version") or self.version
-        kind = record.get("type")
-        at = moment(record.get("timestamp"))
-        if kind in ("summary", "ai-title", "custom-title"):
-            key = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}[str(kind)]
-            title = text(record, key)
-            if title is not None:
-                self.titles[str(kind)] = first_line(title)
-        elif kind == "queue-operation":
-            self._notified(record.get("content"), at, offset)
-        elif kind == "attachment":
-            attachment = inner(record, "attachment")
-            if attachment.get("type") == "queued_command":
-                self._notified(attachment.get("prompt"), at, offset)
-            self.main.touch(at)
-        elif kind == "progress":
-            self._progress(record)
-            self.main.touch(at)
-        elif kind in ("user", "assistant"):
-            uuid = text(record, "uuid")
-            if uuid is None:
-                # The program never writes one without; whoever did must not end, or begin again, what is sound.
+    def _record(self, fields: Fields, offset: int) -> None:
+        self.cwd = self.cwd or text(fields, "cwd")
+        self._version = text(fields, "version") or self._version
+        at = moment(fields.get("timestamp"))
+        match kind := text(fields, "type"):
+            case "summary" | "ai-title" | "custom-title":
+                if (title := text(fields, _TITLES[kind])) is not None:
+                    self.titles[kind] = first_line(title)
+            case "queue-operation":
+                self._notified(fields.get("content"), at, offset)
+            case "attachment":
+                attachment = inner(fields, "attachment")
+                if attachment.get("type") == "queued_command":
+                    self._notified(attachment.get("prompt"), at, offset)
+                self.main.touch(at)
+            case "progress":
+                data = inner(fields, "data")
+                agent_id, call = text(data, "agentId"), text(fields, "parentToolUseID")
+                if data.get("type") == "agent_progress" and agent_id is not None and call is not None:
+                    self.progress.setdefault(agent_id, call)
+                    self._glance.unnamed.discard(call)
+                self.main.touch(at)
+            case "user" | "assistant":
+                self._message(fields, at, offset)
+            case "system":
+                self.main.touch(at)
+                if fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
+                    self.main.turn_ended(at if at is not None else self.main.updated_at)
+            case _ if text(fields, "uuid") is not None and inner(fields, "message").get("role") in (
+                "user",
+                "assistant",
+            ):
+                # Something was said, in a record of a kind that is not known.
                 self.not_understood += 1
-                return
-            if not self._glance.is_new(uuid.encode("utf-8", "surrogatepass")):
-                return
-            by, conversation = self._conversation(record)
-            at = at if at is not None else conversation.updated_at
-            if kind == "user":
-                self._user(record, conversation, at, offset)
-            else:
-                self._assistant(record, by, conversation, at, offset)
-        elif kind == "system":
-            self.main.touch(at)
-            if record.get("subtype") in ("turn_duration", "stop_hook_summary"):
-                self.main.turn_ended(at if at is not None else self.main.updated_at)
-        elif text(record, "uuid") is not None and inner(record, "message").get("role") in ("user", "assistant"):
-            # Something was said, in a record of a kind that is not known.
-            self.not_understood += 1
 
-    def _conversation(self, record: Mapping[str, object]) -> tuple[str | None, Conversation]:
-        if self.is_agent or record.get("isSidechain") is not True:
+    def _message(self, fields: Fields, at: float | None, offset: int) -> None:
+        uuid = text(fields, "uuid")
+        if uuid is None:
+            # The program never writes one without; whoever did must not end, or begin again, what is sound.
+            self.not_understood += 1
+        elif self._glance.is_new(uuid.encode("utf-8", "surrogatepass")):
+            by, conversation = self._conversation(fields, uuid)
+            at = at if at is not None else conversation.updated_at
+            if fields.get("type") == "user":
+                self._user(fields, conversation, at, offset)
+            else:
+                self._assistant(fields, by, conversation, at, offset)
+
+    def _conversation(self, fields: Fields, uuid: str) -> tuple[str | None, Conversation]:
+        if self._is_agent or fields.get("isSidechain") is not True:
             return None, self.main
-        uuid = str(record.get("uuid"))
-        thread = self._threads.get(str(record.get("parentUuid")))
+        thread = self._threads.get(str(fields.get("parentUuid")))
         if thread is None:
-            content = inner(record, "message").get("content")
-            asked = record.get("type") == "user" and bool(texts(content))
+            content = inner(fields, "message").get("content")
+            asked = fields.get("type") == "user" and bool(texts(content))
             thread = uuid if asked or not self.inline else next(reversed(self.inline))
         self._threads[uuid] = thread
         if thread not in self.inline:
-            self.inline[thread] = Conversation(self.keep, is_agent=True)
+            self.inline[thread] = Conversation(self._keep, is_agent=True)
         return thread, self.inline[thread]
 
-    def _user(self, record: Mapping[str, object], conversation: Conversation, at: float, offset: int) -> None:
+    def _user(self, fields: Fields, conversation: Conversation, at: float, offset: int) -> None:
         conversation.touch(at)
-        message = inner(record, "message")
-        results = [
-            block for item in listed(message, "content") if (block := mapping(item)).get("type") == "tool_result"
-        ]
-        result = inner(record, "toolUseResult") if len(results) == 1 else {}
+        message = inner(fields, "message")
+        results = [block for block in map(mapping, listed(message, "content")) if block.get("type") == "tool_result"]
+        result = inner(fields, "toolUseResult") if len(results) == 1 else {}
         for block in results:
             self._answered(block, result, conversation, at, offset)
         said = "\n".join(texts(message.get("content")))
@@ -157,32 +185,29 @@ class Transcript:
             conversation.interrupted(said, at)
         elif said.startswith(_LOCAL):
             conversation.command_answered(at)
-        elif record.get("turnCompanion") is True and not said.startswith(_REMINDER):
+        elif fields.get("turnCompanion") is True and not said.startswith(_REMINDER):
             conversation.asked_again(at)
-        elif not results and said.strip() and self._begins_a_round(record, said):
+        elif not results and said.strip() and self._begins_a_round(fields, said):
             is_told = self._notified(said, at, offset)
             asker = Asker.PROGRAM if is_told else Asker.HOOK if said.startswith(_FEEDBACK) else Asker.PARENT
             conversation.prompted(said, at, offset, asker)
             self.titles.setdefault("prompt", typed(said))
 
-    def _begins_a_round(self, record: Mapping[str, object], said: str) -> bool:
-        if record.get("isCompactSummary") is True:
+    def _begins_a_round(self, fields: Fields, said: str) -> bool:
+        if fields.get("isCompactSummary") is True:
             return False
         # What another agent says, and what a stop hook answers, is marked like the program's own asides.
-        told = said.startswith(_FEEDBACK) or bool(inner(record, "origin"))
-        return told or record.get("isMeta") is not True
+        told = said.startswith(_FEEDBACK) or bool(inner(fields, "origin"))
+        return told or fields.get("isMeta") is not True
 
-    def _assistant(
-        self, record: Mapping[str, object], by: str | None, conversation: Conversation, at: float, offset: int
-    ) -> None:
-        conversation.answered(record, at, offset)
-        self.not_understood += not is_understood(inner(record, "message").get("content"))
-        if self.version is not None and self.version.startswith("1."):
+    def _assistant(self, fields: Fields, by: str | None, conversation: Conversation, at: float, offset: int) -> None:
+        conversation.answered(fields, at, offset)
+        self.not_understood += not is_understood(inner(fields, "message").get("content"))
+        if self._version.startswith("1."):
             conversation.turn_ended(at)
-        if record.get("forkedFrom") is not None:
+        if fields.get("forkedFrom") is not None:
             return
-        for item in listed(inner(record, "message"), "content"):
-            block = mapping(item)
+        for block in map(mapping, listed(inner(fields, "message"), "content")):
             tool, tool_use_id = block.get("name"), text(block, "id")
             if block.get("type") != "tool_use" or not isinstance(tool, str) or tool_use_id is None:
                 continue
@@ -193,28 +218,21 @@ class Transcript:
                 prompt = text(given, "prompt") if tool in DELEGATING else None
                 self._glance.unanswered.add(tool_use_id)
                 self._glance.unnamed.add(tool_use_id)
-                self.calls[tool_use_id] = Call(
-                    tool_use_id,
-                    tool,
-                    at,
-                    by,
-                    text(given, "subagent_type"),
-                    text(given, "description"),
-                    self.keep(prompt, at, offset) if prompt is not None else None,
-                    given.get("run_in_background") is True,
-                    text(given, "resume"),
+                self.calls[tool_use_id] = AgentCall(
+                    tool_use_id=tool_use_id,
+                    tool=tool,
+                    at=at,
+                    by=by,
+                    agent_type=text(given, "subagent_type"),
+                    title=text(given, "description"),
+                    prompt=self._keep(prompt, at, offset) if prompt is not None else None,
+                    background=given.get("run_in_background") is True,
+                    resumes=text(given, "resume"),
                 )
             elif tool in TOOLS and conversation.checklist.used(tool, tool_use_id, given):
                 self._awaited[tool_use_id] = conversation
 
-    def _answered(
-        self,
-        block: Mapping[str, object],
-        result: Mapping[str, object],
-        conversation: Conversation,
-        at: float,
-        offset: int,
-    ) -> None:
+    def _answered(self, block: Fields, result: Fields, conversation: Conversation, at: float, offset: int) -> None:
         tool_use_id = str(block.get("tool_use_id"))
         blocks = texts(block.get("content"))
         conversation.uses.pop(tool_use_id, None)
@@ -225,16 +243,17 @@ class Transcript:
         if call is None or call.answer is not None:
             return
         said = "\n".join(blocks)
-        answer = Answer(at, agent_id=text(result, "agentId") or named_agent(blocks))
+        answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
         if block.get("is_error") is True:
             answer.error = unwrapped_error(said) or "failed"
         elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
             answer.launched = True
-            answer.agent_id = answer.agent_id or _launched_agent(said)
+            match = _LAUNCHED.search(said)
+            answer.agent_id = answer.agent_id or (match[1] if match is not None else None)
             call.background = True
         elif call.tool in DELEGATING:
             report = handed_back(blocks, result)
-            answer.said = self.keep(report, at, offset) if report is not None else None
+            answer.said = self._keep(report, at, offset) if report is not None else None
             answer.status = "completed"
             answer.summary = cut_short(blocks, result)
         call.answer = answer
@@ -242,24 +261,19 @@ class Transcript:
 
     def _notified(self, content: object, at: float | None, offset: int) -> bool:
         """Whether it is a notification of the program."""
-        found = read_notification(content) if isinstance(content, str) else None
+        told = read_notification(content) if isinstance(content, str) else None
         # The same words stand in up to three records; only the first of them tells when it happened.
-        if found is None or self._heard.get(found.task_id) == hash(content):
-            return found is not None
-        self._heard[found.task_id] = hash(content)
-        at = at if at is not None else self.main.updated_at
-        said = self.keep(found.said, at, offset) if found.said is not None and found.said.strip() else None
-        self.ends[found.task_id] = Answer(at, said=said, status=found.status, summary=found.summary)
-        return True
-
-    def _progress(self, record: Mapping[str, object]) -> None:
-        data = inner(record, "data")
-        agent_id, call = text(data, "agentId"), text(record, "parentToolUseID")
-        if data.get("type") == "agent_progress" and agent_id is not None and call is not None:
-            self.progress.setdefault(agent_id, call)
-            self._glance.unnamed.discard(call)
+        if told is not None and self._heard.get(told.task_id) != hash(content):
+            self._heard[told.task_id] = hash(content)
+            at = at if at is not None else self.main.updated_at
+            said = self._keep(told.said, at, offset) if told.said is not None else None
+            self.ends[told.task_id] = AgentAnswer(at, said=said, status=told.status, summary=told.summary)
+        return told is not None
 
 
-def _launched_agent(said: str) -> str | None:
-    found = re.search(r"^agentId: ([\w@.-]{1,128})", said, re.MULTILINE)
-    return found[1] if found is not None else None
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

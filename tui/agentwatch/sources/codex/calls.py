@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Message
 from agentwatch.sources.codex.texts import arguments_of, spawn_prompt_in
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
-from agentwatch.sources.sessions.order import Rising
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, parts_in, text
+from agentwatch.sources.sessions.runs import Rising
 
 _OPEN_CALLS: Final = 1000
 _RUNNING: Final = frozenset({"running", "pending_init"})
@@ -19,8 +18,7 @@ _ASKING: Final = frozenset({"wait_agent", "close_agent"})
 _LOST: Final = "not_found"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A call of `spawn_agent`, made at `at`. `encrypted`: its task is there, but not to be read.
 
     `asked_at` is that of a run.
@@ -35,8 +33,7 @@ class Asked:
     task_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """A call that came to nothing, and why, in Codex's words."""
 
     asked: Asked
@@ -70,27 +67,26 @@ class Spawns:
 
     def call(self, payload: Fields, at: float, offset: int) -> None:
         """A function is called."""
-        call = text(payload, "call_id")
-        foreign = (text(payload, "namespace") or "").startswith("mcp__")
-        if not foreign and call is not None and text(payload, "name") in _ASKING:
-            self._asking[call] = text(arguments_of(payload), "target")
-            while len(self._asking) > _OPEN_CALLS:
-                del self._asking[next(iter(self._asking))]
-        if text(payload, "name") != "spawn_agent" or foreign or call is None:
+        call, name = text(payload, "call_id"), text(payload, "name")
+        if call is None or (text(payload, "namespace") or "").startswith("mcp__"):
             return
         arguments = arguments_of(payload)
-        prompt = spawn_prompt_in(payload)
-        self._calls[call] = Asked(
-            call,
-            at,
-            self._rising(at),
-            self._told(prompt, at, offset) if prompt is not None else None,
-            prompt is None and text(arguments, "message") is not None,
-            text(arguments, "agent_type"),
-            text(arguments, "task_name"),
-        )
-        while len(self._calls) > _OPEN_CALLS:
-            del self._calls[next(iter(self._calls))]
+        if name in _ASKING:
+            self._asking[call] = text(arguments, "target")
+        elif name == "spawn_agent":
+            prompt = spawn_prompt_in(payload)
+            self._calls[call] = Asked(
+                call=call,
+                at=at,
+                asked_at=self._rising(at),
+                prompt=self._told(prompt, at, offset) if prompt is not None else None,
+                encrypted=prompt is None and text(arguments, "message") is not None,
+                role=text(arguments, "agent_type"),
+                task_name=text(arguments, "task_name"),
+            )
+        for calls in (self._asking, self._calls):
+            if len(calls) > _OPEN_CALLS:
+                del calls[next(iter(calls))]
 
     def output(self, payload: Fields, at: float) -> None:
         """A function has returned: without an agent in it, a call of `spawn_agent` was refused."""
@@ -98,7 +94,7 @@ class Spawns:
         asked = self._calls.pop(call, None)
         if asked is None and call not in self._asking:
             return
-        words = _words_of(payload)
+        words = text(payload, "output") or "\n".join(parts_in(payload, "output"))
         try:
             answer = mapping(json.loads(words))
         except (ValueError, RecursionError):
@@ -138,11 +134,3 @@ class Spawns:
 
     def _miss(self, states: Fields, at: float) -> None:
         self.lost |= dict.fromkeys((thread for thread in states if text(states, thread) == _LOST), at)
-
-
-def _words_of(payload: Fields) -> str:
-    whole = text(payload, "output")
-    if whole is not None:
-        return whole
-    parts = (text(mapping(part), "text") for part in listed(payload, "output"))
-    return "\n".join(part for part in parts if part)

@@ -11,35 +11,56 @@ from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.place import is_there
-from agentwatch.sources.codex.catalogue import Catalogue, Place
-from agentwatch.sources.codex.database import Database
-from agentwatch.sources.codex.files import TO_DECOMPRESS, can_decompress, line_at, tail_of
-from agentwatch.sources.codex.header import Header, header_of
-from agentwatch.sources.codex.rollout import Rollout
-from agentwatch.sources.codex.runs import NAME, Beside, left_behind, only_asked_for, run_of
+from agentwatch.sources.codex.beside import Database, Writers
+from agentwatch.sources.codex.calls import Asked, Refused
+from agentwatch.sources.codex.catalogue import (
+    TO_DECOMPRESS,
+    Catalogue,
+    StoredRollout,
+    can_decompress,
+    header_of,
+    line_at,
+    tail_of,
+)
+from agentwatch.sources.codex.rollout import ENCRYPTED, Rollout
 from agentwatch.sources.codex.texts import every_text_in
-from agentwatch.sources.codex.writers import Writers
-from agentwatch.sources.sessions.group import OPEN
-from agentwatch.sources.sessions.growing import Growing
-from agentwatch.sources.sessions.reader import Change, Found, Progress
-from agentwatch.sources.sessions.store import StoreReader, changes_between, several
-from agentwatch.sources.sessions.tail import record
-from agentwatch.sources.sessions.texts import Texts
+from agentwatch.sources.sessions.reader import (
+    Change,
+    Found,
+    Progress,
+    StoreReader,
+    Texts,
+    changes_between,
+    in_lines,
+    several,
+)
+from agentwatch.sources.sessions.runs import OPEN
+from agentwatch.sources.sessions.tail import Growing, record
+
+NAME: Final = "codex"
+LEFT_BEHIND: Final = "left behind when Codex was stopped"
 
 _CHUNK: Final = 1024 * 1024
 _HEADER_BYTES: Final = 24 * 1024
 """What the header of a rollout takes, about: most of it is the system prompt."""
+
+_STATES: Final = {
+    "inProgress": RunState.WORKING,
+    "completed": RunState.ENDED,
+    "interrupted": RunState.CANCELED,
+    "failed": RunState.FAILED,
+}
 
 
 class CodexReader(StoreReader):
     """Implements SessionReader. `home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old."""
 
     def __init__(self, workspace: Path, home: Path, _since: float | None = None) -> None:
-        super().__init__(NAME, Texts(_texts_in))
+        super().__init__(NAME, Texts(in_lines(every_text_in, line_at)))
         self._home = home
-        self._catalogue = Catalogue(self._home, workspace)
-        self._database = Database(self._home)
-        self._writers = Writers(self._home)
+        self._catalogue = Catalogue(home, workspace)
+        self._database = Database(home)
+        self._writers = Writers(home)
         self._parts: dict[str, Growing[Rollout]] = {}
         """By the names of their files."""
         self._threads: dict[str, list[str]] = {}
@@ -63,9 +84,10 @@ class CodexReader(StoreReader):
     @property
     def progress(self) -> Progress:
         """In bytes; a rollout that was not looked at yet counts as much as a header."""
-        read = [part.progress for part in self._parts.values()]
-        unknown = self._catalogue.waiting * _HEADER_BYTES
-        return Progress(sum(one.done for one in read), sum(one.total for one in read) + unknown)
+        parts = self._parts.values()
+        done = sum(part.tail.position for part in parts)
+        left = sum(part.tail.size - part.tail.position for part in parts if not part.is_stuck)
+        return Progress(done, done + left + self._catalogue.waiting * _HEADER_BYTES)
 
     def read(self, seconds: float) -> Sequence[Change]:
         """The runs that have changed. At least one piece is read, however short the time."""
@@ -74,9 +96,9 @@ class CodexReader(StoreReader):
         self._catalogue.read_headers(begun + seconds / 2)
         ours = self._catalogue.ours()
         changed = self._keep_only(ours)
-        for place, _ in ours:
-            if self._read_part(place.name, begun + seconds):
-                changed.add(self._parts[place.name].fold.header.thread)
+        for stored in ours:
+            if self._read_part(stored.name, begun + seconds):
+                changed.add(self._parts[stored.name].fold.header.thread)
             if time.monotonic() > begun + seconds:
                 break
         changed |= self._database.refresh(list(self._threads))
@@ -86,40 +108,39 @@ class CodexReader(StoreReader):
         """The home, and the databases in it that are left alone."""
         if not is_there(self._home):
             return ()
-        skipped = _compressed(len(self._catalogue.closed))
         children = sum(self._parent(thread) is not None for thread in self._threads)
-        strange = _strange(len(self._catalogue.strange))
-        said = " ".join(dict.fromkeys(filter(None, (self.trouble, strange, skipped))))
+        skipped = (self.trouble, _strange(len(self._catalogue.strange)), _compressed(len(self._catalogue.closed)))
+        said = " ".join(dict.fromkeys(filter(None, skipped)))
         rows = [Found(NAME, str(self._home), len(self._threads) - children, said, children)]
-        rows += [Found(NAME, str(path), 0, reason) for path, reason in self._database.skipped.items()]
-        return rows
+        return rows + [Found(NAME, str(path), 0, reason) for path, reason in self._database.skipped.items()]
 
-    def _keep_only(self, ours: Sequence[tuple[Place, Header]]) -> set[str]:
+    def _keep_only(self, ours: Sequence[StoredRollout]) -> set[str]:
         """Have a part for each rollout there is, and none for those that are gone; the sessions that changed."""
         changed: set[str] = set()
-        for name in self._parts.keys() - {place.name for place, _ in ours}:
+        for name in self._parts.keys() - {stored.name for stored in ours}:
             changed |= self._drop(name)
-        for place, header in ours:
-            part = self._parts.get(place.name)
-            if part is not None and part.path != place.path:
-                self._drop(place.name)
+        for stored in ours:
+            part = self._parts.get(stored.name)
+            if part is not None and part.tail.path != stored.path:
+                self._drop(stored.name)
                 part = None
             if part is None:
-                self._add(place, header)
-                changed.add(header.thread)
+                self._add(stored)
+                changed.add(stored.header.thread)
         return changed
 
-    def _add(self, place: Place, header: Header) -> None:
+    def _add(self, stored: StoredRollout) -> None:
+        name, path, header = stored
         known = iter([header])
 
         def begin() -> Rollout:
             """At first with the header that is known, then with that of the file that took its place."""
-            now = next(known, None) or header_of(record(line_at(place.path, 0) or b"") or {}) or header
-            return Rollout(place.path, now, partial(self._told, header.thread, place.path))
+            now = next(known, None) or header_of(record(line_at(path, 0) or b"") or {}) or header
+            return Rollout(path, now, partial(self._told, header.thread, path))
 
-        self._parts[place.name] = Growing(tail_of(place.path), begin)
+        self._parts[name] = Growing(tail_of(path), begin)
         names = self._threads.setdefault(header.thread, [])
-        names.append(place.name)
+        names.append(name)
         names.sort(key=lambda name: (self._parts[name].fold.header.ordinal, name))
 
     def _drop(self, name: str) -> set[str]:
@@ -145,16 +166,15 @@ class CodexReader(StoreReader):
 
     def _changes(self, changed: set[str]) -> Sequence[Change]:
         affected = set(changed)
-        for thread in changed:
-            for part in self._rollouts(thread):
-                affected |= part.spawns.spawned.keys() | part.spawns.closed
-                if part.spawns.lost:
-                    # Those below them are lost as well.
-                    affected |= {name for name, runs in self._shown.items() if _is_open(runs.get(name))}
+        for spawns in (part.spawns for thread in changed for part in self._rollouts(thread)):
+            affected |= spawns.spawned.keys() | spawns.closed
+            if spawns.lost:
+                # Those below them are lost as well.
+                affected |= self._open().keys()
         if self._writers.is_due:
-            affected |= set(self._perhaps_alive())
-        if not affected:
-            return ()
+            # A writer may have gone since: nothing is written when that happens.
+            working = {name: run for name, run in self._open().items() if run.state is RunState.WORKING}
+            affected |= {name for name, run in working.items() if not run.process_gone}
         before: dict[str, Run] = {}
         after: dict[str, Run] = {}
         for thread in affected:
@@ -166,30 +186,66 @@ class CodexReader(StoreReader):
         changes.sort(key=lambda change: change.run.started_at if change.run is not None else -1.0)
         return changes
 
-    def _perhaps_alive(self) -> Iterator[str]:
-        """Sessions that work, by a writer that may have gone since: nothing is written when that happens."""
-        for thread, runs in self._shown.items():
-            run = runs.get(thread)
-            if run is not None and run.state is RunState.WORKING and not run.process_gone:
-                yield thread
+    def _open(self) -> dict[str, Run]:
+        """The runs of sessions that were not over when they were last given."""
+        runs = {name: runs[name] for name, runs in self._shown.items() if name in runs}
+        return {name: run for name, run in runs.items() if run.state in OPEN}
 
     def _runs(self, thread: str) -> Iterator[tuple[str, Run]]:
-        parts = self._rollouts(thread)
-        header = parts[0].header
-        parent = self._parent(thread)
-        above = [part.spawns for part in self._rollouts(parent or "")]
-        beside = Beside(
-            next((spawns.spawned[thread] for spawns in above if thread in spawns.spawned), None),
-            any(thread in spawns.closed for spawns in above),
-            self._database.parents.get(thread),
-            self._database.names.get(thread),
-            self._database.statuses.get(thread),
-        )
-        run = left_behind(run_of(parts, beside), self._lost_at(thread))
+        """The run of a session, and those of agents that it asked for and that have no rollout: not yet, or never."""
+        run = _left_behind(self._run(thread), self._lost_at(thread))
         if run.state is RunState.WORKING:
-            run = replace(run, process_gone=self._writers.gone(thread, header.version, run.updated_at))
+            version = self._rollouts(thread)[0].header.version
+            run = replace(run, process_gone=self._writers.gone(thread, version, run.updated_at))
         yield thread, run
-        yield from only_asked_for(parts, self._is_stored)
+        for part in self._rollouts(thread):
+            for child, asked in part.spawns.spawned.items():
+                if child not in self._threads and child not in self._catalogue.closed:
+                    yield child, _left_behind(_asked_run(part, asked, child), part.spawns.lost.get(child))
+            for call, refused in part.spawns.refused.items():
+                yield f"{thread}:{call}", _refused_run(part, refused)
+
+    def _run(self, thread: str) -> Run:
+        """The run of a session from the rollouts it was written to, in their order; usually there is one."""
+        parts = self._rollouts(thread)
+        header, edge = parts[0].header, self._database.parents.get(thread)
+        parent = header.parent or edge
+        last = next((part for part in reversed(parts) if part.state is not None), parts[-1])
+        rounds = [one for part in parts for one in part.all_rounds()]
+        status = self._database.statuses.get(thread)
+        state = last.state or _STATES.get(status or "", RunState.SUBMITTED)
+        above = [part.spawns for part in self._rollouts(parent or "")]
+        asked = next((spawns.spawned[thread] for spawns in above if thread in spawns.spawned), None)
+        was_closed = state is RunState.CANCELED and any(thread in spawns.closed for spawns in above)
+        prompt = next((part.prompt for part in parts if part.prompt is not None), None)
+        missing = parts[0].prompt_missing
+        if prompt is None and asked is not None:
+            prompt = asked.prompt
+            missing = missing or (ENCRYPTED if asked.encrypted else "")
+        link = "Codex's table of spawned agents" if edge is not None else ""
+        return Run(
+            source=NAME,
+            session_id=thread,
+            parent_session=parent,
+            state=state,
+            place=str(last.path),
+            started_at=header.began_at,
+            updated_at=max(part.updated_at for part in parts),
+            ended_at=last.ended_at if state is not RunState.WORKING else None,
+            link="named by its own session" if header.parent is not None else link,
+            reason="closed by its parent" if was_closed else last.reason,
+            title=self._database.names.get(thread) or _short(header.task_name),
+            agent=header.agent,
+            model=next((part.model for part in reversed(parts) if part.model is not None), None),
+            prompt=prompt,
+            prompt_missing=missing if prompt is None else "",
+            said=last.said,
+            rounds=tuple(rounds) if len(rounds) > 1 else (),
+            todos=next((part.todos for part in reversed(parts) if part.todos is not None), None),
+            tokens=next((part.tokens for part in reversed(parts) if part.tokens is not None), None),
+            waiting=last.waiting if state is RunState.WORKING else "",
+            asked_at=asked.asked_at if asked is not None else None,
+        )
 
     def _lost_at(self, thread: str) -> float | None:
         """When Codex last said that a session, or one above it, is not found: one process runs them all."""
@@ -205,19 +261,45 @@ class CodexReader(StoreReader):
     def _parent(self, thread: str) -> str | None:
         return self._rollouts(thread)[0].header.parent or self._database.parents.get(thread)
 
-    def _is_stored(self, thread: str) -> bool:
-        return thread in self._threads or thread in self._catalogue.closed
-
     def _rollouts(self, thread: str) -> Sequence[Rollout]:
         return [self._parts[name].fold for name in self._threads.get(thread, ())]
 
 
-def _is_open(run: Run | None) -> bool:
-    return run is not None and run.state in OPEN
+def _left_behind(run: Run, lost_at: float | None) -> Run:
+    """The run of an agent that Codex did not find: it ended with its process, unless it has shown life since."""
+    if lost_at is None or lost_at < run.updated_at or run.state not in OPEN:
+        return run
+    return replace(run, state=RunState.FAILED, reason=LEFT_BEHIND, ended_at=run.updated_at, waiting="")
 
 
-def _texts_in(path: Path, offset: int) -> Iterator[str]:
-    return every_text_in(record(line_at(path, offset) or b"") or {})
+def _asked_run(parent: Rollout, asked: Asked, thread: str) -> Run:
+    return Run(
+        source=NAME,
+        session_id=thread,
+        parent_session=parent.header.thread,
+        state=RunState.SUBMITTED,
+        place=str(parent.path),
+        started_at=asked.at,
+        updated_at=asked.at,
+        link="the call of its parent",
+        title=_short(asked.task_name),
+        agent=asked.role,
+        prompt=asked.prompt,
+        prompt_missing=ENCRYPTED if asked.encrypted else "",
+        asked_at=asked.asked_at,
+    )
+
+
+def _refused_run(parent: Rollout, refused: Refused) -> Run:
+    # What a tool returns when a human stops the turn that waits for it.
+    state = RunState.CANCELED if refused.reason.startswith("aborted by user") else RunState.FAILED
+    run = _asked_run(parent, refused.asked, refused.asked.call)
+    return replace(run, state=state, updated_at=refused.at, ended_at=refused.at, reason=refused.reason)
+
+
+def _short(task_name: str | None) -> str | None:
+    """The last part of a task name; the parts before it are the agents above."""
+    return task_name.rpartition("/")[2] or task_name if task_name is not None else None
 
 
 def _strange(count: int) -> str:

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, identity
+from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, stamp_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -60,7 +60,7 @@ class CompressedTail(Tail):
 
     def _is_another(self, _: int, status: os.stat_result) -> bool:
         # Nobody adds to it: read was called because it is unfinished, or because it is another file.
-        return self._seen is not None and self._seen != identity(status)
+        return self._seen is not None and self._seen != stamp_of(status)
 
     def _restart(self) -> None:
         super()._restart()

@@ -14,11 +14,21 @@ from typing import Final
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.codex.calls import Spawns
-from agentwatch.sources.codex.header import THREAD_ID, Header, header_of
-from agentwatch.sources.codex.texts import answer_in, arguments_of, last_answer_in, prompt_in, question_in
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, text, todos_in, whole
+from agentwatch.sources.codex.catalogue import THREAD_ID, Header, header_of
+from agentwatch.sources.codex.texts import answer_in, arguments_of, last_answer_in, prompt_in
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    inner,
+    listed,
+    mapping,
+    moment,
+    question_in,
+    text,
+    todos_in,
+    whole,
+)
 from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
+from agentwatch.sources.sessions.runs import Rounds
 from agentwatch.sources.sessions.tail import Line, lines_of, record
 
 ENCRYPTED: Final = "encrypted by Codex"
@@ -63,14 +73,11 @@ class Rollout:
         self.prompt: Message | None = None
         self.prompt_missing = ""
         self.said: Message | None = None
-        self.rounds: list[Round] = []
-        """Those before the last one."""
-        self._begun: Round | None = None
-        """How the last one began."""
         self.model: str | None = None
         self.tokens: int | None = None
         self.todos: tuple[Todo, ...] | None = None
-        self.told = told
+        self._told = told
+        self._rounds = Rounds()
         self._inherited = False
         self._has_turns = False
         self._answer: tuple[str, float, int] | None = None
@@ -79,10 +86,7 @@ class Rollout:
 
     def all_rounds(self) -> list[Round]:
         """The rounds until now, the last one as it stands."""
-        if self._begun is None or self.state is None:
-            return self.rounds
-        last = replace(self._begun, state=self.state, said=self.said, ended_at=self.ended_at, reason=self.reason)
-        return [*self.rounds, last]
+        return self._rounds.all(self.state or RunState.WORKING, self.said, self.ended_at, self.reason)
 
     @property
     def waiting(self) -> str:
@@ -90,28 +94,24 @@ class Rollout:
         return next(reversed(self._questions.values()), "")
 
     def fold(self, stretch: Line) -> None:
-        """Take the next lines of the file; what is no record of a known kind is passed over."""
         for line in lines_of(stretch):
-            self._feed(line)
+            data = line.data
+            opening = _OPENING.match(data)
+            if opening is not None and self._is_no_news(opening, data):
+                continue
+            fields = record(data)
+            if fields is not None and not self._is_inherited(fields):
+                self._feed(fields, line.offset)
 
-    def _feed(self, line: Line) -> None:
-        data = line.data
-        opening = _OPENING.match(data)
-        if opening is not None and self._is_no_news(opening, data):
-            return
-        fields = record(data)
-        if fields is None:
-            return
+    def _feed(self, fields: Fields, offset: int) -> None:
         at = moment(fields.get("timestamp")) or self.updated_at
-        if self._is_inherited(fields):
-            return
         self.updated_at = max(self.updated_at, at)
         payload = mapping(fields.get("payload"))
         match fields.get("type"):
             case "event_msg":
-                self._event(text(payload, "type") or "", payload, at, line.offset)
+                self._event(payload, at, offset)
             case "response_item":
-                self._item(text(payload, "type") or "", payload, at, line.offset)
+                self._item(payload, at, offset)
             case "turn_context":
                 self.model = text(payload, "model") or self.model
             case "token_usage_record":
@@ -159,8 +159,8 @@ class Rollout:
             self._inherited = THREAD_ID.fullmatch(turn) is None or turn < self.header.thread
         return self._inherited
 
-    def _event(self, kind: str, payload: Fields, at: float, offset: int) -> None:
-        match kind:
+    def _event(self, payload: Fields, at: float, offset: int) -> None:
+        match payload.get("type"):
             case "task_started" | "turn_started":
                 self._has_turns = True
                 self._begin(at)
@@ -178,43 +178,35 @@ class Rollout:
                 total = inner(payload, "info", "total_token_usage")
                 self.tokens = whole(total, "total_tokens") or self.tokens
             case "item_completed" | "collab_agent_spawn_end":
-                self._completed_item(payload, at, offset)
+                match inner(payload, "item").get("type"):
+                    case "UserMessage":
+                        self._asked(payload, at, offset)
+                    case "AgentMessage":
+                        self._answered(payload, at, offset)
+                    case _:
+                        self.spawns.event(payload, at)
 
-    def _completed_item(self, payload: Fields, at: float, offset: int) -> None:
-        match inner(payload, "item").get("type"):
-            case "UserMessage":
-                self._asked(payload, at, offset)
-            case "AgentMessage":
-                self._answered(payload, at, offset)
-            case _:
-                self.spawns.event(payload, at)
-
-    def _item(self, kind: str, payload: Fields, at: float, offset: int) -> None:
-        match kind:
+    def _item(self, payload: Fields, at: float, offset: int) -> None:
+        match payload.get("type"):
             case "agent_message":
                 self._asked(payload, at, offset)
             case "function_call":
-                if text(payload, "name") == "update_plan":
+                name, call = text(payload, "name"), text(payload, "call_id")
+                if name == "update_plan":
                     self.todos = todos_in(listed(arguments_of(payload), "plan"), "step") or self.todos
+                elif name == "request_user_input" and call is not None:
+                    # It has no output until a human has answered.
+                    self._questions[call] = question_in(arguments_of(payload))
                 self.spawns.call(payload, at, offset)
-                question, call = question_in(payload), text(payload, "call_id")
-                if question is not None and call is not None:
-                    self._questions[call] = question
             case "function_call_output":
                 self._questions.pop(text(payload, "call_id") or "", None)
                 self.spawns.output(payload, at)
 
     def _begin(self, at: float) -> None:
-        self.rounds = self.all_rounds()[-KEPT_ROUNDS:]
-        self._begun = Round(at)
-        self.said = None
-        self.state = RunState.WORKING
-        self.ended_at = None
-        self.reason = ""
-        self._answer = None
-        self._failure = None
+        self._rounds.begin(Round(at), self.state or RunState.WORKING, self.said, self.ended_at, self.reason)
+        self.state, self.said, self.ended_at, self.reason = RunState.WORKING, None, None, ""
+        self._answer = self._failure = None
         self._questions.clear()
-        self.updated_at = max(self.updated_at, at)
 
     def _complete(self, payload: Fields, at: float, offset: int) -> None:
         self.ended_at = at
@@ -227,7 +219,7 @@ class Rollout:
             self.state, self.reason = RunState.FAILED, self._failure
         else:
             self.state, self.reason = RunState.ENDED, ""
-            self.said = self.told(*self._answer) if self._answer is not None else None
+            self.said = self._told(*self._answer) if self._answer is not None else None
         self._answer = None
 
     def _abort(self, reason: str, at: float) -> None:
@@ -241,15 +233,13 @@ class Rollout:
             return
         if not self._has_turns:
             self._begin(at)
+        words, begun = prompt_in(payload), self._rounds.begun
         if self.prompt is not None or self.prompt_missing:
-            if self._begun is not None and self._begun.asker is Asker.PROGRAM:
-                said = prompt_in(payload)
-                again = self.told(said, at, offset) if said is not None else None
-                self._begun = replace(self._begun, prompt=again, asker=Asker.PARENT)
-            return
-        prompt = prompt_in(payload)
-        if prompt is not None:
-            self.prompt = self.told(prompt, at, offset)
+            if begun is not None and begun.asker is Asker.PROGRAM:
+                prompt = self._told(words, at, offset) if words is not None else None
+                self._rounds.begun = replace(begun, prompt=prompt, asker=Asker.PARENT)
+        elif words is not None:
+            self.prompt = self._told(words, at, offset)
         elif payload.get("type") == "agent_message":
             self.prompt_missing = ENCRYPTED
 

@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, parts_in, text
 
 _PAYLOAD: Final = "\nPayload:\n"
-_LONGEST: Final = 500
 
 
 def prompt_in(payload: Fields) -> str | None:
@@ -17,14 +16,12 @@ def prompt_in(payload: Fields) -> str | None:
 
     None where there is none, or where it is encrypted.
     """
-    if payload.get("type") == "agent_message":
-        return _task_in(payload)
-    return text(payload, "message") or _joined(inner(payload, "item"))
+    return _task_in(payload) if payload.get("type") == "agent_message" else _message_in(payload)
 
 
 def answer_in(payload: Fields) -> str | None:
     """What a session said, in an `agent_message` or an `AgentMessage` item; None where that is blank."""
-    return _unless_blank(text(payload, "message") or _joined(inner(payload, "item")))
+    return _unless_blank(_message_in(payload))
 
 
 def last_answer_in(payload: Fields) -> str | None:
@@ -43,20 +40,8 @@ def arguments_of(payload: Fields) -> Fields:
 def spawn_prompt_in(payload: Fields) -> str | None:
     """What an agent was to be asked, in a call of `spawn_agent`; None where it is encrypted."""
     arguments = arguments_of(payload)
-    message = text(arguments, "message")
-    if message is None:
-        parts = (text(mapping(part), "text") for part in listed(arguments, "items"))
-        message = "\n".join(part for part in parts if part)
-    return message if message and is_readable(message) else None
-
-
-def question_in(payload: Fields) -> str | None:
-    """What a human is asked, in a call of `request_user_input`: it has no output until that is answered."""
-    if text(payload, "name") != "request_user_input":
-        return None
-    questions = (text(mapping(entry), "question") for entry in listed(arguments_of(payload), "questions"))
-    first = next((question for question in questions if question), None)
-    return f"an answer: {first[:_LONGEST]}" if first is not None else "an answer"
+    message = text(arguments, "message") or "\n".join(parts_in(arguments, "items"))
+    return message if is_readable(message) else None
 
 
 def is_readable(words: str) -> bool:
@@ -70,9 +55,8 @@ def is_readable(words: str) -> bool:
 def every_text_in(record: Fields) -> Iterator[str]:
     """All the texts of a record that a message may have been made of, to find one of them again."""
     payload = mapping(record.get("payload"))
-    for found in (prompt_in(payload), answer_in(payload), last_answer_in(payload), spawn_prompt_in(payload)):
-        if found is not None:
-            yield found
+    texts = (prompt_in(payload), answer_in(payload), last_answer_in(payload), spawn_prompt_in(payload))
+    yield from filter(None, texts)
 
 
 def _task_in(payload: Fields) -> str | None:
@@ -89,9 +73,8 @@ def _task_in(payload: Fields) -> str | None:
     return task or None
 
 
-def _joined(item: Fields) -> str | None:
-    parts = (text(mapping(part), "text") for part in listed(item, "content"))
-    return "".join(part for part in parts if part) or None
+def _message_in(payload: Fields) -> str | None:
+    return text(payload, "message") or "".join(parts_in(inner(payload, "item"), "content")) or None
 
 
 def _unless_blank(words: str | None) -> str | None:

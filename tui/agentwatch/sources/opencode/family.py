@@ -13,8 +13,7 @@ from agentwatch.sources.opencode.runs import Maker
 from agentwatch.sources.opencode.session import Session
 from agentwatch.sources.opencode.tables import SessionRow, Tables
 from agentwatch.sources.opencode.verdict import OVER, Verdict, judge, judge_call, waits_for
-from agentwatch.sources.sessions.reader import Change
-from agentwatch.sources.sessions.store import changes_between
+from agentwatch.sources.sessions.reader import Change, changes_between
 
 _NOTHING_YET: Final = Verdict(RunState.SUBMITTED)
 _UNREAD: Final = Verdict(RunState.SUBMITTED, "its messages are kept as OpenCode 2 does, which is not read yet")

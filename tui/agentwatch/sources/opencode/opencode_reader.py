@@ -20,8 +20,7 @@ from agentwatch.sources.opencode.database import Database, Signature, is_passing
 from agentwatch.sources.opencode.family import Family
 from agentwatch.sources.opencode.runs import Maker, Texts
 from agentwatch.sources.opencode.tables import Columns, Tables, columns_of
-from agentwatch.sources.sessions.reader import Change, Found, Progress
-from agentwatch.sources.sessions.store import several
+from agentwatch.sources.sessions.reader import Change, Found, Progress, several
 
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""

@@ -13,7 +13,7 @@ from agentwatch.sources.opencode.tables import Record, Tables
 from agentwatch.sources.opencode.verdict import UNREAD, WORDLESS, Verdict, standing_of
 from agentwatch.sources.sessions.fields import todos_of
 from agentwatch.sources.sessions.reader import digest_of, message
-from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
+from agentwatch.sources.sessions.runs import KEPT_ROUNDS
 
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
 """What the program puts behind the title of a child."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agentwatch.sources.opencode import records
 from agentwatch.sources.opencode.records import Call, Notice, Turn
 from agentwatch.sources.opencode.tables import Kind, Record, SessionRow
-from agentwatch.sources.sessions.order import Rising
+from agentwatch.sources.sessions.runs import Rising
 
 
 class Exchange(NamedTuple):

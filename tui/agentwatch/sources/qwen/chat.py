@@ -9,11 +9,20 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, todos_in, whole
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    first_line,
+    inner,
+    listed,
+    mapping,
+    moment,
+    read_notification,
+    text,
+    todos_in,
+    whole,
+)
 from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.notification import read_notification
-from agentwatch.sources.sessions.order import Rising
-from agentwatch.sources.sessions.rounds import Rounds
+from agentwatch.sources.sessions.runs import Rising, Rounds
 from agentwatch.sources.sessions.tail import Line, lines_of, record
 
 _TELEMETRY: Final = b'"subtype":"ui_telemetry"'

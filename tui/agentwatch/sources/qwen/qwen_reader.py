@@ -7,15 +7,12 @@ from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.qwen.chat import Answer, Call, Chat, texts_in
-from agentwatch.sources.sessions import group
 from agentwatch.sources.sessions.fields import Fields, moment, text
-from agentwatch.sources.sessions.group import SESSION, HowToRead
-from agentwatch.sources.sessions.lineage import LEFT_BEHIND, WORDLESS, end_with_parent, know_program, pass_up_life
-from agentwatch.sources.sessions.processes import UNKNOWN, Program
-from agentwatch.sources.sessions.projects import Layout
-from agentwatch.sources.sessions.tail import record
-from agentwatch.sources.sessions.texts import in_lines
-from agentwatch.sources.sessions.transcripts import Kind, TranscriptsReader
+from agentwatch.sources.sessions.group import Kind, StoredSession
+from agentwatch.sources.sessions.processes import Program
+from agentwatch.sources.sessions.projects import SESSION, Layout
+from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN, WORDLESS, end_with_parent, know_program, pass_up_life
+from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
 NAME: Final = "qwen-code"
 
@@ -38,20 +35,19 @@ _NO_CALL: Final = Call()
 _NO_CHAT: Final = Chat(lambda *_: Message(0.0, "", ""), is_agent=True)
 
 
-class QwenReader(TranscriptsReader[Chat, Fields]):
+class QwenReader(TranscriptsReader[Chat]):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`."""
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        how = HowToRead(Chat, record, Session)
-        super().__init__(Kind(NAME, _LAYOUT, how, in_lines(texts_in)), workspace, home, since)
+        super().__init__(Kind(NAME, _LAYOUT, Chat, QwenSession, texts_in), workspace, home, since)
 
 
-class Session(group.Session[Chat, Fields]):
-    """What is known of one session. A description is the object in `agent-<id>.meta.json`."""
+class QwenSession(StoredSession[Chat]):
+    """One session. A description is the object in `agent-<id>.meta.json`."""
 
     __slots__ = ()
 
-    def runs(self, program: Program = UNKNOWN) -> dict[str, Run]:
+    def runs(self, program: Program) -> dict[str, Run]:
         calls: dict[str, tuple[str, Call]] = {}
         # The session first: a later copy of a call is none.
         for asker in sorted(self.transcripts):
@@ -90,7 +86,7 @@ class Session(group.Session[Chat, Fields]):
         # The parent's copy has lost its last line break.
         said = (chat.said or (answer.said if answer is not None else None)) if state is RunState.ENDED else None
         ended = [at for at in (written, answer.at if answer is not None else None, chat.ended_at) if at is not None]
-        ended_at = None if state in group.OPEN else max(started_at, ended[0] if ended else chat.updated_at)
+        ended_at = None if state in OPEN else max(started_at, ended[0] if ended else chat.updated_at)
         prompt = chat.prompt or call.prompt
         typed = prompt.opening if prompt is not None and parent is None else None
         agent = text(meta, "agentType") or call.agent_type

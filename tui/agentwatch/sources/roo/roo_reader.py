@@ -17,12 +17,9 @@ from agentwatch.sources.roo.item import CONVERSATION, Item, item_of, older_item
 from agentwatch.sources.roo.run import NAME, handings, run_of
 from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.roo.talk import Talk, talk_of, texts_in
-from agentwatch.sources.sessions.growing import Stamp, stamp_of
 from agentwatch.sources.sessions.listing import Listings
-from agentwatch.sources.sessions.reader import Change, Found, Progress
-from agentwatch.sources.sessions.store import StoreReader, Workspace, several
-from agentwatch.sources.sessions.tail import document
-from agentwatch.sources.sessions.texts import Texts
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, Workspace, several
+from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
 
 _ITEM: Final = "history_item.json"
 _MESSAGES: Final = "ui_messages.json"

@@ -10,9 +10,8 @@ from typing import Final, NamedTuple
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, todos_in, whole
-from agentwatch.sources.sessions.order import Rising
 from agentwatch.sources.sessions.reader import digest_of
-from agentwatch.sources.sessions.rounds import KEPT_ROUNDS
+from agentwatch.sources.sessions.runs import KEPT_ROUNDS, Rising
 
 CANCELED: Final = "user_cancelled"
 """Why a request to the model was broken off, in the extension's word."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
 
@@ -88,6 +89,56 @@ def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
     )
 
 
-def todos_in(items: Sequence[object], words: str) -> tuple[Todo, ...]:
-    """Those in a list of objects with `status` and, under the key `words`, what is to be done."""
-    return todos_of((text(item, words) or "", text(item, "status") or "") for item in map(mapping, items))
+def todos_in(items: Sequence[object], key: str) -> tuple[Todo, ...]:
+    """Those in a list of objects with `status` and, under a key, what is to be done."""
+    return todos_of(
+        (words, text(item, "status") or "") for item in map(mapping, items) if (words := text(item, key)) is not None
+    )
+
+
+def question_in(given: Fields) -> str:
+    """What a tool with `questions` asks a human."""
+    questions = (text(question, "question") for question in map(mapping, listed(given, "questions")))
+    first = next(filter(None, questions), None)
+    return f"an answer: {first_line(first)}" if first is not None else "an answer"
+
+
+def parts_in(fields: Fields, key: str) -> list[str]:
+    """The texts of a list of objects that may have a `text`."""
+    return [words for part in map(mapping, listed(fields, key)) if (words := text(part, "text")) is not None]
+
+
+_OPENING: Final = "<task-notification>"
+_TAG: Final = re.compile(r"<(task-id|tool-use-id|status|summary)>(.*?)</\1>", re.DOTALL)
+
+
+class Notification(NamedTuple):
+    """The end of a background agent as its parent was told. `said` is the agent's text, None where there is none."""
+
+    task_id: str
+    tool_use_id: str | None
+    status: str
+    summary: str
+    said: str | None
+
+
+def read_notification(text: str) -> Notification | None:
+    """A `<task-notification>`, None for any other text.
+
+    The agent's own words stand last in it, so that tags inside them are never taken for the program's.
+    """
+    if not text.lstrip().startswith(_OPENING):
+        return None
+    head, _, rest = text.partition("<result>")
+    said = rest.rpartition("</result>")[0]
+    tags = dict(_TAG.findall(head))
+    task_id = tags.get("task-id", "").strip()
+    if not task_id:
+        return None
+    return Notification(
+        task_id,
+        tags.get("tool-use-id", "").strip() or None,
+        tags.get("status", "").strip(),
+        first_line(tags.get("summary", "")),
+        said if said.strip() else None,
+    )

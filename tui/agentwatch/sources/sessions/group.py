@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.sources.sessions.growing import Fold, Growing, Stamp, stamp_of
-from agentwatch.sources.sessions.processes import UNKNOWN, Program
-from agentwatch.sources.sessions.projects import StoredFile, holds
-from agentwatch.sources.sessions.reader import Change
-from agentwatch.sources.sessions.store import changes_between
-from agentwatch.sources.sessions.tail import Tail
+from agentwatch.delegation.run import Message, Run
+from agentwatch.sources.sessions.fields import Fields
+from agentwatch.sources.sessions.processes import UNKNOWN, Program, WaitIn
+from agentwatch.sources.sessions.projects import SESSION, Layout, StoredFile, holds
+from agentwatch.sources.sessions.reader import Change, changes_between
+from agentwatch.sources.sessions.runs import OPEN
+from agentwatch.sources.sessions.tail import Fold, Growing, Stamp, Tail, record, stamp_of
 
-SESSION: Final = ""
-"""Stands for the session itself where agents are named by id."""
-
-LARGEST_META: Final = 256 * 1024
-OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
+_LARGEST_META: Final = 256 * 1024
 _HEAD: Final = 64 * 1024
 _CHUNK: Final = 1024 * 1024
 
@@ -28,7 +25,7 @@ Keep = Callable[[str, float, int], Message]
 """Makes a message of a text, its time and the offset of the line where it stands."""
 
 
-class Transcript(Fold, Protocol):
+class AgentTranscript(Fold, Protocol):
     """What one file of lines comes to."""
 
     cwd: str | None
@@ -37,18 +34,20 @@ class Transcript(Fold, Protocol):
     """Lines that are left out."""
 
 
-T = TypeVar("T", bound=Transcript)
-M = TypeVar("M")
+T = TypeVar("T", bound=AgentTranscript)
 
 
 @dataclass(slots=True)
-class Session(Generic[T, M]):
-    """What is known of one session. `transcripts` and `places` are by agent id, those of the session under SESSION."""
+class StoredSession(Generic[T]):
+    """What is known of one session. All is by agent id, that of the session itself under SESSION.
+
+    `places` are the paths of the transcripts, `metas` the JSON objects that describe agents.
+    """
 
     session_id: str
     transcripts: dict[str, T] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
-    metas: dict[str, M] = field(default_factory=dict)
+    metas: dict[str, Fields] = field(default_factory=dict)
 
     @property
     def cwd(self) -> str | None:
@@ -56,9 +55,9 @@ class Session(Generic[T, M]):
         own = self.transcripts.get(SESSION)
         if own is not None:
             return own.cwd
-        return next((found.cwd for _, found in sorted(self.transcripts.items()) if found.cwd is not None), None)
+        return next((one.cwd for _, one in sorted(self.transcripts.items()) if one.cwd is not None), None)
 
-    def runs(self, program: Program = UNKNOWN) -> dict[str, Run]:
+    def runs(self, program: Program) -> dict[str, Run]:
         """All runs by key, where `program` is what is known of the one that runs the session."""
         raise NotImplementedError
 
@@ -67,17 +66,19 @@ class Session(Generic[T, M]):
         return self.places.get(agent_id) or self.places.get(SESSION) or min(self.places.values(), default="")
 
 
-@dataclass(frozen=True, slots=True)
-class HowToRead(Generic[T, M]):
-    """How a program's files become runs.
+class Kind(NamedTuple, Generic[T]):
+    """A program: where its files lie, and how they become runs.
 
-    `transcript` gives the state of a file before its first line, of an agent or not; `meta` reads the small document
-    beside an agent's, None for what is none; `session` gives one of which nothing is known but its id.
+    `transcript` gives the state of a file before its first line, of an agent or not; `session` gives one of which
+    only the id is known. `texts_in` finds all texts of a line again; `wait_in` tells what a running program waits for.
     """
 
+    name: str
+    layout: Layout
     transcript: Callable[[Keep, bool], T]
-    meta: Callable[[bytes], M | None]
-    session: Callable[[str], Session[T, M]]
+    session: Callable[[str], StoredSession[T]]
+    texts_in: Callable[[Fields], Iterable[str]]
+    wait_in: WaitIn = lambda _: None
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ class _Description:
     is_bad: bool = False
 
 
-class Group(Generic[T, M]):
+class Group(Generic[T]):
     """A session of one project directory. `belongs` is whether it was begun in the workspace, None until it is known.
 
     What is not of this workspace is read only as far as the record that says so. `remember` makes a message of (path,
@@ -105,14 +106,14 @@ class Group(Generic[T, M]):
     """
 
     def __init__(
-        self, session_id: str, workspace: str, how: HowToRead[T, M], remember: Callable[[str, str, float, int], Message]
+        self, session_id: str, workspace: str, kind: Kind[T], remember: Callable[[str, str, float, int], Message]
     ) -> None:
-        self.session = how.session(session_id)
+        self.session = kind.session(session_id)
         self.belongs: bool | None = None
         self.newest = 0.0
         """When a file of it last changed, in seconds since the epoch."""
         self._workspace = workspace
-        self._how = how
+        self._transcript = kind.transcript
         self._remember = remember
         self._files: dict[str, _File[T]] = {}
         self._metas: dict[str, _Description] = {}
@@ -141,6 +142,7 @@ class Group(Generic[T, M]):
 
     @property
     def unreadable(self) -> int:
+        """Files that cannot be read."""
         return sum(file.growing.is_stuck for file in self._files.values())
 
     @property
@@ -152,7 +154,7 @@ class Group(Generic[T, M]):
     @property
     def bad_metas(self) -> int:
         """Descriptions of agents that are half written, or none."""
-        return sum(found.is_bad for found in self._metas.values())
+        return sum(meta.is_bad for meta in self._metas.values())
 
     @property
     def is_settled(self) -> bool:
@@ -170,7 +172,9 @@ class Group(Generic[T, M]):
             return self._look_at_meta(stored, status, sweep)
         file = self._files.get(stored.path)
         if file is None:
-            file = self._files[stored.path] = _File(stored, self._follow(stored), status)
+            keep = partial(self._remember, stored.path)
+            growing = Growing(Tail(Path(stored.path)), lambda: self._transcript(keep, stored.agent != SESSION))
+            file = self._files[stored.path] = _File(stored, growing, status)
             self._place(file)
         elif stamp_of(status) != stamp_of(file.status):
             if self.belongs is False and status.st_ino != file.status.st_ino:
@@ -185,9 +189,9 @@ class Group(Generic[T, M]):
     def forget(self, sweep: int) -> bool:
         """Drop the files that are not there any more; True where there were any."""
         files = [path for path, file in self._files.items() if file.sweep != sweep]
-        metas = [path for path, found in self._metas.items() if found.sweep != sweep]
+        metas = [path for path, meta in self._metas.items() if meta.sweep != sweep]
         for path in files:
-            agent = self._files.pop(path).stored.agent or SESSION
+            agent = self._files.pop(path).stored.agent
             self.session.transcripts.pop(agent, None)
             self.session.places.pop(agent, None)
         for path in metas:
@@ -199,7 +203,7 @@ class Group(Generic[T, M]):
         """Paths that are to be read now, the session's own first: it says whether the others matter."""
         if not self._may_be_unread:
             return
-        for file in sorted(self._files.values(), key=_turn):
+        for file in sorted(self._files.values(), key=lambda one: (one.stored.agent != SESSION, -one.status.st_mtime)):
             if self._is_pending(file):
                 yield file.stored.path
         self._may_be_unread = False
@@ -229,44 +233,30 @@ class Group(Generic[T, M]):
         self._is_open = any(run.state in OPEN for run in self._given.values())
         return changes_between(before, self._given)
 
-    def _follow(self, stored: StoredFile) -> Growing[T]:
-        def keep(text: str, at: float, offset: int) -> Message:
-            return self._remember(stored.path, text, at, offset)
-
-        return Growing(Tail(Path(stored.path)), lambda: self._how.transcript(keep, stored.agent is not None))
-
     def _place(self, file: _File[T]) -> None:
-        agent = file.stored.agent or SESSION
-        self.session.transcripts[agent] = file.growing.fold
-        self.session.places[agent] = file.stored.path
+        self.session.transcripts[file.stored.agent] = file.growing.fold
+        self.session.places[file.stored.agent] = file.stored.path
         self._changed = True
 
     def _is_pending(self, file: _File[T]) -> bool:
-        return file.unread and not file.growing.is_stuck and self._may_matter(file)
-
-    def _may_matter(self, file: _File[T]) -> bool:
-        if self.belongs is not None or file.stored.agent is None:
-            return self.belongs is not False
-        return SESSION not in self.session.transcripts
+        if self.belongs is not None or file.stored.agent == SESSION:
+            matters = self.belongs is not False
+        else:
+            matters = SESSION not in self.session.transcripts
+        return matters and file.unread and not file.growing.is_stuck
 
     def _look_at_meta(self, stored: StoredFile, status: os.stat_result, sweep: int) -> bool:
         known = self._metas.get(stored.path)
         if known is not None and known.stamp == stamp_of(status):
             known.sweep = sweep
             return False
-        agent = stored.agent or SESSION
         try:
-            small = status.st_size <= LARGEST_META
-            meta = self._how.meta(Path(stored.path).read_bytes()) if small else None
+            meta = record(Path(stored.path).read_bytes()) if status.st_size <= _LARGEST_META else None
         except OSError:
             meta = None
-        self._metas[stored.path] = _Description(agent, stamp_of(status), sweep, meta is None)
+        self._metas[stored.path] = _Description(stored.agent, stamp_of(status), sweep, meta is None)
         # A half-written one says nothing: what the file said before still holds.
         if meta is not None:
-            self._changed |= self.session.metas.get(agent) != meta
-            self.session.metas[agent] = meta
+            self._changed |= self.session.metas.get(stored.agent) != meta
+            self.session.metas[stored.agent] = meta
         return True
-
-
-def _turn(file: _File[T]) -> tuple[bool, float]:
-    return file.stored.agent is not None, -file.status.st_mtime

@@ -18,6 +18,9 @@ from agentwatch.sources.sessions.fields import text
 from agentwatch.sources.sessions.listing import Listing, Listings
 from agentwatch.sources.sessions.tail import line_at, open_regular, record
 
+SESSION: Final = ""
+"""Stands for the session itself where agents are named by id."""
+
 _CUT: Final = 200
 _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 _FIRST_LINE: Final = 1024 * 1024
@@ -36,12 +39,12 @@ class Layout(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """One file of the store. `agent` is None for a session's own file, `session` where only the records say it."""
+    """One file of the store. `agent` is SESSION for a session's own, `session` None where only the records say it."""
 
     path: str
     project: str
     session: str | None
-    agent: str | None
+    agent: str
     is_meta: bool
 
 
@@ -58,7 +61,7 @@ Wanted = Callable[[str, str], Interest]
 """What is of interest of (project, session)."""
 
 
-class _Known(NamedTuple):
+class _SortedListing(NamedTuple):
     """What a listing comes to: the files, and (path, path from the project on, session) of directories to enter."""
 
     listing: Listing
@@ -88,7 +91,7 @@ class Projects:
         self._is_file = re.compile(layout.files, re.DOTALL).fullmatch
         self._is_directory = re.compile(layout.directories, re.DOTALL).fullmatch
         self._refused: set[str] = set()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _SortedListing] = {}
         self._owners: dict[tuple[str, int], str] = {}
 
     @property
@@ -116,7 +119,7 @@ class Projects:
     ) -> Iterator[tuple[StoredFile, os.stat_result]]:
         known = self._sorted(directory, project, within)
         for file in known.files if known is not None else ():
-            if file.agent is None and wanted(project, file.session or "") is Interest.NONE:
+            if file.agent == SESSION and wanted(project, file.session or "") is Interest.NONE:
                 continue
             status = self._status(file.path)
             owner = file.session or session
@@ -128,25 +131,22 @@ class Projects:
             if owner is None or session is not None or wanted(project, owner) is Interest.ALL:
                 yield from self._below(path, project, name, session or owner, wanted)
 
-    def _sorted(self, directory: str, project: str, within: str) -> _Known | None:
+    def _sorted(self, directory: str, project: str, within: str) -> _SortedListing | None:
         listing = self.listings.of(directory)
         if listing is None:
             self._known.pop(directory, None)
             return None
         known = self._known.get(directory)
         if known is None or known.listing[2:] != listing[2:]:
-            known = self._known[directory] = _Known(listing, [], [])
+            known = self._known[directory] = _SortedListing(listing, [], [])
             for name in listing.files:
-                found = self._is_file(within + name)
-                if found is not None:
-                    session = found["own"] or found["session"]
-                    agent = None if found["own"] else found["agent"]
+                if match := self._is_file(within + name):
+                    session, agent = match["own"] or match["session"], match["agent"] or SESSION
                     path = os.path.join(directory, name)  # noqa: PTH118  paths are strings for speed
-                    known.files.append(StoredFile(path, project, session, agent, bool(found["meta"])))
+                    known.files.append(StoredFile(path, project, session, agent, bool(match["meta"])))
             for name in listing.directories:
-                found = self._is_directory(within + name)
-                if found is not None:
-                    known.below.append((os.path.join(directory, name), f"{within}{name}/", found["session"]))  # noqa: PTH118
+                if match := self._is_directory(within + name):
+                    known.below.append((os.path.join(directory, name), f"{within}{name}/", match["session"]))  # noqa: PTH118
         return known
 
     def _status(self, path: str) -> os.stat_result | None:

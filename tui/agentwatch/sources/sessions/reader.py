@@ -1,15 +1,29 @@
-"""What every reader of a session store gives: the one small protocol behind all session sources."""
+"""The small protocol of every reader of a session store, and what these readers have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.run import Message, Run
+from agentwatch.sources.sessions.fields import Fields, first_line
+from agentwatch.sources.sessions.tail import line_at, record
 
 _OPENING: Final = 200
+_KNOWN: Final = 200_000
+_JUDGED: Final = 2000
+
+Broken = Callable[[str, Exception], None]
+"""Takes the name of a reader, or of an entry point, that does not work, and what it raised."""
+
+Find = Callable[[Path, int], Iterable[str]]
+"""All texts that stand in a file, in the line at an offset: among them the one that is looked for."""
 
 
 class Change(NamedTuple):
@@ -83,7 +97,7 @@ def digest_of(text: str) -> str:
 
 def message(text: str, at: float, *, key: str, digest: str | None = None) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
-    opening = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_OPENING]
+    opening = first_line(text, _OPENING)
     digest = digest or digest_of(text)
     if "{" not in text and "#" not in text:
         # No object and no heading, so no contract: most sessions need not wait until those are loaded.
@@ -95,3 +109,103 @@ def message(text: str, at: float, *, key: str, digest: str | None = None) -> Mes
     # Who is asked and who answers is the caller's to know.
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
     return Message(at, digest, opening, reading, read_document(text, key, handed_over=True) if both else None)
+
+
+class StoreReader:
+    """What many a `SessionReader` begins with; nothing is held open between two calls."""
+
+    def __init__(self, name: str, texts: Texts) -> None:
+        self.name: Final = name
+        self._texts = texts
+        self._given: Mapping[str, Run] = {}
+        """The runs as they were last given, by key."""
+
+    def text(self, digest: str) -> str | None:
+        return self._texts.get(digest)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _give(self, runs: Mapping[str, Run]) -> list[Change]:
+        """What has changed, now that these are all runs there are."""
+        before, self._given = self._given, runs
+        return changes_between(before, runs)
+
+    def _found(self, place: object, skipped: str, runs: Iterable[Run]) -> Found:
+        asked_for = [run.parent_session is not None for run in runs]
+        return Found(self.name, str(place), asked_for.count(False), skipped, asked_for.count(True))
+
+
+class Workspace:
+    """The directory in which the agents work, whatever others call it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.path.realpath(path)
+        self._same: dict[str, bool] = {}
+
+    def is_at(self, directory: str) -> bool:
+        """Whether this, as a foreign file names it, is the workspace."""
+        known = self._same.get(directory)
+        if known is None:
+            try:
+                known = os.path.isabs(directory) and os.path.realpath(directory) == self.path  # noqa: PTH117
+            except (OSError, ValueError):
+                known = False
+            self._same[directory] = known
+        return known
+
+
+def changes_between(before: Mapping[str, Run], after: Mapping[str, Run]) -> list[Change]:
+    """What turns these runs, by key, into those."""
+    gone = [Change(key, None) for key in before.keys() - after.keys()]
+    return gone + [Change(key, run) for key, run in after.items() if before.get(key) != run]
+
+
+def several(count: int, noun: str) -> str:
+    """A number of things: `2 files`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+class Texts:
+    """Where the texts of one store stand: they are not kept, but found again. Any thread may call it.
+
+    What `find` raises as OSError or ValueError is no text.
+    """
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._places: dict[str, tuple[Path, int]] = {}
+        self._made: dict[tuple[str, str], Message] = {}
+        self._lock = threading.Lock()
+
+    def message(self, text: str, at: float, path: Path, offset: int = 0, *, key: str) -> Message:
+        """A text of a file as a message, as the function does it. A copy of it is not judged again."""
+        digest = digest_of(text)
+        made = self._made.pop((digest, key), None)
+        made = message(text, at, key=key, digest=digest) if made is None else replace(made, at=at)
+        self._made[digest, key] = made
+        if len(self._made) > _JUDGED:
+            del self._made[next(iter(self._made))]
+        with self._lock:
+            self._places.pop(digest, None)
+            self._places[digest] = path, offset
+            if len(self._places) > _KNOWN:
+                del self._places[next(iter(self._places))]
+        return made
+
+    def get(self, digest: str) -> str | None:
+        """The text, None where it is no longer there or was never known."""
+        with self._lock:
+            place = self._places.get(digest)
+        try:
+            texts = self._find(*place) if place is not None else ()
+            return next((text for text in texts if digest_of(text) == digest), None)
+        except (OSError, ValueError):
+            return None
+
+
+def in_lines(
+    texts_in: Callable[[Fields], Iterable[str]], line_at: Callable[[Path, int], bytes | None] = line_at
+) -> Find:
+    """Finds texts in the records of files of JSON lines."""
+    return lambda path, offset: texts_in(record(line_at(path, offset) or b"") or {})

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.place import is_there, user_home
-from agentwatch.sources.sessions.reader import SessionReader
+from agentwatch.sources.sessions.reader import Broken, SessionReader
 
 GROUP: Final = "agentwatch.sources"
 
 CLAUDE_CODE: Final = "claude-code"
-
-Broken = Callable[[str, Exception], None]
-"""Takes the name of an entry point that does not work, and what it raised."""
 
 
 class Registry:
@@ -40,10 +38,7 @@ class Registry:
         for name, home in _HOMES.items():
             if name not in known and (name == CLAUDE_CODE or is_there(home.place())):
                 yield home.open(self._workspace, self._since)
-        for name, find in _PROGRAMS.items():
-            reader = find(self._workspace) if name not in known else None
-            if reader is not None:
-                yield reader
+        yield from _without_home(self._workspace, known)
         yield from _databases(self._workspace, known)
         if not self._others_asked:
             self._others_asked = True
@@ -93,26 +88,17 @@ def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
     }
 
 
-def _roo(workspace: Path) -> SessionReader | None:
+def _without_home(workspace: Path, known: Collection[str]) -> Iterator[SessionReader]:
     from agentwatch.sources.roo.storages import storages
 
-    if next(storages(user_home()), None) is None:
-        return None
-    from agentwatch.sources.roo.roo_reader import RooReader
+    if "roo" not in known and any(True for _ in storages(user_home())):
+        from agentwatch.sources.roo.roo_reader import RooReader
 
-    return RooReader(workspace)
+        yield RooReader(workspace)
+    if "teamwork" not in known and is_there(workspace / ".agents"):
+        from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
 
-
-def _teamwork(workspace: Path) -> SessionReader | None:
-    if not is_there(workspace / ".agents"):
-        return None
-    from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
-
-    return TeamworkReader(workspace)
-
-
-_PROGRAMS: Final[dict[str, Callable[[Path], SessionReader | None]]] = {"roo": _roo, "teamwork": _teamwork}
-"""By the name of the reader."""
+        yield TeamworkReader(workspace)
 
 
 def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReader]:
@@ -161,12 +147,9 @@ def _may_name_one(place: str) -> bool:
         return False
     except OSError:
         return True
-    return any(GROUP.encode() in _bytes(os.path.join(path, "entry_points.txt")) for path in described)  # noqa: PTH118
-
-
-def _bytes(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123  a hundred of them
-            return file.read()
-    except OSError:
-        return b""
+    for path in described:
+        # There are a hundred of them.
+        with suppress(OSError), open(os.path.join(path, "entry_points.txt"), "rb") as file:  # noqa: PTH118, PTH123
+            if GROUP.encode() in file.read():
+                return True
+    return False

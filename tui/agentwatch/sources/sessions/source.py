@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from agentwatch.delegation.observation import Observation, Ran
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
-from agentwatch.sources.sessions.reader import Change, Found, Progress, SessionReader
+from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
 from agentwatch.sources.sessions.selection import Selection
 from agentwatch.sources.source import Source
 
@@ -36,7 +36,6 @@ _FUTURE_SECONDS: Final = 60.0
 
 _Answer = TypeVar("_Answer")
 
-Broken = Callable[[str, Exception], None]
 OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
@@ -94,19 +93,16 @@ class SessionsSource(Source):
 
     def found(self) -> list[Found]:
         """What the last look found, reader by reader."""
-        none: Sequence[Found] = ()
-        return [found for name in self._readers for found in self._ask(name, lambda reader: reader.found(), none)]
+        return [row for name in self._readers for row in self._found_by(name)]
 
-    @property
-    def trouble(self) -> list[str]:
-        """The same, a sentence each."""
-        return list(map(str, self.problems))
+    def _found_by(self, name: str) -> Sequence[Found]:
+        none: Sequence[Found] = ()
+        return self._ask(name, lambda reader: reader.found(), none)
 
     def _place(self, name: str) -> str:
         """Where what a reader does not read lies, as far as it says so."""
-        none: Sequence[Found] = ()
-        found = self._ask(name, lambda reader: reader.found(), none)
-        return next((one.place for one in found if one.skipped), found[0].place if found else "")
+        rows = self._found_by(name)
+        return next((row.place for row in rows if row.skipped), rows[0].place if rows else "")
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
         try:
@@ -144,8 +140,7 @@ class SessionsSource(Source):
     def _read(self, name: str, seconds: float) -> list[Observation]:
         observations: list[Observation] = []
         nothing: Sequence[Change] = ()
-        changes = self._ask(name, lambda reader: reader.read(seconds), nothing)
-        for change in changes:
+        for change in self._ask(name, lambda reader: reader.read(seconds), nothing):
             self._changed_at = time.monotonic()
             self._seq += 1
             run, now = change.run, self._clock()
@@ -196,3 +191,26 @@ class SessionsSource(Source):
             # What broke has something open as well, and nobody is left to be told.
             with suppress(Exception):
                 reader.close()
+
+
+class KeptSessions(Source):
+    """Each `scan` gives all runs there are, whoever asks and however often. Any thread may call."""
+
+    def __init__(self, source: SessionsSource) -> None:
+        self._source = source
+        self._runs: dict[str, Observation] = {}
+        self._scanning = threading.Lock()
+
+    def scan(self) -> Batch:
+        """What the stores hold now."""
+        with self._scanning:
+            batch = self._source.scan()
+            for observation in batch.observations:
+                if isinstance(observation, Ran):
+                    self._runs.pop(observation.path, None)
+                    if observation.run is not None:
+                        self._runs[observation.path] = observation
+            return Batch(tuple(self._runs.values()), batch.health)
+
+    def content(self, digest: str) -> str | None:
+        return self._source.content(digest)

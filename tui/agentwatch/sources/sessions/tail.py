@@ -6,11 +6,9 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 LINE_LIMIT: Final = 32 * 1024 * 1024
 """A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
@@ -22,12 +20,11 @@ _RETURN: Final = ord(b"\r")
 # O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
-_Identity = tuple[int, int, int, int]
+Stamp = tuple[int, int, int, int]
 
 
 class Line(NamedTuple):
-    """One line without its end, or a stretch of them: `buffer[start:end]`, uncopied. `offset` is where it begins in the
-    file."""
+    """One line without its end, or several: `buffer[start:end]`, uncopied. It begins at `offset` of the file."""
 
     offset: int
     buffer: bytes
@@ -39,15 +36,13 @@ class Line(NamedTuple):
         return self.buffer[self.start : self.end]
 
 
-@dataclass(frozen=True)
-class Lines:
-    """What one look gave: stretches of whole lines. `restarted`: the file is another one now, all that was read of it
-    before is void."""
+class Lines(NamedTuple):
+    """What one look gave: stretches of whole lines. `restarted`: it is another file, and all read before is void."""
 
     stretches: Sequence[Line] = ()
     restarted: bool = False
 
-    @cached_property
+    @property
     def lines(self) -> Sequence[Line]:
         """The lines, one by one, those that are blank left out."""
         return [line for stretch in self.stretches for line in lines_of(stretch)]
@@ -62,12 +57,12 @@ class Tail:
 
     def __init__(self, path: Path, *, line_limit: int = LINE_LIMIT) -> None:
         self.path = path
-        self.size = _size_of(path)
+        self.size = size_of(path)
         """Bytes the file had at the last look."""
         self.passed_over = 0
         self._name = os.fspath(path)
         self._line_limit = line_limit
-        self._seen: _Identity | None = None
+        self._seen: Stamp | None = None
         self._position = 0
         self._witness = b""
         self._partial: list[bytes] = []
@@ -90,7 +85,7 @@ class Tail:
         one call of the system.
         """
         status = os.stat(self._name, follow_symlinks=False)  # noqa: PTH116  asked of hundreds of files at a time
-        if identity(status) == self._seen and not self.behind:
+        if stamp_of(status) == self._seen and not self.behind:
             return Lines()
         descriptor = open_regular(self.path)
         try:
@@ -102,7 +97,7 @@ class Tail:
             stretches = self._take(descriptor, budget)
         finally:
             os.close(descriptor)
-        self._seen = identity(status)
+        self._seen = stamp_of(status)
         return Lines(stretches, restarted)
 
     def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
@@ -191,25 +186,12 @@ def open_regular(path: Path) -> int:
 def line_at(path: Path, offset: int, limit: int = LINE_LIMIT) -> bytes | None:
     """The line that begins at a byte offset, without its end; None where there is none to be had any more."""
     try:
-        descriptor = open_regular(path)
+        with os.fdopen(open_regular(path), "rb", _CHUNK) as file:
+            file.seek(offset)
+            line = file.readline(limit + 1)
     except OSError:
         return None
-    chunks: list[bytes] = []
-    taken = 0
-    try:
-        while taken <= limit:
-            data = os.pread(descriptor, _CHUNK, offset + taken)
-            end = data.find(b"\n")
-            if end >= 0 or not data:
-                chunks.append(data[: max(end, 0)])
-                return b"".join(chunks) or None
-            chunks.append(data)
-            taken += len(data)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return None
+    return line.removesuffix(b"\n") or None if len(line) <= limit else None
 
 
 def record(data: bytes) -> Mapping[str, object] | None:
@@ -234,13 +216,52 @@ def document(path: Path, most: int) -> object:
     return value
 
 
-def _size_of(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """Bytes of a file, 0 where there is none."""
     try:
         return path.stat(follow_symlinks=False).st_size
     except OSError:
         return 0
 
 
-def identity(status: os.stat_result) -> _Identity:
-    """What is another one once a file was replaced or written to."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def stamp_of(status: os.stat_result) -> Stamp:
+    """What tells that a file has changed: its ctime does so, also when reading is allowed again."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
+
+
+class Fold(Protocol):
+    """What the lines of a file come to: it depends on these alone, however they came."""
+
+    def fold(self, stretch: Line) -> None:
+        """Take in a line, or several that follow one another. Never raises for what stands in them."""
+
+
+F = TypeVar("F", bound=Fold)
+
+
+class Growing(Generic[F]):
+    """Follows one file. `make` gives what no line comes to: at first, and once it is another file."""
+
+    def __init__(self, tail: Tail, make: Callable[[], F]) -> None:
+        self.tail = tail
+        self.fold = make()
+        self.refusal = ""
+        """Why it cannot be read, "" where it can be or is not there."""
+        self.is_stuck = False
+        """The last reading failed: there is nothing to be had before it changes."""
+        self._make = make
+
+    def read(self, budget: int) -> bool:
+        """Read on, about so many bytes; whether there was anything new. More may be left, as `tail.behind` says."""
+        try:
+            look = self.tail.read(budget)
+        except OSError as error:
+            self.is_stuck = True
+            self.refusal = "" if isinstance(error, FileNotFoundError) else error.strerror or "unreadable"
+            return False
+        self.is_stuck, self.refusal = False, ""
+        if look.restarted:
+            self.fold = self._make()
+        for stretch in look.stretches:
+            self.fold.fold(stretch)
+        return look.restarted or bool(look.stretches)

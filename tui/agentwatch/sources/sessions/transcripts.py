@@ -1,7 +1,7 @@
 """The reader of programs that keep a transcript for each session, and one for each of its agents beside a description.
 
 It follows the files of one workspace and tells which runs have changed. The runs are a function of what the files hold,
-however they grew. A program gives a `Kind`: where its files lie, what their lines come to, and how that becomes runs.
+however they grew.
 """
 
 from __future__ import annotations
@@ -10,17 +10,14 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic
 
 from agentwatch.delegation.run import Message
-from agentwatch.sources.sessions.group import Group, HowToRead, M, T
-from agentwatch.sources.sessions.processes import UNKNOWN, Processes, WaitIn
-from agentwatch.sources.sessions.projects import Interest, Layout, Projects
-from agentwatch.sources.sessions.reader import Change, Found, Progress
-from agentwatch.sources.sessions.store import StoreReader, several
-from agentwatch.sources.sessions.texts import Find, Texts
+from agentwatch.sources.sessions.group import Group, Kind, T
+from agentwatch.sources.sessions.processes import UNKNOWN, Processes
+from agentwatch.sources.sessions.projects import Interest, Projects
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, in_lines, several
 
 _QUIET: Final = 15.0
 """Seconds without a change after which a missing process is believed to be gone."""
@@ -36,46 +33,25 @@ _SLACK: Final = 3_600.0
 """Seconds by which the time of a file may lie before those that stand in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T, M]):
-    """A program. `texts` finds all texts of a line again; `wait_in` tells what a running one waits for."""
-
-    name: str
-    layout: Layout
-    how: HowToRead[T, M]
-    texts: Find
-    wait_in: WaitIn = lambda _: None
-
-
-class TranscriptsReader(StoreReader, Generic[T, M]):
+class TranscriptsReader(StoreReader, Generic[T]):
     """The sessions that were begun in `workspace` or below it, out of `home`, with `projects/` and `sessions/` in it.
 
     Sessions of which no file was written `since` a time (epoch seconds) are not read.
     It fulfils `SessionReader`.
     """
 
-    def __init__(self, kind: Kind[T, M], workspace: Path, home: Path, since: float | None = None) -> None:
-        super().__init__(kind.name, Texts(kind.texts))
-        self._how = kind.how
-        self._home = home
+    def __init__(self, kind: Kind[T], workspace: Path, home: Path, since: float | None = None) -> None:
+        super().__init__(kind.name, Texts(in_lines(kind.texts_in)))
+        self.trouble: str | None = None
+        self.progress = Progress(0, 0)
+        self._kind = kind
         self._since = -math.inf if since is None else since - _SLACK
         self._projects = Projects(workspace, home / "projects", kind.layout)
         self._processes = Processes(home, kind.wait_in)
-        self._groups: dict[tuple[str, str], Group[T, M]] = {}
+        self._groups: dict[tuple[str, str], Group[T]] = {}
         self._sweep = 0
         self._next_own = 0.0
         self._next_all = 0.0
-        self._progress = Progress(0, 0)
-        self._trouble: str | None = None
-
-    @property
-    def trouble(self) -> str | None:
-        """What could not be read, in one sentence without foreign text; None where there is nothing."""
-        return self._trouble
-
-    @property
-    def progress(self) -> Progress:
-        return self._progress
 
     def read(self, seconds: float) -> Sequence[Change]:
         until = time.monotonic() + seconds
@@ -96,18 +72,18 @@ class TranscriptsReader(StoreReader, Generic[T, M]):
     def found(self) -> Sequence[Found]:
         projects = self._projects.candidates()
         if not projects and os.path.isdir(self._projects.root):
-            said = self._trouble or "no session of this workspace is there"
+            said = self.trouble or "no session of this workspace is there"
             return [Found(self.name, os.fspath(self._projects.root), 0, said)]
-        found = []
+        rows = []
         for project in projects:
             groups = [group for (place, _), group in self._groups.items() if place == project]
             other = sum(group.belongs is False for group in groups)
-            reasons = [self._trouble] if self._projects.unreadable and self._trouble else []
+            reasons = [self.trouble] if self._projects.unreadable and self.trouble else []
             reasons += [f"{several(other, 'session')} of other directories"] if other else []
             reasons += _left_out(groups, "not understood")
             mine = sum(group.belongs is True for group in groups)
-            found.append(Found(self.name, project, mine, "; ".join(reasons), sum(group.agents for group in groups)))
-        return found
+            rows.append(Found(self.name, project, mine, "; ".join(reasons), sum(group.agents for group in groups)))
+        return rows
 
     def _look(self) -> bool:
         """Take notice of what lies in the store now; True where something of it has changed."""
@@ -137,7 +113,7 @@ class TranscriptsReader(StoreReader, Generic[T, M]):
             key = (stored.project, stored.session or "")
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = Group(key[1], self._projects.workspace, self._how, self._message)
+                group = self._groups[key] = Group(key[1], self._projects.workspace, self._kind, self._message)
             moved |= group.look(stored, status, self._sweep)
         unreadable = self._projects.unreadable
         for key, group in self._groups.items() if not unreadable else ():
@@ -145,7 +121,7 @@ class TranscriptsReader(StoreReader, Generic[T, M]):
                 moved |= group.forget(self._sweep)
         return moved or refused != unreadable
 
-    def _advance(self, groups: list[Group[T, M]], until: float) -> bool:
+    def _advance(self, groups: list[Group[T]], until: float) -> bool:
         moved = False
         for group in groups:
             for path in group.pending():
@@ -159,22 +135,22 @@ class TranscriptsReader(StoreReader, Generic[T, M]):
     def _message(self, path: str, text: str, at: float, offset: int) -> Message:
         return self._texts.message(text, at, Path(path), offset, key=self.name)
 
-    def _wanted(self) -> list[Group[T, M]]:
+    def _wanted(self) -> list[Group[T]]:
         return [group for group in self._groups.values() if group.newest >= self._since]
 
     def _take_stock(self) -> None:
         groups = self._wanted()
         total = sum(group.total for group in groups)
-        self._progress = Progress(total - sum(group.left for group in groups), total)
+        self.progress = Progress(total - sum(group.left for group in groups), total)
         mine = [group for group in groups if group.belongs is not False]
-        closed, files = sorted(self._projects.unreadable), sum(group.unreadable for group in mine)
-        parts = [f"{place} cannot be read" for place in closed[:1]]
-        if files := files + len(closed[1:]):
+        refused = sorted(self._projects.unreadable)
+        parts = [f"{place} cannot be read" for place in refused[:1]]
+        if files := sum(group.unreadable for group in mine) + len(refused[1:]):
             parts.append(f"{several(files, 'file')} cannot be read")
-        self._trouble = " and ".join([*parts, *_left_out(mine, "not understood and left out")]) or None
+        self.trouble = " and ".join([*parts, *_left_out(mine, "not understood and left out")]) or None
 
 
-def _left_out(groups: Sequence[Group[T, M]], why: str) -> list[str]:
+def _left_out(groups: Sequence[Group[T]], why: str) -> list[str]:
     lines = sum(group.not_understood for group in groups)
     metas = sum(group.bad_metas for group in groups)
     said = [f"{several(lines, 'line')} {why}"] if lines else []

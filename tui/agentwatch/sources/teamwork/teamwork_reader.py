@@ -10,9 +10,7 @@ from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.files.read import FileRefusedError, read_file
-from agentwatch.sources.sessions.reader import Change, Found, Progress
-from agentwatch.sources.sessions.store import StoreReader
-from agentwatch.sources.sessions.texts import Texts
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts
 from agentwatch.sources.teamwork.links import Link, links_of
 from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, TOP, Role, places_of_roles, read_role
 
