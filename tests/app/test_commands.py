@@ -12,10 +12,9 @@ from tests.app.stage import Stage, stage
 from agentwatch.app.actions import COMMANDS, Group, Home, Place, bindings, footer_commands
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.frame import DecisionScreen
-from agentwatch.app.screens.help import HelpScreen, help_text
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.main import MainScreen
-from agentwatch.app.screens.notices import NoticesScreen
+from agentwatch.app.screens.pages import HelpScreen, NoticesScreen, help_text
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane

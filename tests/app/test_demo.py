@@ -13,7 +13,7 @@ from tests.app.stage import Stage
 
 from agentwatch.app.dialogs.frame import DecisionScreen
 from agentwatch.app.played import DemoApp
-from agentwatch.app.screens.help import HelpScreen
+from agentwatch.app.screens.pages import HelpScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.config import Settings
 from agentwatch.delegation.decision import Stage as Receipt

@@ -13,7 +13,7 @@ from tests.app.stage import Stage, stage
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
-from agentwatch.app.screens.notices import NoticesScreen
+from agentwatch.app.screens.pages import NoticesScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.widgets.tree_view import TreeView
 from agentwatch.config import Settings

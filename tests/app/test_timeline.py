@@ -13,8 +13,8 @@ from tests.app.test_hostile_text import PAYLOADS, check, poisoned
 from tests.unit.delegation.observations import meta
 from textual.color import Color
 
-from agentwatch.app.screens.help import help_text
 from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.screens.pages import help_text
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.timeline import bars, chart
 from agentwatch.app.widgets.timeline.chart import TimelineChart

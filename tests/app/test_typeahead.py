@@ -14,8 +14,8 @@ from textual.widgets import Input
 
 from agentwatch.app import app as app_module
 from agentwatch.app.dialogs.frame import DecisionScreen
-from agentwatch.app.screens.help import HelpScreen
 from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.screens.pages import HelpScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.filter_bar import FilterInput

@@ -199,7 +199,7 @@ class AgentwatchApp(App[None]):
     @work(exit_on_error=False)
     async def _load_screens(self) -> None:
         """Have every screen at hand when its key is pressed: reading their code takes a moment."""
-        names = [f"screens.{name}" for name in ("task", "timeline", "inspect", "help", "notices")]
+        names = [f"screens.{name}" for name in ("task", "timeline", "inspect", "pages")]
         for name in (*names, "dialogs.opening") if self.monitor.clerk else names:
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
 
@@ -245,7 +245,7 @@ class AgentwatchApp(App[None]):
             self.push_screen(_Palette(id="--command-palette"))
 
     def action_help(self) -> None:
-        from agentwatch.app.screens.help import HelpScreen  # rarely wanted
+        from agentwatch.app.screens.pages import HelpScreen  # rarely wanted
 
         self.push_screen(HelpScreen())
 

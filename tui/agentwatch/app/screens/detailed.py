@@ -1,4 +1,4 @@
-"""A screen with the details of a task: their keys, and going from one task that needs the operator to the next."""
+"""What screens share: header and footer, the details of a task, and the way to the next that needs the operator."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Final
 from textual import on
 from textual.screen import Screen, ScreenResultType
 
-from agentwatch.app.messages import KeysChanged
+from agentwatch.app.actions import PANE_COMMANDS
+from agentwatch.app.decision_words import Offered
+from agentwatch.app.messages import KeysChanged, TreeUpdated
 from agentwatch.app.widgets.footer import Footer
+from agentwatch.app.widgets.header import Header
 from agentwatch.app.widgets.search import Filter
 
 if TYPE_CHECKING:
@@ -20,22 +23,47 @@ PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
 
 
-class DetailedScreen(Screen[ScreenResultType]):
-    """The screen of one task at a time. `clock` gives seconds since the epoch."""
+class MonitorScreen(Screen[ScreenResultType]):
+    """A screen with a header and a footer. `clock` gives seconds since the epoch, `marked` counts the marked tasks."""
 
     footer: Footer
-    details: DetailsPane | None = None
-    """The details, once they are there."""
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], marked: Callable[[], int] = lambda: 0) -> None:
         super().__init__()
         self._monitor = monitor
         self._clock = clock
+        self._offered = Offered(monitor, clock, lambda: self.task_id, marked)
+        self.header = Header(monitor)
 
     @property
     def task_id(self) -> str | None:
         """The id of the task that commands are about."""
         raise NotImplementedError
+
+    def refresh_tasks(self, event: TreeUpdated) -> None:
+        """Show what has changed in the tree."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.set_interval(1.0, self.tick)
+
+    def tick(self) -> None:
+        """A second has passed."""
+        self.header.redraw()
+        self.footer.redraw()
+
+    @on(TreeUpdated)
+    def _take_update(self, event: TreeUpdated) -> None:
+        self.refresh_tasks(event)
+        self.header.redraw()
+        self.footer.redraw()
+
+
+class DetailedScreen(MonitorScreen[ScreenResultType]):
+    """The screen of one task at a time."""
+
+    details: DetailsPane | None = None
+    """The details, once they are there."""
 
     @property
     def sought(self) -> Filter:
@@ -55,6 +83,15 @@ class DetailedScreen(Screen[ScreenResultType]):
     def _show_keys(self) -> None:
         self.footer.redraw()
 
+    def is_useless(self, command_id: str) -> bool:
+        """Whether a command of the details, or of deciding, has nothing to do now."""
+        offered = self.details.offered if self.details is not None else ()
+        return (
+            (command_id in PANE_COMMANDS and command_id not in offered)
+            or (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
+            or self._offered.is_useless(command_id)
+        )
+
     def action_inspect(self) -> None:
         if self.details is not None:
             self.details.action_inspect()
@@ -67,9 +104,9 @@ class DetailedScreen(Screen[ScreenResultType]):
         """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
         tree = self._monitor.tree
         asking = tree.queue.some(len(tree.queue), self.task_id)
-        found = [task_id for task_id in asking if self.sought.matches(tree.tasks[task_id])]
-        if not found:
+        in_sight = [task_id for task_id in asking if self.sought.matches(tree.tasks[task_id])]
+        if not in_sight:
             words = "Nobody that the filter shows needs you now." if self.sought else "Nobody needs you now."
             self.notify(words, markup=False, timeout=2)
         else:
-            self.show_task(found[-1 if step < 0 else int(found[0] == self.task_id) % len(found)])
+            self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Static
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.decision_words import Offered
 from agentwatch.app.messages import Inspect, TreeUpdated
+from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.details.attestation import Entry, claimed
 from agentwatch.app.widgets.details.blocks import Block, Gap, caution, faint, in_color, plain, text
 from agentwatch.app.widgets.details.head import Count, TabBar
@@ -25,7 +23,6 @@ from agentwatch.app.widgets.details.highlighting import language_of_file
 from agentwatch.app.widgets.details.listing import MARKED, Difference, Listing, read_git
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.header import Header
 from agentwatch.evidence.disk import trace
 from agentwatch.evidence.inspect import Inspection, difference, file_text
 from agentwatch.sources.files.names import to_name
@@ -36,26 +33,22 @@ if TYPE_CHECKING:
     from agentwatch.delegation.claims import Claim
     from agentwatch.monitor import Monitor
 
-_PERIOD: Final = 1.0
-"""Seconds after which the file is looked at again."""
 _ABOVE: Final = 3
 """Lines that are shown above the claimed ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What was found: the file, and its difference where that was asked for. `lost` says why the file is no more."""
+class _Look(NamedTuple):
+    """What was seen: the file, and its difference where that was asked for. `lost` says why the file is no more."""
 
     file: Inspection
     difference: Difference | str | None = None
     lost: str = ""
 
 
-class InspectScreen(Screen[None]):
+class InspectScreen(MonitorScreen[None]):
     """Shows the file of an entry of the attestation, and follows it while it changes.
 
-    Reading and asking git happen in a thread. Where the file vanishes, what it held stays. `clock` gives seconds since
-    the epoch.
+    Reading and asking git happen in a thread. Where the file vanishes, what it held stays.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
@@ -69,43 +62,46 @@ class InspectScreen(Screen[None]):
     """
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: Inspect) -> None:
-        super().__init__()
-        self._monitor = monitor
+        super().__init__(monitor, clock)
         self._entry = Entry(wanted.kind, wanted.path, wanted.lines)
-        self.task_id = wanted.task_id
+        self._task_id = wanted.task_id
         self._claim = self._find_claim()
         self._file = wanted.path if not wanted.kind else self._claim.file if self._claim else None
         self._trace: object = None
         self._look: _Look | None = None
         self._looking = False
-        self.header = Header(monitor)
         self._head = Static(id="inspect-head", markup=False)
         since = "last commit" if self._handed_off_at is None else "handoff"
         self._bar = TabBar((("file", "File"), ("difference", f"Difference since the {since}")))
         self._page = Page()
-        offered = Offered(monitor, clock, lambda: self.task_id)
-        self._footer = Footer(Place.INSPECT, is_useless=offered.is_out_of_question)
+        self.footer = Footer(Place.INSPECT, is_useless=self._offered.is_out_of_question)
+
+    @property
+    def task_id(self) -> str:
+        return self._task_id
 
     @property
     def inspected(self) -> Path | None:
         """The file that is shown, None if there is none that may be."""
-        found = self._look is not None and not self._look.file.problem and not self._look.lost
-        return self._monitor.workspace / to_name(self._file) if self._file and found else None
+        is_there = self._look is not None and not self._look.file.problem and not self._look.lost
+        return self._monitor.workspace / to_name(self._file) if self._file and is_there else None
 
     def compose(self) -> ComposeResult:
         yield self.header
         yield self._head
         yield self._bar
         yield self._page
-        yield self._footer
+        yield self.footer
 
     def on_mount(self) -> None:
         self._page.focus()
         self._show_head()
         self._show(keep=False)
         self._look_again()
-        self.set_interval(_PERIOD, self._look_again)
-        self.set_interval(_PERIOD, self.header.redraw)
+
+    def tick(self) -> None:
+        super().tick()
+        self._look_again()
 
     def action_back(self) -> None:
         self.dismiss()
@@ -125,10 +121,7 @@ class InspectScreen(Screen[None]):
         self._show(keep=False)
         self._look_again()
 
-    @on(TreeUpdated)
-    def _take_update(self, event: TreeUpdated) -> None:
-        self.header.redraw()
-        self._footer.redraw()
+    def refresh_tasks(self, event: TreeUpdated) -> None:
         if self.task_id in event.changed:
             self._claim = self._find_claim() or self._claim
             self._show_head()
@@ -229,8 +222,8 @@ class InspectScreen(Screen[None]):
 
 def _difference(workspace: Path, name: str, handed_off_at: float | None) -> Difference | str:
     """What git says, ready to be shown, or in words why it says nothing. Blocks."""
-    found = difference(workspace, name, handed_off_at)
-    if found.problem:
-        return found.problem
-    told = read_git(found.text, language_of_file(name, len(found.text)))
-    return told if told.rows else "git sees a change, but the text is the same: perhaps its mode has changed."
+    inspection = difference(workspace, name, handed_off_at)
+    if inspection.problem:
+        return inspection.problem
+    changes = read_git(inspection.text, language_of_file(name, len(inspection.text)))
+    return changes if changes.rows else "git sees a change, but the text is the same: perhaps its mode has changed."

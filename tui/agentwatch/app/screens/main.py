@@ -12,14 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
-from agentwatch.app.actions import PANE_COMMANDS, Home, Place, bindings
-from agentwatch.app.decision_words import Offered
+from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.header import Header
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.search import Filter
 from agentwatch.app.widgets.task_tree import TaskTree
@@ -54,13 +52,11 @@ class MainScreen(DetailedScreen[None]):
     """
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
-        super().__init__(monitor, clock)
-        self.header = Header(monitor)
+        super().__init__(monitor, clock, lambda: len(self.task_tree.marked))
         self.task_tree = TaskTree(monitor.tree, clock)
         self.filter_bar = FilterBar()
         self.needs_you = NeedsYou(monitor.tree, clock)
-        self._offered = Offered(monitor, clock, lambda: self.task_id, lambda: len(self.task_tree.marked))
-        self.footer = Footer(Place.TREE, self._is_on, self._is_useless, self._offered.why_not)
+        self.footer = Footer(Place.TREE, self._is_on, self.is_useless, self._offered.why_not)
         self._empty = Empty(monitor)
         self._told: set[str] = set()
 
@@ -96,7 +92,6 @@ class MainScreen(DetailedScreen[None]):
         else:
             self.set_focus(self.task_tree)
         self.needs_you.refresh_tasks(self._monitor.tree.tasks)
-        self.set_interval(1.0, self.tick)
         self.set_interval(PERIOD, self._show_details)
         self.call_after_refresh(self._add_rest)
 
@@ -120,11 +115,9 @@ class MainScreen(DetailedScreen[None]):
             self._show_details()
 
     def tick(self) -> None:
-        """A second has passed: waiting and elapsed times go on."""
-        self.header.redraw()
+        super().tick()
         self.task_tree.tick()
         self.needs_you.redraw()
-        self.footer.redraw()
         self._show_emptiness()
         self._tell_notices()
 
@@ -137,11 +130,8 @@ class MainScreen(DetailedScreen[None]):
 
     # What comes from the tree
 
-    @on(TreeUpdated)
-    def _take_update(self, event: TreeUpdated) -> None:
+    def refresh_tasks(self, event: TreeUpdated) -> None:
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
-        self.header.redraw()
-        self.footer.redraw()
         self.needs_you.refresh_tasks(event.changed)
         self._show_emptiness()
         if self.task_id in event.changed:
@@ -208,13 +198,12 @@ class MainScreen(DetailedScreen[None]):
             or (command_id == "filter.state" and (sought.needs_operator or sought.state is not None))
         )
 
-    def _is_useless(self, command_id: str) -> bool:
-        return (command_id == "focus.next" and not self.has_class("-wide")) or (
-            (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
+    def is_useless(self, command_id: str) -> bool:
+        return (
+            (command_id == "focus.next" and not self.has_class("-wide"))
             or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.said))
             or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
-            or (command_id in PANE_COMMANDS and not (self.details and command_id in self.details.offered))
-            or self._offered.is_useless(command_id)
+            or super().is_useless(command_id)
         )
 
     # Commands
@@ -288,11 +277,8 @@ class MainScreen(DetailedScreen[None]):
         self.notify(words, markup=False, timeout=2)
 
     @on(TaskTree.Marked)
-    def _take_mark(self) -> None:
-        self.footer.redraw()
-
     @on(TaskTree.FollowEnded)
-    def _follow_ended(self) -> None:
+    def _show_mode(self) -> None:
         self.footer.redraw()
 
     def action_filter(self) -> None:
@@ -329,6 +315,6 @@ class MainScreen(DetailedScreen[None]):
         self.filter_bar.display = bool(self.filter_bar.sought)
 
     def action_notices(self) -> None:
-        from agentwatch.app.screens.notices import NoticesScreen  # rarely wanted
+        from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
 
         self.app.push_screen(NoticesScreen(self._monitor.tree.notices, self._monitor.said))

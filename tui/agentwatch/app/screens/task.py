@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from agentwatch.app.actions import PANE_COMMANDS, Home, Place, bindings
-from agentwatch.app.decision_words import Offered
+from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.header import Header
 from agentwatch.app.widgets.search import Filter
 
 if TYPE_CHECKING:
@@ -40,10 +37,8 @@ class TaskScreen(DetailedScreen[str]):
         self._sought = sought
         self._tab = tab
         self._task_id = task_id
-        self.header = Header(monitor)
         self.details: DetailsPane = DetailsPane()
-        self._offered = Offered(monitor, clock, lambda: self.task_id)
-        self.footer = Footer(Place.PAGE, is_useless=self._is_useless, why_not=self._offered.why_not)
+        self.footer = Footer(Place.PAGE, is_useless=self.is_useless, why_not=self._offered.why_not)
 
     @property
     def task_id(self) -> str:
@@ -66,31 +61,15 @@ class TaskScreen(DetailedScreen[str]):
         self.details.activate(TABS[self._tab][0])
         self.details.focus()
         self._show()
-        self.set_interval(1.0, self.tick)
         self.set_interval(PERIOD, self._show)
-
-    def tick(self) -> None:
-        """A second has passed."""
-        self.header.redraw()
-        self.footer.redraw()
 
     def _show(self) -> None:
         task = self._monitor.tree.tasks.get(self.task_id)
         self.details.show(task, self._monitor.tree, self._monitor.content, self._clock())
 
-    @on(TreeUpdated)
-    def _take_update(self, event: TreeUpdated) -> None:
-        self.header.redraw()
-        self.footer.redraw()
+    def refresh_tasks(self, event: TreeUpdated) -> None:
         if self.task_id in event.changed:
             self._show()
-
-    def _is_useless(self, command_id: str) -> bool:
-        return (
-            (command_id in PANE_COMMANDS and command_id not in self.details.offered)
-            or (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
-            or self._offered.is_useless(command_id)
-        )
 
     def action_back(self) -> None:
         self.dismiss(self.task_id)

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.decision_words import Offered
 from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.header import Header
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.app.widgets.timeline.chart import TimelineChart
 from agentwatch.app.widgets.timeline.reading import Reading
@@ -27,11 +25,8 @@ _TALL: Final = 30
 """Lines of screen from which the words about the selected task stand apart."""
 
 
-class TimelineScreen(Screen[str]):
-    """Shows the tasks of a tree over time; ends with the id of a task to go to, None if there is none.
-
-    `clock` gives seconds since the epoch.
-    """
+class TimelineScreen(MonitorScreen[str]):
+    """Shows the tasks of a tree over time; ends with the id of a task to go to, None if there is none."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.TIMELINE)
 
@@ -40,17 +35,14 @@ class TimelineScreen(Screen[str]):
     """
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
-        super().__init__()
-        self.header = Header(monitor)
+        super().__init__(monitor, clock, lambda: len(tree.marked))
         self.chart = TimelineChart(monitor.tree, clock, tree)
         self.ruler = Ruler(self.chart)
         self.reading = Reading(self.chart, clock)
-        offered = Offered(monitor, clock, lambda: self.task_id, lambda: len(tree.marked))
-        self.footer = Footer(Place.TIMELINE, self._is_on, offered.is_out_of_question)
+        self.footer = Footer(Place.TIMELINE, self._is_on, self._offered.is_out_of_question)
 
     @property
     def task_id(self) -> str | None:
-        """The task that commands are about."""
         return self.chart.cursor_id
 
     def compose(self) -> ComposeResult:
@@ -63,19 +55,14 @@ class TimelineScreen(Screen[str]):
 
     def on_mount(self) -> None:
         self.chart.focus()
-        self.set_interval(1.0, self.tick)
 
     def tick(self) -> None:
-        """A second has passed: the present goes on."""
-        self.header.redraw()
+        super().tick()
         self.chart.tick()
         self.reading.redraw()
 
-    @on(TreeUpdated)
-    def _take_update(self, event: TreeUpdated) -> None:
-        self.header.redraw()
+    def refresh_tasks(self, event: TreeUpdated) -> None:
         self.chart.refresh_tasks(event.changed, settled=event.settled)
-        self.footer.redraw()
         if self.task_id in event.changed:
             self.reading.redraw()
 
