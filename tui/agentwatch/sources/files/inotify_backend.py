@@ -15,7 +15,7 @@ import threading
 from typing import Final
 
 from agentwatch.sources.files.names import is_candidate
-from agentwatch.sources.files.watch import NOTHING, Changes, WatchError, why_polling
+from agentwatch.sources.files.watch import NOTHING, Backend, Changes, WatchError, why_polling
 
 # From <sys/inotify.h>; the numbers are part of the kernel's interface and the same on every architecture.
 _MODIFY: Final = 0x0000_0002
@@ -58,10 +58,9 @@ _libc.inotify_add_watch.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint
 _libc.inotify_rm_watch.argtypes = (ctypes.c_int, ctypes.c_int)
 
 
-class InotifyBackend:
+class InotifyBackend(Backend):
     """inotify on exactly the given directories."""
 
-    polls = False
     exact = True
 
     def __init__(self, root: str) -> None:

@@ -27,21 +27,20 @@ class WatchError(Exception):
 class Backend(Protocol):
     """One way to wait for changes. Paths are relative to the root, "" is the root itself.
 
-    All but `wake` belong to one thread. `watch` and `wait` raise
-    WatchError once this way does not work any more.
+    All but `wake` belong to one thread. `watch` and `wait` raise WatchError once this way does not work any more.
+    `polls`: nothing is ever reported, the caller has to look. `exact`: it knows whenever it lost something.
     """
 
-    polls: bool
-    """Nothing is ever reported: the caller has to look."""
+    polls: bool = False
+    exact: bool = False
 
-    exact: bool
-    """It knows whenever it lost something, so there is less to compare with the disk."""
-
-    def watch(self, path: str) -> None:
+    def watch(self, path: str) -> None:  # noqa: ARG002
         """Report what happens right in this directory from now on; calling it again renews a watch that died."""
+        return
 
-    def unwatch(self, path: str) -> None:
+    def unwatch(self, path: str) -> None:  # noqa: ARG002
         """The directory is no longer of interest."""
+        return
 
     def wait(self, timeout: float) -> Changes:
         """Changes since the last call, at once where there are some, else after at most `timeout` seconds."""
@@ -51,22 +50,16 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Give back what the system gave."""
+        return
 
 
-class PollingBackend:
+class PollingBackend(Backend):
     """No events at all."""
 
     polls = True
-    exact = False
 
     def __init__(self) -> None:
         self._woken = threading.Event()
-
-    def watch(self, path: str) -> None:
-        """Nothing to set up."""
-
-    def unwatch(self, path: str) -> None:
-        """Nothing to give back."""
 
     def wait(self, timeout: float) -> Changes:
         self._woken.wait(timeout)
@@ -74,9 +67,6 @@ class PollingBackend:
 
     def wake(self) -> None:
         self._woken.set()
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
 
 def why_polling(error: OSError, limit: str) -> str:

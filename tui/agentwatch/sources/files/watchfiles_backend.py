@@ -12,7 +12,7 @@ from typing import Final
 from watchfiles import Change, watch
 from watchfiles.main import FileChange
 
-from agentwatch.sources.files.watch import NOTHING, Changes, WatchError, why_polling
+from agentwatch.sources.files.watch import NOTHING, Backend, Changes, WatchError, why_polling
 
 _STEP_MS: Final = 10
 _DEBOUNCE_MS: Final = 20
@@ -20,15 +20,12 @@ _TIMEOUT_MS: Final = 20
 """Together a latency of 17 ms, for just under one percent of a core while nothing happens: it looks every step."""
 
 
-class WatchfilesBackend:
+class WatchfilesBackend(Backend):
     """watchfiles on exactly the given directories, not recursive: so pruned directories cost the kernel nothing.
 
     A watch cannot be changed, only built anew: that happens with the next wait, not too often, and is reported as
     `lost`, because what happened before the new one stood is not known.
     """
-
-    polls = False
-    exact = False
 
     def __init__(self, root: str) -> None:
         self._prefix = root if root.endswith("/") else root + "/"

@@ -31,8 +31,7 @@ class Family:
         """As they were when they were last compared, by version."""
         self.elsewhere: set[str] = set()
         """Sessions whose messages are kept in a way that is not read."""
-        self.is_abandoned: bool | None = None
-        """Whether no process has the database open any more."""
+        self._is_abandoned: bool | None = None
         self._children: defaultdict[str, list[str]] = defaultdict(list)
         self._asked: dict[str, frozenset[str]] = {}
         """By session: those that its task calls name."""
@@ -42,20 +41,11 @@ class Family:
         """By session: its run, and those of its calls that have no session, by key."""
         self._changes: dict[str, Change] = {}
         self._touched: set[str] = set()
-        self._behind: set[str] = set()
+        self.behind: set[str] = set()
         """Sessions of which something is still to be read."""
-        self._unfinished: set[str] = set()
+        self.unfinished: set[str] = set()
+        """Sessions with runs that need a process."""
         self._due: dict[str, float] = {}
-
-    @property
-    def waiting(self) -> int:
-        """How many sessions have records that are still to be read."""
-        return len(self._behind)
-
-    @property
-    def has_unfinished(self) -> bool:
-        """Whether there are runs that need a process."""
-        return bool(self._unfinished)
 
     def due(self, now: float) -> bool:
         """Whether time alone changes a run by now."""
@@ -74,7 +64,7 @@ class Family:
 
     def forget(self) -> None:
         """The database is another one: read everything again. What was given stays known."""
-        for known in (self.sessions, self.rows, self.elsewhere, self._touched, self._behind, self._asked, self._askers):
+        for known in (self.sessions, self.rows, self.elsewhere, self._touched, self.behind, self._asked, self._askers):
             known.clear()
 
     def compare(self, rows: Sequence[SessionRow]) -> None:
@@ -91,12 +81,12 @@ class Family:
             self._touched.update(self._children.get(name, ()))
             self._take_in_calls(name, frozenset())
             del self.sessions[name]
-            self._behind.discard(name)
+            self.behind.discard(name)
             self.elsewhere.discard(name)
         for row in rows:
             if row.version not in before or row.id not in self.sessions:
                 self.sessions.setdefault(row.id, Session(row)).row = row
-                self._behind.add(row.id)
+                self.behind.add(row.id)
         if self.rows.keys() != before.keys():
             self._link()
 
@@ -114,7 +104,7 @@ class Family:
                 session.waiting.pop()
                 yield
             self._take_in_calls(name, session.asked)
-            self._behind.discard(name)
+            self.behind.discard(name)
 
     def judge(self, maker: Maker, now: float) -> None:
         """Make the runs of the sessions that were touched, and of those that depend on them."""
@@ -138,9 +128,11 @@ class Family:
             self._touched.discard(name)
 
     def abandon(self, is_abandoned: bool | None) -> None:
-        """Take in whether a process is left."""
-        self.is_abandoned = is_abandoned
-        for name in list(self._unfinished):
+        """Take in whether no process has the database open any more, None where that cannot be told."""
+        if is_abandoned == self._is_abandoned:
+            return
+        self._is_abandoned = is_abandoned
+        for name in list(self.unfinished):
             self._due[name] = 0.0  # what it waits for has to be asked for again
             self._give(name, {key: self._with_process(run) for key, run in self._given[name].items()})
 
@@ -197,7 +189,7 @@ class Family:
             verdict = _UNREAD
         waiting, due = waits_for(session, now) if verdict.state not in OVER else ("", None)
         self._due.pop(name, None)
-        if due is not None and not self.is_abandoned:
+        if due is not None and not self._is_abandoned:
             self._due[name] = due
         runs = {name: self._with_process(maker.of_session(session, parent_id, parent, verdict, waiting))}
         for call in session.last_calls():
@@ -210,7 +202,7 @@ class Family:
 
     def _with_process(self, run: Run) -> Run:
         """The run, with what is known of its process: nobody asks any more where there is none."""
-        if run.state in OVER or not self.is_abandoned:
+        if run.state in OVER or not self._is_abandoned:
             return replace(run, process_gone=None)
         return replace(run, process_gone=True, waiting="")
 
@@ -225,9 +217,9 @@ class Family:
     def _give(self, name: str, runs: dict[str, Run]) -> None:
         before = self._given.get(name, {})
         self._given[name] = runs
-        self._unfinished.discard(name)
+        self.unfinished.discard(name)
         if any(run.state not in OVER for run in runs.values()):
-            self._unfinished.add(name)
+            self.unfinished.add(name)
         self._changes |= {change.key: change for change in changes_between(before, runs)}
 
     def _state(self, name: str | None) -> RunState | None:
@@ -248,7 +240,7 @@ class Family:
 
     def _in_order(self) -> list[str]:
         """The sessions that are behind: the youngest families first, and parents before their children."""
-        lines = {name: [name, *self._ancestors(name)] for name in self._behind}
+        lines = {name: [name, *self._ancestors(name)] for name in self.behind}
         youngest: defaultdict[str, int] = defaultdict(int)
         for name, line in lines.items():
             youngest[line[-1]] = max(youngest[line[-1]], self.sessions[name].row.updated)

@@ -36,7 +36,7 @@ class OpenCodeReader:
     def __init__(
         self, workspace: Path, database: Path, name: str = "opencode", clock: Callable[[], float] = time.time
     ) -> None:
-        self._name = name
+        self.name = name
         self._path = database.absolute()
         self._database = Database(self._path)
         self._directories = _spellings(workspace)
@@ -53,11 +53,6 @@ class OpenCodeReader:
         self._refusal = ""
         self._busy_since: float | None = None
         self._later_sessions = 0
-
-    @property
-    def name(self) -> str:
-        """As it was given."""
-        return self._name
 
     @property
     def trouble(self) -> str | None:
@@ -78,7 +73,7 @@ class OpenCodeReader:
     def progress(self) -> Progress:
         """In bytes of the database, as if all sessions were equally large."""
         sessions = len(self._family.sessions)
-        done = sessions - self._family.waiting
+        done = sessions - len(self._family.behind)
         return Progress(self._size * done // sessions if sessions else self._size, self._size)
 
     def read(self, seconds: float) -> Sequence[Change]:
@@ -87,9 +82,12 @@ class OpenCodeReader:
         with self._lock:
             while self._has_to_look():
                 self._look(min(end, time.monotonic() + _LOOK_SECONDS))
-                if self._refusal or self._busy_since is not None or not self._family.waiting or time.monotonic() >= end:
+                if self._refusal or self._busy_since is not None or not self._family.behind or time.monotonic() >= end:
                     break
-            self._look_around()
+            if self._family.unfinished and not self._refusal:
+                # A program that has ended writes nothing any more.
+                users = self._database.has_users()
+                self._family.abandon(None if users is None else not users)
             return self._family.take()
 
     def text(self, digest: str) -> str | None:
@@ -109,23 +107,15 @@ class OpenCodeReader:
             return ()
         sessions = self._family.sessions.values()
         children = sum(self._family.parent_id(session.row) is not None for session in sessions)
-        return [Found(self._name, str(self._path), len(sessions) - children, self.trouble or "", children)]
+        return [Found(self.name, str(self._path), len(sessions) - children, self.trouble or "", children)]
 
     def close(self) -> None:
         """Remove a copy; between two calls no connection is open."""
         with self._lock:
             self._database.close()
 
-    def _look_around(self) -> None:
-        """Notice what changes without a write: that the program has ended."""
-        if self._family.has_unfinished and not self._refusal:
-            users = self._database.has_users()
-            is_abandoned = None if users is None else not users
-            if is_abandoned != self._family.is_abandoned:
-                self._family.abandon(is_abandoned)
-
     def _has_to_look(self) -> bool:
-        if self._seen is None or self._family.waiting or not self._is_calm or self._family.due(self._clock()):
+        if self._seen is None or self._family.behind or not self._is_calm or self._family.due(self._clock()):
             return True
         return self._database.signature() != self._seen
 
@@ -161,7 +151,7 @@ class OpenCodeReader:
         for _ in self._family.load(tables):
             if time.monotonic() >= end:
                 break
-        maker = Maker(self._name, str(self._path), tables, self._texts)
+        maker = Maker(self.name, str(self._path), tables, self._texts)
         self._family.judge(maker, self._clock())
 
     def _vanish(self, signature: Signature) -> None:

@@ -13,9 +13,7 @@ _REFUSED: Final = "invalid"
 """OpenCode notes a call of a tool that is not there under this name, and keeps only that tool's name of it."""
 _QUESTION: Final = "question"
 _TODOS: Final = "todowrite"
-_AT_ONCE: Final = frozenset(
-    {"bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list"}
-)
+_AT_ONCE: Final = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 """Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
 
 _OPEN: Final = frozenset({"pending", "running"})
@@ -61,6 +59,7 @@ class Call(NamedTuple):
 
     `child` is the session of a task, None as long as there is none. `is_open`: neither completed nor failed.
     `waits` says what an open call waits for if nothing comes of it: "an answer: …", "" where it may just be working.
+    `row` and `created` are those of its record.
     """
 
     id: str
@@ -69,19 +68,18 @@ class Call(NamedTuple):
     updated: int
     is_task: bool
     is_open: bool
-    error: str = ""
-    child: str | None = None
-    title: str | None = None
-    agent: str | None = None
-    is_background: bool = False
-    is_answered_later: bool = False
-    started: int = 0
-    ended: int = 0
-    waits: str = ""
-    waits_surely: bool = False
-    row: int = 0
-    """That of its record, whose time is `created`."""
-    created: int = 0
+    error: str
+    child: str | None
+    title: str | None
+    agent: str | None
+    is_background: bool
+    is_answered_later: bool
+    started: int
+    ended: int
+    waits: str
+    waits_surely: bool
+    row: int
+    created: int
 
 
 class Notice(NamedTuple):
@@ -97,10 +95,9 @@ class Notice(NamedTuple):
 def turn_of(record: Record) -> Turn:
     """What a message says; of one that cannot be read, only that it is there."""
     data = record.data or {}
-    is_user = data.get("role") == "user"
-    created = _when(data, "created") or record.created
-    if is_user:
-        return Turn(record.id, created, record.updated, True, agent=text(data, "agent"))
+    created, agent = _when(data, "created") or record.created, text(data, "agent")
+    if data.get("role") == "user":
+        return Turn(record.id, created, record.updated, is_user=True, agent=agent)
     completed = _when(data, "completed")
     finish, error = text(data, "finish"), _error_in(data)
     provider, model = text(data, "providerID"), text(data, "modelID")
@@ -108,17 +105,17 @@ def turn_of(record: Record) -> Turn:
         record.id,
         created,
         record.updated,
-        False,
-        completed,
-        bool(completed) and finish is not None and finish not in _CONTINUED and not error,
-        inner(data, "error").get("name") == _ABORTED,
-        error,
-        data.get("summary") is True,
-        text(data, "parentID"),
-        text(data, "agent"),
-        text(data, "mode"),
-        f"{provider}/{model}" if provider and model else model,
-        _tokens_in(inner(data, "tokens")),
+        is_user=False,
+        completed=completed,
+        is_ended=bool(completed) and finish is not None and finish not in _CONTINUED and not error,
+        is_aborted=inner(data, "error").get("name") == _ABORTED,
+        error=error,
+        is_summary=data.get("summary") is True,
+        asked_by=text(data, "parentID"),
+        agent=agent,
+        mode=text(data, "mode"),
+        model=f"{provider}/{model}" if provider and model else model,
+        tokens=_tokens_in(inner(data, "tokens")),
     )
 
 
@@ -156,37 +153,35 @@ def call_of(record: Record) -> Call | None:
     has_failed = is_refused or status == "error"
     child = text(told, "sessionId") or text(told, "sessionID") or (frame["id"] if frame else None)
     return Call(
-        record.id,
-        record.message_id,
-        text(data, "callID") or record.id,
-        record.updated,
-        is_task,
-        status in _OPEN,
-        (text(given if is_refused else state, "error") or "it failed")[:_LONGEST] if has_failed else "",
-        child if is_task else None,
-        text(given, "description"),
-        text(given, "subagent_type"),
-        given.get("background") is True or told.get("background") is True,
-        frame is not None and frame.groupdict().get("state") == "running",
-        _when(state, "start") or record.created,
-        _when(state, "end"),
-        _waits(tool, given, told) if status == "running" else "",
-        tool == _QUESTION,
-        record.row,
-        record.created,
+        id=record.id,
+        message=record.message_id,
+        call_id=text(data, "callID") or record.id,
+        updated=record.updated,
+        is_task=is_task,
+        is_open=status in _OPEN,
+        error=(text(given if is_refused else state, "error") or "it failed")[:_LONGEST] if has_failed else "",
+        child=child if is_task else None,
+        title=text(given, "description"),
+        agent=text(given, "subagent_type"),
+        is_background=given.get("background") is True or told.get("background") is True,
+        is_answered_later=frame is not None and frame.groupdict().get("state") == "running",
+        started=_when(state, "start") or record.created,
+        ended=_when(state, "end"),
+        waits=_waits(tool, given, told) if status == "running" else "",
+        waits_surely=tool == _QUESTION,
+        row=record.row,
+        created=record.created,
     )
 
 
 def is_strange(record: Record) -> bool:
-    """Whether a record is not written as is known, so that what it says is lost: no JSON object, too large, or in an
-    unknown shape where it matters."""
+    """Whether what a record says is lost: it is no JSON object, or where it matters too large or of unknown shape."""
     data = record.data
     if data is None:
         return True
-    is_text, is_task = data.get("type") == "text", text(data, "tool") == _TASK
-    if record.is_cut or not (is_text or is_task):
-        return record.is_cut and (is_text or is_task)
-    return not isinstance(data.get("text"), str) if is_text else text(inner(data, "state"), "status") not in _KNOWN
+    if data.get("type") == "text":
+        return record.is_cut or not isinstance(data.get("text"), str)
+    return text(data, "tool") == _TASK and (record.is_cut or text(inner(data, "state"), "status") not in _KNOWN)
 
 
 def todos_of(record: Record) -> list[tuple[str, str]] | None:
@@ -210,8 +205,7 @@ def prompt_in(record: Record) -> str | None:
 
 def output_in(record: Record) -> str | None:
     """What a task call was answered, without the program's frame."""
-    output = text(inner(record.data or {}, "state"), "output")
-    return _unframed(output) if output is not None else None
+    return _unframed(text(inner(record.data or {}, "state"), "output") or "")
 
 
 def _unframed(output: str) -> str | None:
@@ -247,13 +241,13 @@ def _error_in(data: Fields) -> str:
     if error is None:
         return ""
     fields = mapping(error)
-    found = text(inner(fields, "data"), "message") or text(fields, "message") or text(fields, "name")
-    return (found or (error if isinstance(error, str) else "") or "it failed")[:_LONGEST]
+    words = text(inner(fields, "data"), "message") or text(fields, "message") or text(fields, "name")
+    return (words or text(data, "error") or "it failed")[:_LONGEST]
 
 
 def _tokens_in(tokens: Fields) -> int | None:
     """What was read anew and written; what came from the cache is not counted again with each message."""
-    parts = [whole(tokens, key) for key in ("input", "output", "reasoning")]
-    found = [part for part in (*parts, whole(inner(tokens, "cache"), "write")) if part is not None]
-    count = sum(found) if found else whole(tokens, "total")
+    parts = [*(whole(tokens, key) for key in ("input", "output", "reasoning")), whole(inner(tokens, "cache"), "write")]
+    known = [part for part in parts if part is not None]
+    count = sum(known) if known else whole(tokens, "total")
     return count if count is not None and 0 <= count < _MOST_TOKENS else None
