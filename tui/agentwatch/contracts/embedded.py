@@ -65,7 +65,7 @@ def read_inside(text: str, name: str) -> Opened | None:
         return meant.opened
     judgement = Judgement()
     judgement.add_at("DOC011", meant.first + 1, count=len(found))
-    findings = (*judgement.findings(lambda _: None), *reading.findings)
+    findings = (*judgement.findings(), *reading.findings)
     return meant.opened._replace(reading=replace(reading, findings=findings))
 
 
@@ -86,7 +86,7 @@ def read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
         return None
     judgement = Judgement()
     judgement.add_at("DOC014", 1)
-    findings = (*judgement.findings(lambda _: None), *found.reading.findings)
+    findings = (*judgement.findings(), *found.reading.findings)
     return found._replace(reading=replace(found.reading, findings=findings))
 
 

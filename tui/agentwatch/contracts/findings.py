@@ -43,13 +43,17 @@ def shown(value: object) -> str:
 
 
 class Judgement:
-    """The rules that a document breaks, each with the location or the line where."""
+    """The rules that a document breaks, each with the location or the line where.
 
-    __slots__ = ("_at", "_noted")
+    `first_line` is the number of a text's first line in the file it stands in.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_at", "_noted", "first_line")
+
+    def __init__(self, first_line: int = 1) -> None:
         self._noted: list[tuple[str, Location, int | None, dict[str, object]]] = []
         self._at: Location = ()
+        self.first_line = first_line
 
     def __bool__(self) -> bool:
         return bool(self._noted)
@@ -68,7 +72,11 @@ class Judgement:
         """Break `rule` at a line that is known already (1-based)."""
         self._noted.append((rule, (), line, facts))
 
-    def findings(self, line_of: Callable[[Location], int | None]) -> tuple[Finding, ...]:
+    def add_in(self, rule: str, index: int, **facts: object) -> None:
+        """Break `rule` at a line of the text, by its index from 0."""
+        self._noted.append((rule, (), self.first_line + index, facts))
+
+    def findings(self, line_of: Callable[[Location], int | None] = lambda _: None) -> tuple[Finding, ...]:
         """The findings in the order of their lines, at most `LIMIT` of them.
 
         Where some are left out, errors stay before warnings, and the last finding counts what is missing.

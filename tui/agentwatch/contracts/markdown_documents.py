@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentwatch.contracts.findings import Judgement
 from agentwatch.contracts.json_documents import Opened
 from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
+from agentwatch.contracts.json_text import nearest
 from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of, uncommented
 from agentwatch.contracts.return_sections import any_sections, find_sections, may_be_return, unframed
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Reading, Return, TodoList
@@ -62,7 +63,7 @@ def read_markdown_by_name(text: str, name: str, contract: Contract) -> Opened:
         is_todos = name.lower().endswith("todos.md")
         judgement.add_at("DOC013", 1, contract="checklist" if is_todos else contract)
         document = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
-    reading = Reading(document, judgement.findings(lambda _: None), complete=False)
+    reading = Reading(document, judgement.findings(), complete=False)
     return Opened(reading, ReturnFormat() if contract is Contract.RETURN_FORMAT else HandoffPacket())
 
 
@@ -73,16 +74,16 @@ def read_return(
 
     `named`: it is called a return. `by_name`: and by nothing but that, and one of its headers, it is known as one.
     """
-    judgement = Judgement()
-    lines = unframed(uncommented(_bounded(lines, judgement, first_line)), indented=embedded or named)
+    judgement = Judgement(first_line)
+    lines = unframed(uncommented(_bounded(lines, judgement)), indented=embedded or named)
     sections = any_sections(lines) if by_name else find_sections(lines, embedded=embedded, named=named)
     if sections is None or not sections.by_header:
         return None
     from agentwatch.contracts import return_format  # models take long to load
 
-    _judge_characters(lines, judgement, first_line)
-    judged = return_format.judge(lines, sections, judgement, embedded=embedded, first_line=first_line)
-    findings = judgement.findings(judged.line_of) if judgement else ()
+    _judge_characters(lines, judgement)
+    judged = return_format.judge(lines, sections, judgement, embedded=embedded)
+    findings = judgement.findings(lambda place: first_line + (nearest(judged.places, place) or 0)) if judgement else ()
     document = replace(judged.document, recognised=False) if by_name else judged.document
     return Opened(Reading(document, findings, judged.complete), judged.model)
 
@@ -152,8 +153,8 @@ def _with_todos(
     behind = opened(behind)
     item = first_item(behind)
     if item is not None:
-        lines = _bounded(behind[item:], judgement, first_line + item)
-        todos = read_checklist(lines, judgement, alone=False, first_line=first_line + item)
+        judgement.first_line = first_line + item
+        todos = read_checklist(_bounded(behind[item:], judgement), judgement, alone=False)
         model = model.model_copy(update={"todos": todos})
         document = replace(document, todos=todos)
     findings = judgement.findings(source.line_of) if judgement else ()
@@ -162,17 +163,16 @@ def _with_todos(
 
 def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:
     start = after_front_matter(lines)
-    lines = [*lines[:start], *opened(lines[start:])]
-    if first_item(lines[start:], alone=of_a_task) is None:
+    lines = opened(lines[start:])
+    if first_item(lines, alone=of_a_task) is None:
         return None
     from agentwatch.contracts.handoff import HandoffPacket  # models take long to load
 
-    judgement = Judgement()
-    lines = _bounded(lines[start:], judgement, 1 + start)
-    _judge_characters(lines, judgement, 1 + start)
-    items = read_checklist(lines, judgement, alone=True, first_line=1 + start)
-    findings = judgement.findings(lambda _: None) if judgement else ()
-    return Opened(Reading(TodoList(items), findings), HandoffPacket(todos=items))
+    judgement = Judgement(1 + start)
+    lines = _bounded(lines, judgement)
+    _judge_characters(lines, judgement)
+    items = read_checklist(lines, judgement, alone=True)
+    return Opened(Reading(TodoList(items), judgement.findings()), HandoffPacket(todos=items))
 
 
 def _may_lead_with_packet(text: str, head: str) -> bool:
@@ -183,15 +183,13 @@ def _may_lead_with_packet(text: str, head: str) -> bool:
     return head in ("`", "~", "-")
 
 
-def _bounded(lines: list[str], judgement: Judgement, first_line: int) -> list[str]:
-    if len(lines) <= MAX_LINES:
-        return lines
-    judgement.add_at("DOC009", first_line + MAX_LINES, key="The document", limit=MAX_LINES)
+def _bounded(lines: list[str], judgement: Judgement) -> list[str]:
+    if len(lines) > MAX_LINES:
+        judgement.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
     return lines[:MAX_LINES]
 
 
-def _judge_characters(lines: list[str], judgement: Judgement, first_line: int) -> None:
-    for index, line in enumerate(lines):
-        if REPLACEMENT in line:
-            judgement.add_at("DOC003", first_line + index)
-            return
+def _judge_characters(lines: list[str], judgement: Judgement) -> None:
+    broken = next((index for index, line in enumerate(lines) if REPLACEMENT in line), None)
+    if broken is not None:
+        judgement.add_in("DOC003", broken)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
 from agentwatch.contracts import wording
 from agentwatch.contracts.findings import Judgement, shown
-from agentwatch.contracts.json_text import nearest
 from agentwatch.contracts.return_lines import (
     Attested,
     Keys,
@@ -116,32 +114,24 @@ TABLE: Final = Table(
 )
 
 
-@dataclass(slots=True)
-class Judged:
-    """A return that was read: model, summary, whether it is whole, and the line of each place."""
+class Judged(NamedTuple):
+    """A return that was read: model, summary, whether it is whole, and the index of the line of each place."""
 
     model: ReturnFormat
     document: Return
     complete: bool
     places: dict[Location, int]
 
-    def line_of(self, location: Location) -> int | None:
-        """The 1-based line of a place, else of what encloses it."""
-        return nearest(self.places, location)
 
-
-def judge(
-    lines: list[str], sections: Sections, judgement: Judgement, *, embedded: bool = False, first_line: int = 1
-) -> Judged:
-    """Read the sections; every rule they break is noted. `first_line` is the number of `lines[0]` in its file."""
+def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedded: bool = False) -> Judged:
+    """Read the sections; every rule they break is noted."""
     found = sections.by_header
-    start_line = first_line + sections.start
-    places: dict[Location, int] = {(): start_line}
-    _judge_headers(sections, judgement, embedded=embedded, first_line=first_line)
+    places: dict[Location, int] = {(): sections.start}
+    _judge_headers(sections, judgement, embedded=embedded)
 
     raw: dict[str, Any] = {}
-    keys = _status(lines, sections, judgement, first_line)
-    attested = _attestation(lines, sections, judgement, first_line)
+    keys = _status(lines, sections, judgement)
+    attested = _attestation(lines, sections, judgement)
     unjudged: dict[str, Any] = {}
     for header, name, values in (
         (STATUS, "status", _status_values(keys, judgement)),
@@ -150,24 +140,24 @@ def judge(
         # What was found without its header is read, and not judged: the missing header says it all.
         (raw if header in found else unjudged)[name] = values
         if header in found:
-            places[name,] = first_line + found[header].heading.line
+            places[name,] = found[header].heading.line
     for name, lines_of_keys in (("status", keys.lines), ("attestation", attested.keys.lines)):
         for key, line in lines_of_keys.items():
             places[name, key] = line
 
     if (section := found.get(DELIVERABLES)) is not None:
         raw["deliverables"], some = read_deliverables(
-            lines, sections.spans(DELIVERABLES), judgement, first_line=first_line, swallowed=EVIDENCE not in found
+            lines, sections.spans(DELIVERABLES), judgement, swallowed=EVIDENCE not in found
         )
         if not some:
-            judgement.add_at("RET030", first_line + section.heading.line)
+            judgement.add_in("RET030", section.heading.line)
     if (section := found.get(EVIDENCE)) is not None:
         spans = sections.spans(EVIDENCE)
         if ATTESTATION not in found:
             spans = [(section.first, _evidence_end(lines, section))]
-        raw["evidence"], some = read_evidence(lines, spans, judgement, first_line=first_line)
+        raw["evidence"], some = read_evidence(lines, spans, judgement)
         if not some:
-            judgement.add_at("RET040", first_line + section.heading.line)
+            judgement.add_in("RET040", section.heading.line)
 
     model = validated(ReturnFormat, raw, TABLE.judging, judgement)
     if STATUS in found:
@@ -177,43 +167,43 @@ def judge(
     return Judged(model, _summary_of(model, keys), not _is_cut(sections, attested), places)
 
 
-def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool, first_line: int) -> None:
+def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool) -> None:
     found = sections.by_header
     for header in HEADERS:
         if header not in found:
             judgement.add(_MISSING[header], ())
     for section in sections.repeated:
-        judgement.add_at("RET008", first_line + section.heading.line, header=f"## {section.header}")
+        judgement.add_in("RET008", section.heading.line, header=f"## {section.header}")
     for header, section in found.items():
-        line = first_line + section.heading.line
+        line = section.heading.line
         text = section.heading.text
         if section.heading.level != LEVEL:
-            judgement.add_at("RET005", line, header=header, level=section.heading.level)
+            judgement.add_in("RET005", line, header=header, level=section.heading.level)
         if text != header:
             rule = "RET006" if folded(text) == folded(header) else "RET007"
-            judgement.add_at(rule, line, value=shown("#" * section.heading.level + " " + text), header=f"## {header}")
+            judgement.add_in(rule, line, value=shown("#" * section.heading.level + " " + text), header=f"## {header}")
     if sections.preamble and not embedded and STATUS in found:
-        judgement.add_at("RET009", first_line + sections.start)
+        judgement.add_in("RET009", sections.start)
 
 
-def _status(lines: list[str], sections: Sections, judgement: Judgement, first_line: int) -> Keys:
+def _status(lines: list[str], sections: Sections, judgement: Judgement) -> Keys:
     found = sections.by_header
     if STATUS in found:
         spans = sections.spans(STATUS)
-        return read_status(lines, spans, judgement, first_line=first_line, swallowed=DELIVERABLES not in found)
+        return read_status(lines, spans, judgement, swallowed=DELIVERABLES not in found)
     first = min((section.heading.line for section in found.values()), default=sections.start)
-    return read_status(lines, [(sections.start, first)], Judgement(), first_line=first_line)
+    return read_status(lines, [(sections.start, first)], Judgement())
 
 
-def _attestation(lines: list[str], sections: Sections, judgement: Judgement, first_line: int) -> Attested:
+def _attestation(lines: list[str], sections: Sections, judgement: Judgement) -> Attested:
     found = sections.by_header
     if ATTESTATION in found:
-        return read_attestation(lines, sections.spans(ATTESTATION), judgement, first_line=first_line)
+        return read_attestation(lines, sections.spans(ATTESTATION), judgement)
     evidence = found.get(EVIDENCE)
     if evidence is None:
         return Attested()
     spans = [(_evidence_end(lines, evidence), evidence.behind)]
-    return read_attestation(lines, spans, Judgement(), first_line=first_line)
+    return read_attestation(lines, spans, Judgement())
 
 
 def _evidence_end(lines: list[str], section: Section) -> int:
@@ -229,13 +219,13 @@ def _status_values(keys: Keys, judgement: Judgement) -> dict[str, Any]:
         if _INTEGER.match(attempt):
             values["attempt"] = int(attempt)
         else:
-            judgement.add_at("RET022", keys.lines["attempt"], value=shown(attempt))
+            judgement.add_in("RET022", keys.lines["attempt"], value=shown(attempt))
     return values
 
 
 def _attestation_values(attested: Attested) -> dict[str, Any]:
     values: dict[str, Any] = {key: value for key, value in attested.keys.values.items() if key not in attested.lists}
-    return values | {key: [text for text, _ in entries] for key, entries in attested.lists.items()}
+    return values | attested.lists
 
 
 def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement: Judgement, *, whole: bool) -> None:
@@ -260,7 +250,7 @@ def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement
             first = min(speaking, key=lambda key: keys.lines[key])
             judgement.add("ERR007", ("status", first), key=first)
     elif status.state == "PARTIAL" and whole:
-        limitations = [text for text, _ in attested.lists.get("limitations", ())]
+        limitations = attested.lists.get("limitations")
         if not limitations:
             judgement.add("RET063", ("attestation",))
         elif not values.get("retry_hint") and not wording.tells_a_next_step(" ".join((summary or "", *limitations))):

@@ -58,33 +58,31 @@ _MORE_THAN_A_PATH: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|and)\s|
 
 @dataclass(slots=True)
 class Keys:
-    """Values of keys and the 1-based line of each."""
+    """Values of keys and the index of the line of each."""
 
     values: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
 
-    def put(self, key: str, value: str, line: int, judgement: Judgement) -> bool:
+    def put(self, key: str, value: str, index: int, judgement: Judgement) -> bool:
         """Keep the first value of a key; another one is a finding. True where it was kept."""
         if key in self.values:
             if key in LIST_KEYS or self.values[key] != value:
-                judgement.add_at("RET020", line, key=key)
+                judgement.add_in("RET020", index, key=key)
             return False
         self.values[key] = value
-        self.lines[key] = line
+        self.lines[key] = index
         return True
 
 
 @dataclass(slots=True)
 class Attested:
-    """The lines of `## Runtime Attestation`: text keys, and lists with the line of each entry."""
+    """The lines of `## Runtime Attestation`: keys, and the entries of lists."""
 
     keys: Keys = field(default_factory=Keys)
-    lists: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
 
 
-def read_status(
-    lines: list[str], spans: Spans, judgement: Judgement, *, first_line: int, swallowed: bool = False
-) -> Keys:
+def read_status(lines: list[str], spans: Spans, judgement: Judgement, *, swallowed: bool = False) -> Keys:
     """The keys of `## Status`.
 
     `swallowed`: the header of the next section is missing, so what stands behind an empty line is not of the status.
@@ -96,15 +94,14 @@ def read_status(
         if not text.strip():
             after_blank = bool(keys.values)
             continue
-        line = first_line + index
         found = entry(text)
         name = _known(found, STATUS_KEYS) if found is not None else None
         if found is not None and name is not None:
-            _judge_dress(found, name, line, judgement)
-            _put_split(keys, name, found.value, line, judgement)
+            _judge_dress(found, name, index, judgement)
+            _put_split(keys, name, found.value, index, judgement)
         elif not (_ANY_KEY.match(text) or _is_no_text(text) or (swallowed and after_blank)):
-            judgement.add_at("RET019", line)
-            above = next((key for key in _WORD_KEYS if keys.lines.get(key) == line - 1), None)
+            judgement.add_in("RET019", index)
+            above = next((key for key in _WORD_KEYS if keys.lines.get(key) == index - 1), None)
             if above is not None and keys.values[above] and _indent(text) > _indent(lines[index - 1]):
                 # The value goes on: one word is not what it says.
                 keys.values[above] += f" {text.strip()}"
@@ -161,17 +158,17 @@ def _known(found: Entry, known: tuple[str, ...]) -> str | None:
     return name if name in known else None
 
 
-def _judge_dress(found: Entry, name: str, line: int, judgement: Judgement) -> None:
+def _judge_dress(found: Entry, name: str, index: int, judgement: Judgement) -> None:
     if found.bullet:
-        judgement.add_at("RET016", line, key=name)
+        judgement.add_in("RET016", index, key=name)
     if found.decorated:
-        judgement.add_at("RET017", line, key=name)
+        judgement.add_in("RET017", index, key=name)
     if found.key != name or not found.plain:
         rule = "RET021" if name in _REQUIRED else "RET023"
-        judgement.add_at(rule, line, value=shown(found.key if found.plain else f"{found.key} ="), key=name)
+        judgement.add_in(rule, index, value=shown(found.key if found.plain else f"{found.key} ="), key=name)
 
 
-def _put_split(keys: Keys, name: str, value: str, line: int, judgement: Judgement) -> None:
+def _put_split(keys: Keys, name: str, value: str, index: int, judgement: Judgement) -> None:
     """Put a value, and apart from it any further key that was written on the same line."""
     for _ in STATUS_KEYS:
         pattern = _KEY_IN_SHORT if name in _SHORT_KEYS else _KEY_IN_LONG
@@ -179,16 +176,16 @@ def _put_split(keys: Keys, name: str, value: str, line: int, judgement: Judgemen
         if match is None:
             marked = _MARKED_WORD.match(value) if name in _WORD_KEYS else None
             if marked is not None:
-                judgement.add_at("RET017", line, key=name)
-            keys.put(name, marked[2] if marked else value, line, judgement)
+                judgement.add_in("RET017", index, key=name)
+            keys.put(name, marked[2] if marked else value, index, judgement)
             return
-        keys.put(name, value[: match.start()].strip(" \t,;|"), line, judgement)
-        judgement.add_at("RET018", line, key=match[1])
+        keys.put(name, value[: match.start()].strip(" \t,;|"), index, judgement)
+        judgement.add_in("RET018", index, key=match[1])
         name, value = match[1], value[match.end() :].strip()
 
 
 def read_deliverables(
-    lines: list[str], spans: Spans, judgement: Judgement, *, first_line: int, swallowed: bool = False
+    lines: list[str], spans: Spans, judgement: Judgement, *, swallowed: bool = False
 ) -> tuple[list[dict[str, str]], bool]:
     """(deliverables with `path` and `description`, whether there was any bullet at all)."""
     found: list[dict[str, str]] = []
@@ -200,15 +197,14 @@ def read_deliverables(
             if swallowed and any_bullet:
                 break
             continue
-        line = first_line + index
         item = _item(text)
         if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
-            judgement.add_at("RET034", line)
+            judgement.add_in("RET034", index)
         elif item is None:
             if _BARE_PATH.match(text):
-                judgement.add_at("RET024", line, value=shown(text.strip()))
+                judgement.add_in("RET024", index, value=shown(text.strip()))
             elif not _is_no_text(text):
-                judgement.add_at("RET031", line)
+                judgement.add_in("RET031", index)
         else:
             any_bullet = True
             indent = item.indent
@@ -217,13 +213,13 @@ def read_deliverables(
             path, description = _split_deliverable(item.text)
             if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
                 # The label of the bullets below it.
-                judgement.add_at("RET031", line)
+                judgement.add_in("RET031", index)
                 indent = None
                 continue
             if not _LOOKS_LIKE_PATH.match(path):
-                judgement.add_at("RET033", line, value=shown(path))
+                judgement.add_in("RET033", index, value=shown(path))
             elif not description:
-                judgement.add_at("RET032", line)
+                judgement.add_in("RET032", index)
             if len(found) < MAX_ENTRIES:
                 found.append({"path": path, "description": description} if description else {"path": path})
     return found, any_bullet
@@ -248,7 +244,7 @@ def _split_deliverable(text: str) -> tuple[str, str]:
     return text[: match.start()].strip(" "), text[match.end() :].strip()
 
 
-def read_evidence(lines: list[str], spans: Spans, judgement: Judgement, *, first_line: int) -> tuple[list[str], bool]:
+def read_evidence(lines: list[str], spans: Spans, judgement: Judgement) -> tuple[list[str], bool]:
     """(evidence pointers, whether there was any bullet at all). Indented lines belong to their bullet."""
     found: list[str] = []
     any_bullet = False
@@ -260,11 +256,11 @@ def read_evidence(lines: list[str], spans: Spans, judgement: Judgement, *, first
             if folded(item.text) not in _LIKE_NONE and len(found) < MAX_ENTRIES:
                 found.append(item.text)
         elif text.strip() and not _is_no_text(text) and not (text[:1] in " \t" and found):
-            judgement.add_at("RET041", first_line + index)
+            judgement.add_in("RET041", index)
     return found, any_bullet
 
 
-def read_attestation(lines: list[str], spans: Spans, judgement: Judgement, *, first_line: int) -> Attested:
+def read_attestation(lines: list[str], spans: Spans, judgement: Judgement) -> Attested:
     """The keys and lists of `## Runtime Attestation`.
 
     Below a label, a remark or another bullet (`apart`) only what can be nothing but a path is an entry of a list.
@@ -279,23 +275,22 @@ def read_attestation(lines: list[str], spans: Spans, judgement: Judgement, *, fi
         if not text.strip():
             after_blank = True
             continue
-        line = first_line + index
         found = entry(text)
         name = _known(found, _ATTESTED) if found is not None else None
         item = _item(text) if name is None else None
         if found is not None and name is not None:
-            _judge_dress(found, name, line, judgement)
-            current = _put_attested(attested, name, found.value, line, judgement)
+            _judge_dress(found, name, index, judgement)
+            current = _put_attested(attested, name, found.value, index, judgement)
             indent, apart = None, False
         elif item is not None and current is not None:
             indent = item.indent if indent is None else min(item.indent, indent)
             below = item.indent > indent + 1
             if current in FILE_KEYS and (below or (apart and attested.lists[current])) and _is_remark(item.text, below):
-                judgement.add_at("RET061", line)
+                judgement.add_in("RET061", index)
             elif current in FILE_KEYS:
-                _put_path(attested.lists[current], current, item, line, judgement)
+                _put_path(attested.lists[current], current, item, index, judgement)
             elif current in attested.lists and not below and folded(item.text) not in _LIKE_NONE:
-                _append(attested.lists[current], item.text, line)
+                _append(attested.lists[current], item.text)
         elif _is_no_text(text) or _LABEL.match(text):
             apart = apart or not is_rule(text)
         elif item is None and _ANY_KEY.match(text):
@@ -303,13 +298,13 @@ def read_attestation(lines: list[str], spans: Spans, judgement: Judgement, *, fi
             apart = True
             current = "" if text.rstrip().endswith(":") else current
         elif current in FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and attested.lists[current]):
-            judgement.add_at("RET024", line, value=shown(text.strip()))
-            attested.lists[current].append((text.strip().strip("`"), line))
+            judgement.add_in("RET024", index, value=shown(text.strip()))
+            _append(attested.lists[current], text.strip().strip("`"))
         else:
             if current in FILE_KEYS and not attested.lists[current]:
-                texts.setdefault(current, (text.strip(), line))
+                texts.setdefault(current, (text.strip(), index))
             elif not (current and text[:1] in " \t"):
-                judgement.add_at("RET061", line)
+                judgement.add_in("RET061", index)
             apart = apart or after_blank
         after_blank = False
     _judge_lists(attested, texts, judgement)
@@ -321,11 +316,11 @@ def _judge_lists(attested: Attested, texts: dict[str, tuple[str, int]], judgemen
         if key in attested.lists and not attested.lists[key] and not attested.keys.values.get(key):
             if key in texts:
                 # Words where the list should be; above a list they would introduce it.
-                judgement.add_at("RET024", texts[key][1], value=shown(texts[key][0]))
+                judgement.add_in("RET024", texts[key][1], value=shown(texts[key][0]))
             else:
-                judgement.add_at("RET057", attested.keys.lines[key], key=key)
+                judgement.add_in("RET057", attested.keys.lines[key], key=key)
     for entries in attested.lists.values():
-        entries[:] = [(path, line) for path, line in entries if path]
+        entries[:] = filter(None, entries)
 
 
 def _with_lists(lines: list[str], spans: Spans) -> list[int]:
@@ -347,9 +342,9 @@ def _with_lists(lines: list[str], spans: Spans) -> list[int]:
     return [index for index in both if index in kept]
 
 
-def _put_attested(attested: Attested, name: str, value: str, line: int, judgement: Judgement) -> str | None:
+def _put_attested(attested: Attested, name: str, value: str, index: int, judgement: Judgement) -> str | None:
     """Put a key of the attestation; the key whose list begins here, or None."""
-    kept = attested.keys.put(name, value, line, judgement)
+    kept = attested.keys.put(name, value, index, judgement)
     if name in TEXT_KEYS:
         return None
     if not kept:
@@ -358,13 +353,13 @@ def _put_attested(attested: Attested, name: str, value: str, line: int, judgemen
     attested.lists[name] = []
     if value:
         if name in FILE_KEYS:
-            judgement.add_at("RET056", line, key=name)
+            judgement.add_in("RET056", index, key=name)
             if folded(value) not in _LIKE_NONE:
                 for part in re.split(r"\s*[,;]\s*", value.strip("[]")):
-                    _append(attested.lists[name], part.strip("`'\" "), line)
+                    _append(attested.lists[name], part.strip("`'\" "))
         else:
-            judgement.add_at("RET062", line)
-            _append(attested.lists[name], value, line)
+            judgement.add_in("RET062", index)
+            _append(attested.lists[name], value)
     return name
 
 
@@ -390,16 +385,16 @@ def _marked_path(text: str) -> tuple[str, str] | None:
     return next(filter(None, match.groups()[:-1])).strip(), match.groups()[-1]
 
 
-def _put_path(entries: list[tuple[str, int]], key: str, item: Bullet, line: int, judgement: Judgement) -> None:
+def _put_path(entries: list[str], key: str, item: Bullet, index: int, judgement: Judgement) -> None:
     text = item.text
     if folded(text) in _LIKE_NONE or _NO_FILES.match(text):
         # An entry all the same, so that the list does not count as empty.
-        entries.append(("", line))
+        entries.append("")
         if folded(text) != _NONE:
-            judgement.add_at("RET060", line, key=key)
+            judgement.add_in("RET060", index, key=key)
         return
     if item.marker == "-" and _PLAIN_PATH.match(text) and not why_not_relative(text):
-        _append(entries, text, line)
+        _append(entries, text)
         return
     path = _undressed(text)
     marked = _marked_path(path)
@@ -410,15 +405,15 @@ def _put_path(entries: list[tuple[str, int]], key: str, item: Bullet, line: int,
     elif more is not None:
         path = path[: more.start()]
     if more is not None:
-        judgement.add_at("RET058", line, key=key, value=shown(text))
+        judgement.add_in("RET058", index, key=key, value=shown(text))
     elif dressed:
-        judgement.add_at("RET060", line, key=key)
+        judgement.add_in("RET060", index, key=key)
     reason = why_not_relative(path)
     if reason is not None:
-        judgement.add_at("RET059", line, key=key, value=shown(path), reason=reason)
-    _append(entries, path, line)
+        judgement.add_in("RET059", index, key=key, value=shown(path), reason=reason)
+    _append(entries, path)
 
 
-def _append(entries: list[tuple[str, int]], text: str, line: int) -> None:
+def _append(entries: list[str], text: str) -> None:
     if len(entries) < MAX_ENTRIES:
-        entries.append((text, line))
+        entries.append(text)

@@ -53,8 +53,8 @@ def opened(lines: list[str]) -> list[str]:
     return [line if index in inside and not is_rule(line) else "" for index, line in enumerate(lines)]
 
 
-def read_checklist(lines: list[str], judgement: Judgement, *, alone: bool, first_line: int = 1) -> tuple[Todo, ...]:
-    """The items of a checklist. `first_line` is the number of `lines[0]` in its file.
+def read_checklist(lines: list[str], judgement: Judgement, *, alone: bool) -> tuple[Todo, ...]:
+    """The items of a checklist.
 
     `alone`: the file is nothing but the checklist, so that every line is judged; headings structure it and are left
     aside. Otherwise the list ends at a heading, or at text behind an empty line. What continues an item and other words
@@ -70,7 +70,7 @@ def read_checklist(lines: list[str], judgement: Judgement, *, alone: bool, first
         if not text.strip():
             after_blank = True
             continue
-        line = first_line + index
+        line = judgement.first_line + index
         match = _ITEM.match(text) if "[" in text else None
         if match is not None:
             if len(found) == MAX_ENTRIES:
