@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.findings import Judgement
 from agentwatch.contracts.json_source import JsonSource
-from agentwatch.contracts.json_text import MAX_DEPTH, MAX_TOKENS, Node, scan, space
+from agentwatch.contracts.json_text import MAX_DEPTH, MAX_TOKENS, Node, Scan, space
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -44,7 +44,7 @@ def rules(text: str) -> list[tuple[str, int | None]]:
 @given(values, st.sampled_from([None, 0, 2]))
 def test_the_scanner_reads_what_the_parser_reads(value: Any, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
-    found = scan(text)
+    found = Scan(text)
 
     assert found.broken is None
     assert found.value == json.loads(text)
@@ -56,14 +56,14 @@ def test_a_node_finds_the_places_that_the_scanner_finds(value: Any, indent: int 
 
     node = Node(text, space(text, 0))
     assert node.value == value
-    assert {location: node.offset_of(location) for location in scan(text).places} == scan(text).places
+    assert {location: node.offset_of(location) for location in Scan(text).places} == Scan(text).places
 
 
 @given(values, st.data())
 def test_the_scanner_takes_every_prefix_for_cut_or_whole(value: Any, data: st.DataObject) -> None:
     text = json.dumps(value)
     prefix = text[: data.draw(st.integers(0, len(text) - 1))]
-    found = scan(prefix)
+    found = Scan(prefix)
 
     try:
         whole = json.loads(prefix)
@@ -89,7 +89,7 @@ def test_the_scanner_takes_every_prefix_for_cut_or_whole(value: Any, data: st.Da
 @example('"a\nb"')
 @example("[1] 2")
 def test_the_scanner_and_the_parser_agree_on_what_is_json(text: str) -> None:
-    found = scan(text)
+    found = Scan(text)
 
     try:
         value = json.loads(text)
@@ -194,7 +194,7 @@ def test_a_break_behind_the_last_token_that_is_looked_at_is_still_found() -> Non
 )
 def test_a_megabyte_of_anything_is_scanned_to_one_answer(unit: str) -> None:
     text = "[" + unit * (1_000_000 // len(unit))
-    found = scan(text)
+    found = Scan(text)
 
     assert found.broken is not None or found.gave_up or found.too_deep is not None
     assert rules(text)

@@ -17,7 +17,6 @@ from agentwatch.contracts.json_text import (
     Node,
     Scan,
     nearest,
-    scan,
     space,
 )
 from agentwatch.text import quoted
@@ -147,7 +146,7 @@ class JsonSource:
 
     def _scanned(self) -> Scan:
         if self._scan is None:
-            self._scan = scan(self._text)
+            self._scan = Scan(self._text)
         return self._scan
 
     def _line(self, offset: int) -> int:

@@ -1,4 +1,4 @@
-"""Places in JSON texts. `Node` is for a sound one, and quick; `scan` reads what can be had of one that breaks off.
+"""Places in JSON texts. `Node` is for a sound one, and quick; `Scan` reads what can be had of one that breaks off.
 
 The C parser says neither where a key stands nor what came before an error. A node decodes what it is asked for, a
 value at a time; the scanner is a loop some fifty times slower, and runs only where a text is broken.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from sys import maxsize
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Location = tuple[str | int, ...]
 """A place inside a document: keys and list indices from the top, `("metadata", "delegation_path", 2)`."""
@@ -138,127 +140,101 @@ class Break(NamedTuple):
     at_end: bool = False
 
 
-@dataclass(slots=True)
-class Scan:
-    """What the scanner found. `value` holds all that stands before a break; offsets are characters of the text."""
-
-    value: Any = None
-    broken: Break | None = None
-    places: dict[Location, int] = field(default_factory=dict)
-    duplicates: list[tuple[Location, int]] = field(default_factory=list)
-    not_finite: list[int] = field(default_factory=list)
-    too_deep: int | None = None
-    gave_up: bool = False
-    """The text has more than MAX_TOKENS tokens; the rest was not looked at."""
-
-
 class _BrokenError(Exception):
-    """Carries a Break out of the loop."""
+    """Carries a Break out of the scanner."""
 
     def __init__(self, offset: int, reason: str, *, at_end: bool = False) -> None:
         self.found = Break(offset, reason, at_end)
 
 
-def scan(text: str) -> Scan:
-    """Scan one JSON text. Never raises; a text without any value has the value None and is broken."""
-    found = Scan()
-    try:
-        _run(text, found)
-    except _BrokenError as broken:
-        found.broken = broken.found
-    return found
+class _EnoughError(Exception):
+    """What follows is not looked at."""
 
 
-def _run(text: str, found: Scan) -> None:  # noqa: PLR0915 - one loop over one state reads best in one piece
-    end = len(text.rstrip(" \t\n\r"))
-    places = found.places
-    stack: list[tuple[Any, Location]] = []
-    container: Any = None
-    location: Location = ()
-    key: str | None = None
-    wants_value = True
-    may_close = False
-    position = 0
-    for _ in range(MAX_TOKENS):
-        position = space(text, position)
-        if position >= end:
-            raise _BrokenError(end, "the text ends", at_end=True)
-        character = text[position]
-        if isinstance(container, dict) and key is None and wants_value:
-            if character == "}" and may_close:
-                wants_value = False
+class Scan:
+    """What can be read of one JSON text. Never raises; a text without any value has the value None and is broken.
+
+    `value` holds all that stands before a break; offsets are characters of the text. `gave_up`: it has more than
+    MAX_TOKENS tokens, and the rest was not looked at.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.value: Any = None
+        self.broken: Break | None = None
+        self.places: dict[Location, int] = {}
+        self.duplicates: list[tuple[Location, int]] = []
+        self.not_finite: list[int] = []
+        self.too_deep: int | None = None
+        self.gave_up = False
+        self._text, self._end = text, len(text.rstrip(" \t\n\r"))
+        self._at = self._tokens = self._depth = 0
+        try:
+            self._read(partial(setattr, self, "value"), ())
+            self._at = space(text, self._at)
+            if self._at < self._end:
+                self.broken = Break(self._at, TEXT_BEHIND)
+        except _BrokenError as error:
+            self.broken = error.found
+        except _EnoughError:
+            pass
+
+    def _next(self) -> str:
+        """The next character that is no space."""
+        if self._tokens == MAX_TOKENS:
+            self.gave_up = True
+            raise _EnoughError
+        self._tokens += 1
+        if self._text[self._at : self._at + 1] <= " ":
+            self._at = space(self._text, self._at)
+            if self._at >= self._end:
+                raise _BrokenError(self._end, "the text ends", at_end=True)
+        return self._text[self._at]
+
+    def _read(self, put: Callable[[Any], object], location: Location, *, member: bool = False) -> None:
+        """Read a value and put it where it belongs, an array or object before what is in it."""
+        character = self._next()
+        if not member and len(location) <= PLACE_DEPTH:
+            self.places[location] = self._at
+        if character not in "{[":
+            value, self._at = _scalar(self._text, self._at, self._end, self.not_finite)
+            put(value)
+            return
+        made: Any = {} if character == "{" else []
+        put(made)
+        if self._depth == MAX_DEPTH:
+            self.too_deep = self._at
+            raise _EnoughError
+        self._depth += 1
+        self._at += 1
+        closing = "}" if character == "{" else "]"
+        goes_on = self._next() != closing
+        while goes_on:
+            if character == "{":
+                key = self._key(made, location)
+                self._read(partial(made.__setitem__, key), (*location, key), member=True)
             else:
-                here = position
-                key, position = _key(text, position, end)
-                if key in container:
-                    found.duplicates.append(((*location, key), here))
-                if len(location) < PLACE_DEPTH:
-                    places[(*location, key)] = here
-                may_close = False
-                continue
-        elif wants_value and not (character == "]" and may_close):
-            step: Location = (*location, key if key is not None else len(container)) if stack else ()
-            if key is None and len(step) <= PLACE_DEPTH:
-                places[step] = position
-            if character in "{[":
-                made: Any = {} if character == "{" else []
-                _put(found, container, key, made)
-                stack.append((container, location))
-                if len(stack) > MAX_DEPTH:
-                    found.too_deep = position
-                    return
-                container, location, key, may_close = made, step, None, True
-                position += 1
-                continue
-            value, position = _scalar(text, position, end, found)
-            _put(found, container, key, value)
-            key, wants_value, may_close = None, False, False
-            if not stack:
-                _expect_end(text, position, end)
-                return
-            continue
-        # Behind a value, or at the end of an empty array or object.
-        if character == "," and not may_close:
-            wants_value = True
-        elif character == ("}" if isinstance(container, dict) else "]"):
-            container, location = stack.pop()
-            key, wants_value = None, False
-            if not stack:
-                _expect_end(text, position + 1, end)
-                return
-        else:
-            raise _BrokenError(position, "a comma or a closing bracket is missing")
-        position += 1
-        may_close = False
-    found.gave_up = True
+                self._read(made.append, (*location, len(made)))
+            goes_on = self._next() == ","
+            if not goes_on and self._text[self._at] != closing:
+                raise _BrokenError(self._at, "a comma or a closing bracket is missing")
+            self._at += goes_on
+        self._at += 1
+        self._depth -= 1
 
-
-def _put(found: Scan, container: Any, key: str | None, value: Any) -> None:
-    if container is None:
-        found.value = value
-    elif key is None:
-        container.append(value)
-    else:
-        container[key] = value
-
-
-def _expect_end(text: str, position: int, end: int) -> None:
-    position = space(text, position)
-    if position < end:
-        raise _BrokenError(position, TEXT_BEHIND)
-
-
-def _key(text: str, position: int, end: int) -> tuple[str, int]:
-    """A key and its colon: (key, offset behind the colon)."""
-    if text[position] != '"':
-        raise _BrokenError(position, "a key in double quotes is missing")
-    key, position = _string(text, position, end)
-    position = space(text, position)
-    if position >= end:
-        raise _BrokenError(end, "the text ends", at_end=True)
-    if text[position] != ":":
-        raise _BrokenError(position, "a colon is missing behind a key")
-    return key, position + 1
+    def _key(self, made: dict[str, Any], location: Location) -> str:
+        """Read a key and its colon."""
+        if self._next() != '"':
+            raise _BrokenError(self._at, "a key in double quotes is missing")
+        here = self._at
+        key, self._at = _string(self._text, here, self._end)
+        if key in made:
+            self.duplicates.append(((*location, key), here))
+        if len(location) < PLACE_DEPTH:
+            self.places[(*location, key)] = here
+        if self._next() != ":":
+            raise _BrokenError(self._at, "a colon is missing behind a key")
+        self._at += 1
+        return key
 
 
 def _string(text: str, position: int, end: int) -> tuple[str, int]:
@@ -273,7 +249,7 @@ def _string(text: str, position: int, end: int) -> tuple[str, int]:
     return value, behind
 
 
-def _scalar(text: str, position: int, end: int, found: Scan) -> tuple[Any, int]:
+def _scalar(text: str, position: int, end: int, not_finite: list[int]) -> tuple[Any, int]:
     if text[position] == '"':
         return _string(text, position, end)
     match = _WORD.match(text, position)
@@ -284,21 +260,15 @@ def _scalar(text: str, position: int, end: int, found: Scan) -> tuple[Any, int]:
     if word in _WORDS:
         return _WORDS[word], behind
     if word in _NOT_FINITE:
-        found.not_finite.append(position)
+        not_finite.append(position)
         return None, behind
     number = _NUMBER.match(word)
+    if number is not None and len(word) <= _MAX_DIGITS and not number[1] and not number[2]:
+        return int(word), behind
     if number is not None:
-        return _number(word, number, position, found), behind
+        if math.isinf(value := float(word)):
+            not_finite.append(position)
+        return (None if math.isinf(value) else value), behind
     if behind >= end and (_CUT_NUMBER.match(word) or any(whole.startswith(word) for whole in (*_WORDS, "NaN"))):
         raise _BrokenError(end, "the text ends inside a value", at_end=True)
     raise _BrokenError(position, "a value is missing or is no JSON value")
-
-
-def _number(word: str, match: re.Match[str], position: int, found: Scan) -> float | int | None:
-    if len(word) > _MAX_DIGITS or (match[1] or match[2]):
-        value = float(word)
-        if math.isinf(value):
-            found.not_finite.append(position)
-            return None
-        return value
-    return int(word)
