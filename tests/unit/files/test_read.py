@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.contracts.rule import Rule
+from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Severity
 from agentwatch.sources.files.read import BehindLinkError, FileRefusedError, read_file
 from agentwatch.sources.files.rules import CHANGING, NOT_READABLE, NOT_REGULAR, OUTSIDE, RULES, SYMBOLIC_LINK, TOO_LARGE

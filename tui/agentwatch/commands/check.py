@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.contracts.rule import Rule
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
-from agentwatch.contracts.rules import schema_of
+from agentwatch.contracts.rules import Rule, schema_of
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
 from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.delegation.problems import ARTIFACT_MISSING, finding_of, promises_artifacts

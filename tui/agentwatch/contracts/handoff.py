@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentwatch.contracts.findings import shown
 from agentwatch.contracts.paths import judge_paths
 from agentwatch.contracts.rows import Table, row
-from agentwatch.contracts.rule import Rule, makers
+from agentwatch.contracts.rules import Rule, makers
 from agentwatch.contracts.shapes import Contract, Handoff, Todo
 from agentwatch.contracts.signatures import unwrapped
 from agentwatch.contracts.validation import Contracted, Whole, validated

@@ -1,20 +1,45 @@
-"""The way in: recognises which contract a text follows, reads it and judges it."""
+"""The way in: recognises which contract a text follows, reads it and judges it.
+
+In a text that was handed over or back the contract may stand open, in a fence, or as an object among prose.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.contracts.embedded import read_correction, read_inside, read_packet_inside, read_wrapped
-from agentwatch.contracts.json_documents import Opened, read_json, read_json_by_name
-from agentwatch.contracts.markdown_documents import read_markdown, read_markdown_by_name, read_unfenced_packet
-from agentwatch.contracts.shapes import Contract
-from agentwatch.contracts.signatures import contract_by_name
+from agentwatch.contracts.findings import Judgement
+from agentwatch.contracts.json_documents import Opened, opened, read_json, read_json_by_name
+from agentwatch.contracts.json_source import JsonSource
+from agentwatch.contracts.markdown_documents import (
+    read_fenced_packet,
+    read_leading_packet,
+    read_markdown,
+    read_markdown_by_name,
+    read_return,
+    read_unfenced_packet,
+)
+from agentwatch.contracts.markdown_source import Fence, fences, lines_of, uncommented
+from agentwatch.contracts.return_sections import open_returns, tail_of, unframed
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
+from agentwatch.contracts.signatures import contract_by_name, contract_of, leading_contract_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agentwatch.contracts.shapes import Reading
     from agentwatch.contracts.validation import Contracted
 
+_ATTEMPTS: Final = 20
+"""Places in a text where an object seems to begin, and none can be read, that are tried."""
+_OBJECTS: Final = 5_000
+"""Objects of a text that are looked at."""
+
+_DECODER: Final = json.JSONDecoder()
+_GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
+_OBJECT: Final = re.compile(r'\{(?=\s*")')
 _LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
 _JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE | re.ASCII)
 _MORE_BEHIND: Final = re.compile(r"^(?:```|~~~|\{)", re.MULTILINE)
@@ -46,9 +71,9 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     """Both at once: the contract of the reading says which model it is."""
     text = _writable(text.removeprefix("\ufeff"))
     if handed_over:
-        return read_packet_inside(text, name)
+        return _read_packet_inside(text, name)
     if embedded:
-        return read_inside(text, name)
+        return _read_inside(text, name)
     head = text[:_LOOKED_AT].lstrip()[:1] or text.lstrip()[:1]
     if head == "{" and _LINES_OF_JSON.search(name):
         return None
@@ -59,13 +84,13 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     elif not is_json:
         found = read_markdown(text, name, head)
         if found is not None and found.reading.contract is Contract.RETURN_FORMAT and _MORE_BEHIND.search(text):
-            found = read_correction(text, name) or found
+            found = _read_correction(text, name) or found
     contract = contract_by_name(name) if found is None else None
     if contract is None:
         return found
     if is_json:
         return read_json_by_name(text, name, contract)
-    return read_wrapped(text, name, contract) or read_markdown_by_name(text, name, contract)
+    return _read_wrapped(text, name, contract) or read_markdown_by_name(text, name, contract)
 
 
 def _writable(text: str) -> str:
@@ -77,3 +102,186 @@ def _writable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+class _Found(NamedTuple):
+    """A return in a text: its lines are `first` up to, not including, `behind`.
+
+    `tail` is where the last section of an open one begins, behind which another may stand; None where it is not open.
+    """
+
+    first: int
+    behind: int
+    opened: Opened
+    tail: int | None = None
+
+    def is_corrected_by(self, made: Opened) -> bool:
+        """Whether a return that stands in its tail is another: whole, with another state, and no success."""
+        said = made.reading.document
+        own = self.opened.reading.document
+        if not (made.reading.complete and isinstance(said, Return) and isinstance(own, Return)):
+            return False
+        # A success may be what a good return would have been: nothing gets better by it.
+        return said.outcome not in (None, Outcome.COMPLETED, own.outcome)
+
+
+def _read_inside(text: str, name: str) -> Opened | None:
+    """Read what a text hands back: its last return, else its first packet; None where there is neither.
+
+    Templates and drafts stand before the return that is meant, corrections behind it. Lines are those of the text.
+    """
+    lines = lines_of(text)
+    found = _returns(lines, name)
+    if not found:
+        return _packet(lines, name)
+    meant = found[-1]
+    reading = meant.opened.reading
+    if all(each.opened.reading.document == reading.document for each in found):
+        return meant.opened
+    judgement = Judgement()
+    judgement.add_at("DOC011", meant.first + 1, count=len(found))
+    findings = (*judgement.findings(), *reading.findings)
+    return meant.opened._replace(reading=replace(reading, findings=findings))
+
+
+def _read_packet_inside(text: str, name: str) -> Opened | None:
+    """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
+    return _packet(lines_of(text), name)
+
+
+def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
+    """Read a Markdown file whose name says its contract and that holds it in a fence, a wrapper or behind other words.
+
+    None where it holds none.
+    """
+    wants_return = contract is Contract.RETURN_FORMAT
+    # In a file of this name a packet needs as few keys as one in a JSON file of this name.
+    found = _read_inside(text, name) if wants_return else _read_packet_inside(text, f"{name[:-2]}json")
+    if found is None or isinstance(found.reading.document, Return) is not wants_return:
+        return None
+    judgement = Judgement()
+    judgement.add_at("DOC014", 1)
+    findings = (*judgement.findings(), *found.reading.findings)
+    return found._replace(reading=replace(found.reading, findings=findings))
+
+
+def _read_correction(text: str, name: str) -> Opened | None:
+    """Read the last return of a file that begins with an open one, where it stands in a fence or an object behind it.
+
+    None where none does.
+    """
+    found = _returns(lines_of(text), name)
+    corrected = found and found[0].tail is not None and found[-1].tail is None
+    return _read_wrapped(text, name, Contract.RETURN_FORMAT) if corrected else None
+
+
+def _returns(lines: list[str], name: str) -> list[_Found]:
+    """The returns in a text, in their order.
+
+    What stands inside one, such as quoted output, is no other; but at the left margin of its tail one that tells
+    another state, and no success, corrects it (`is_corrected_by`).
+    """
+    shown = unframed(uncommented(lines))
+    open_ones = _in_sections(shown)
+    found = list(open_ones)
+    rest = list(lines)
+    for fence in fences(lines):
+        around = _around(open_ones, fence.first)
+        if around is not None:
+            rest[fence.first : fence.behind] = [""] * (fence.behind - fence.first)
+            if around.tail is None or fence.first <= around.tail or shown[fence.first - 1][:1] not in ("`", "~"):
+                continue
+        made = _read_fence(lines, fence, name)
+        if made is not None and (
+            isinstance(made.reading.document, Return) if around is None else around.is_corrected_by(made)
+        ):
+            found.append(_Found(fence.first, fence.behind, made))
+    for each in found:
+        behind = each.behind if each.tail is None else each.tail
+        rest[each.first : behind] = [""] * (behind - each.first)
+    for line, made in _objects("\n".join(rest), name):
+        around = _around(open_ones, line)
+        if around is None:
+            if isinstance(made.reading.document, Return):
+                found.append(_Found(line, line + 1, made))
+        elif shown[line][:1] == "{" and around.is_corrected_by(made):
+            found.append(_Found(line, line + 1, made))
+    return sorted(found, key=lambda each: each.first)
+
+
+def _around(found: list[_Found], line: int) -> _Found | None:
+    return next((each for each in found if each.first <= line < each.behind), None)
+
+
+def _in_sections(lines: list[str]) -> list[_Found]:
+    """The returns that are neither fenced nor JSON: each goes on until the next one, or the end."""
+    starts = open_returns(lines)
+    found: list[_Found] = []
+    for index, first in enumerate(starts):
+        behind = starts[index + 1] if index + 1 < len(starts) else len(lines)
+        made = read_return(lines[first:behind], embedded=True, first_line=first + 1)
+        if made is not None:
+            found.append(_Found(first, behind, made, tail_of(lines, first, behind)))
+    return found
+
+
+def _read_fence(lines: list[str], fence: Fence, name: str) -> Opened | None:
+    inner = lines[fence.first : fence.behind]
+    text = "\n".join(inner)
+    if text.lstrip()[:1] == "{":
+        return read_json(text, name, fence.first + 1, embedded=True)
+    return read_return(inner, embedded=True, first_line=fence.first + 1) if text.strip() else None
+
+
+def _packet(lines: list[str], name: str) -> Opened | None:
+    text = "\n".join(lines)
+    bare = text.lstrip()[:1] == "{"
+    found = _leading_object(text, name) if bare else read_leading_packet(lines, name, embedded=True)
+    if found is not None:
+        return found
+    for fence in fences(lines):
+        found = read_fenced_packet(lines, fence, name)
+        if found is not None:
+            return found
+    return next((made for _, made in _objects(text, name) if isinstance(made.reading.document, Handoff)), None)
+
+
+def _leading_object(text: str, name: str) -> Opened | None:
+    start = text.index("{")
+    behind, part = _object_at(text, start)
+    contract = leading_contract_of(part, name) if isinstance(part, dict) else None
+    if contract is None:
+        return None
+    made = opened(JsonSource(text[start:behind], 1 + text.count("\n", 0, start)), contract, name)
+    return made if isinstance(made.reading.document, Handoff) else None
+
+
+def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
+    """Each object among prose that is one of ours, with the index of its first line."""
+    position = failures = line = counted = 0
+    for _ in range(_OBJECTS):
+        match = _OBJECT.search(text, position)
+        if match is None or failures == _ATTEMPTS:
+            return
+        start = match.start()
+        behind, part = _object_at(text, start)
+        # Words that go on behind an object on its line quote it.
+        quoted = behind is not None and _GOES_ON.match(text, behind) is not None
+        contract = contract_of(part, name, embedded=not quoted) if isinstance(part, dict) else None
+        if contract is not None:
+            line, counted = line + text.count("\n", counted, start), start
+            yield line, opened(JsonSource(text[start:behind], 1 + line), contract, name)
+        failures += behind is None
+        # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
+        position = behind or (start + 1 if contract is None else text.find("\n{", start))
+        if position < 0:
+            return
+
+
+def _object_at(text: str, position: int) -> tuple[int | None, object]:
+    """(offset behind it, the object that begins here); (None, what can be read of it) where it breaks off."""
+    try:
+        value, behind = _DECODER.raw_decode(text, position)
+    except (ValueError, RecursionError):
+        return None, JsonSource(text[position:]).value
+    return behind, value

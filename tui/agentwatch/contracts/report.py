@@ -9,7 +9,7 @@ from agentwatch.contracts.drift import blocked_by, stated_at
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.rows import Table, row
-from agentwatch.contracts.rule import Rule, makers
+from agentwatch.contracts.rules import Rule, makers
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.validation import Contracted, Whole, is_blank, validated
 from agentwatch.contracts.wording import brief, briefs

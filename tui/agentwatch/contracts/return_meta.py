@@ -15,7 +15,7 @@ from agentwatch.contracts.drift import BLOCKERS, blockers, paths_in, stated_at
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import judge_paths
 from agentwatch.contracts.rows import Table, row
-from agentwatch.contracts.rule import Rule, makers
+from agentwatch.contracts.rules import Rule, makers
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.signatures import METADATA_KEYS
 from agentwatch.contracts.stage_words import judge_status

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, ge
 
 from pydantic import Field
 
-from agentwatch.contracts.rule import ERROR, WARNING, Rule
+from agentwatch.contracts.rules import ERROR, WARNING, Rule
 from agentwatch.contracts.validation import Contracted, Faults, Pattern, Schema
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from agentwatch.contracts.drift import blocked_by, stated_at
 from agentwatch.contracts.findings import shown
 from agentwatch.contracts.paths import judge_paths
 from agentwatch.contracts.rows import Table, row
-from agentwatch.contracts.rule import Rule, makers
+from agentwatch.contracts.rules import Rule, makers
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.validation import Contracted, Whole, validated
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES
 from agentwatch.contracts.markdown_source import is_rule, uncommented, unfenced
-from agentwatch.contracts.rule import Rule, makers
+from agentwatch.contracts.rules import Rule, makers
 from agentwatch.contracts.shapes import Contract, Todo, TodoStatus
 from agentwatch.contracts.wording import brief
 

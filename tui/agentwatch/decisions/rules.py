@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.contracts.rule import ERROR, Rule
+from agentwatch.contracts.rules import ERROR, Rule
 
 FORGED: Final = Rule(
     "DEC001",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Final, NamedTuple
 
-from agentwatch.contracts.rule import Rule
+from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Todo, TodoList
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.observation import Ran

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from agentwatch.contracts.rule import Rule
+from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Handoff, Return
 from agentwatch.delegation.identity import directories_above, dotted_prefixes, in_directory, slot
 from agentwatch.delegation.indexes import Groups

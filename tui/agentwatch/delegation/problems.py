@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.contracts.rule import Rule, makers
+from agentwatch.contracts.rules import Rule, makers
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Return
 from agentwatch.delegation.task import PlacedFinding, Task
 

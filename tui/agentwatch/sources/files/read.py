@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.contracts.rule import Rule
+from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Finding
 from agentwatch.sources.files import rules
 from agentwatch.sources.files.scan import fingerprint

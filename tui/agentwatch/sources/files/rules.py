@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.contracts.rule import ERROR, WARNING, Rule
+from agentwatch.contracts.rules import ERROR, WARNING, Rule
 from agentwatch.contracts.shapes import Severity
 
 REASONS: Final[dict[str, str]] = {}
