@@ -20,6 +20,9 @@ class Action(StrEnum):
 ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})
 """What asks nobody for another attempt."""
 
+SENDS_ON: Final = frozenset({Action.RETRY, Action.RESPOND})
+"""What a child can carry out in its own session."""
+
 
 class Stage(StrEnum):
     """How far a decision has got, in this order."""

@@ -30,7 +30,7 @@ class Runs:
     def of(self, task_id: str) -> list[Ran]:
         """The runs of a task, in the order in which they began."""
         runs = self._by_task.get(task_id)
-        return sorted(runs.values(), key=_began) if runs else []
+        return sorted(runs.values(), key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path)) if runs else []
 
     def tasks_of(self, key: str) -> set[str]:
         """The task that a run executes."""
@@ -58,15 +58,12 @@ class Runs:
         self._by_task[task_id][ran.path] = ran
         if run.parent_session is not None:
             self._asked_for[run.source, run.parent_session].add(ran.path)
-        return concerned | self._name(run, task_id) | {task_id}
-
-    def _name(self, run: Run, task_id: str) -> set[str]:
-        """A session belongs to this task. Returns the tasks whose parent may have changed."""
         session = (run.source, run.session_id)
-        if self._sessions.get(session) == task_id:
-            return set()
-        self._sessions[session] = task_id
-        return self._children(session)
+        if self._sessions.get(session) != task_id:
+            self._sessions[session] = task_id
+            asked_for = (self._by_key[key].run for key in self._asked_for.get(session, ()))
+            concerned |= {task_of(one) for one in asked_for if one is not None}
+        return concerned | {task_id}
 
     def _forget(self, key: str) -> set[str]:
         before = self._by_key.pop(key, None)
@@ -84,57 +81,54 @@ class Runs:
                 del self._asked_for[run.source, run.parent_session]
         return {task_id}
 
-    def _children(self, session: _Session) -> set[str]:
-        keys = self._asked_for.get(session, ())
-        return {task_of(run) for key in keys if (run := self._by_key[key].run) is not None}
-
 
 def task_of(run: Run) -> str:
     """The task id: that of the packet handed over, else the id of the session. A human's session is its own task."""
-    packet = packet_in(run.prompt) if run.prompt is not None and run.parent_session is not None else None
+    packet = packet_of(run)
     return (packet.task_id if packet is not None else None) or run.session_id
 
 
-def _began(ran: Ran) -> tuple[float, str]:
-    return (ran.run.began_at if ran.run is not None else 0.0, ran.path)
+def packet_of(run: Run) -> Handoff | None:
+    """The handoff packet that a run was handed; None where it was asked in words alone, or by a human."""
+    return packet_in(run.prompt) if run.parent_session is not None else None
 
 
-def handed_over(ran: Ran) -> Version | None:
-    """The handoff packet in what a run was asked for; None where it was asked in words alone, or by a human."""
-    run = ran.run
-    if run is None or run.parent_session is None or run.prompt is None:
-        return None
-    return _version(ran, run.prompt, _given(run.prompt), Handoff)
-
-
-def handed_back(ran: Ran) -> Version | None:
-    """The return that a run ended with; None where it has not ended by itself, or follows no contract."""
-    run = ran.run
-    if run is None or run.parent_session is None or run.said is None or run.state is not RunState.ENDED:
-        return None
-    return _version(ran, run.said, run.said.reading, Return)
-
-
-def packet_in(message: Message) -> Handoff | None:
+def packet_in(message: Message | None) -> Handoff | None:
     """The handoff packet in a text that was handed over."""
     reading = _given(message)
     return reading.document if reading is not None and isinstance(reading.document, Handoff) else None
 
 
+def handed_over(ran: Ran) -> Version | None:
+    """The handoff packet in what a run was asked for; None where it was asked in words alone, or by a human."""
+    run = ran.run
+    return _version(ran, run.prompt, _given(run.prompt)) if run is not None and packet_of(run) is not None else None
+
+
+def handed_back(ran: Ran) -> Version | None:
+    """The return that a run ended with; None where it has not ended by itself, or follows no contract."""
+    run = ran.run
+    return _version(ran, run.said, _return_in(run)) if run is not None and run.parent_session is not None else None
+
+
 def return_digest(one: Round) -> str | None:
     """The digest of the return that a round ended with; None where it follows no contract."""
-    said = one.said if one.state is RunState.ENDED else None
-    is_return = said is not None and said.reading is not None and isinstance(said.reading.document, Return)
-    return said.digest if said is not None and is_return else None
+    return one.said.digest if one.said is not None and _return_in(one) is not None else None
 
 
-def _given(message: Message) -> Reading | None:
+def _return_in(one: Run | Round) -> Reading | None:
+    """The return that a run or a round ended with by itself."""
+    reading = one.said.reading if one.said is not None and one.state is RunState.ENDED else None
+    return reading if reading is not None and isinstance(reading.document, Return) else None
+
+
+def _given(message: Message | None) -> Reading | None:
     """What the contracts find in a message as what it hands over."""
-    return message.packet or message.reading
+    return None if message is None else message.packet or message.reading
 
 
-def _version(ran: Ran, message: Message, reading: Reading | None, kind: type[Handoff | Return]) -> Version | None:
-    if reading is None or not isinstance(reading.document, kind):
+def _version(ran: Ran, message: Message | None, reading: Reading | None) -> Version | None:
+    if message is None or reading is None:
         return None
     return Version(
         seq=ran.seq,

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from agentwatch.delegation import identity, reasons, standing
 from agentwatch.delegation.asks import LOW_CONFIDENCE, Asking, Recency, ask, ask_to_mend
-from agentwatch.delegation.attempts import fold
 from agentwatch.delegation.changes import Changes, Checks, Unclaimed
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.effects import Aborts, Fitters, Overruns
 from agentwatch.delegation.files import Files, Unread
+from agentwatch.delegation.fold import fold
 from agentwatch.delegation.indexes import Deadlines
 from agentwatch.delegation.linking import Claims, Inference, Linking
 from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Seen, Tick, Unreadable
@@ -282,7 +282,7 @@ class DelegationTree:
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""
-        history = fold(
+        attempts = fold(
             versions,
             runs,
             self._decisions_on(task.task_id),
@@ -292,8 +292,8 @@ class DelegationTree:
         )
         task.inferred = not versions and not runs
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(version.path) for version in versions)
-        task.attempts = tuple(history.attempts)
-        task.todos = history.todos
+        task.attempts = tuple(attempts.all)
+        task.todos = attempts.todos
         packet, result = task.packet, task.result
         task.agent = standing.agent_of(task)
         task.reported_state = result.reported_state if result else None
@@ -308,9 +308,9 @@ class DelegationTree:
         task.claims = checked.claims if checked else ()
         task.changed = checked.changed if checked else None
         self._changes.take(task)
-        current = (latest.handoff, latest.returned, history.checklist) if latest else ()
+        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
-        own = (*history.problems, *placed, *missing_artifacts(task), *answered_in_prose(task))
+        own = (*attempts.problems, *placed, *missing_artifacts(task), *answered_in_prose(task))
         if own:
             self._own_findings[task.task_id] = own
         else:

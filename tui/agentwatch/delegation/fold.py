@@ -1,0 +1,131 @@
+"""Everything that speaks of one task, folded into its attempts. Pure: equal versions give equal attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
+from agentwatch.delegation.attempts import Attempts, is_of_handoff
+from agentwatch.delegation.decision import SENDS_ON, Action, Decision
+from agentwatch.delegation.executions import execute
+from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.problems import SESSION_MISMATCH, TASK_MISMATCH, UNASKED
+from agentwatch.delegation.standing import answers_another_session, state_of
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version, has_moved
+
+
+def fold(
+    versions: Iterable[Version],
+    runs: Iterable[Ran],
+    decisions: Iterable[Decision],
+    *,
+    strict: bool,
+    demands: bool,
+    is_gone: Callable[[str], bool],
+) -> Attempts:
+    """The attempts of a task from all versions of its files, in the order they were observed, and all its runs, in the
+    order in which they began.
+
+    An attempt ends with a return. The next one begins with a number of its own, with another session, with the same
+    handoff file rewritten after the return, with an early marker (`in_progress`) after a final return, or with what
+    comes of a decision to retry or to answer, also where the child carries it out in its own session.
+    With `strict`, a return that breaks its contract makes the attempt invalid; with `demands`, so does one without a
+    contract. `is_gone` tells the files that are not there any more.
+    """
+    attempts = Attempts(is_gone=is_gone, strict=strict, decisions=tuple(decisions))
+    versions = tuple(versions)
+    returning = {one.path for one in versions if isinstance(one.document, Return) and one.document.recognised}
+    unheard: dict[str, Version] = {}
+    for version in versions:
+        document = version.document
+        if isinstance(document, Handoff):
+            attempts.hand_off(version, document)
+        elif not document.recognised and returning and version.path not in returning:
+            # A return by its name alone is no rival of a real one.
+            unheard[version.path] = version
+        elif isinstance(document, Return):
+            attempts.hand_back(version, document)
+        else:
+            attempts.todos, attempts.todos_at, attempts.checklist = document.items, version.at, version
+    for path, version in unheard.items():
+        if version.document.contract is not Contract.REPORT_CONTRACT and not is_gone(path):
+            attempts.problems += (PlacedFinding(finding, path) for finding in version.findings)
+    execute(attempts, runs)
+    attempts.all.sort(key=lambda attempt: attempt.number)
+    for attempt in attempts.all:
+        attempt.rival = _rival_of(attempts, attempt)
+        attempt.state = state_of(attempt, strict=strict, demands=demands)
+        _report_mismatches(attempts, attempt)
+    if attempts.all and attempts.all[-1].state is State.SUBMITTED and has_moved(attempts.todos):
+        attempts.all[-1].state = State.WORKING
+    for decision in attempts.decisions:
+        _bind(attempts, decision)
+    _report_unasked(attempts)
+    return attempts
+
+
+def _rival_of(attempts: Attempts, attempt: Attempt) -> Version | None:
+    """A return in another file that says something else of an attempt than the one that counts."""
+    result = attempt.result
+    for version in attempts.rivals.get(attempt.number, {}).values():
+        other = version.document
+        if result is None or not isinstance(other, Return) or attempts.is_gone(version.path):
+            continue
+        # An early marker says nothing about the end.
+        if {result.outcome, other.outcome}.isdisjoint({None, Outcome.WORKING}) and result.outcome is not other.outcome:
+            return version
+    return None
+
+
+def _bind(attempts: Attempts, decision: Decision) -> None:
+    """A decision belongs to the attempt it names, as long as that has the return that was decided about, or one that
+    came of it."""
+    attempt = next((one for one in attempts.all if one.number == decision.attempt), None)
+    if attempt is None:
+        return
+    returned, about = attempt.returned, decision.return_sha256
+    following = next((one for one in attempts.all if one.number > attempt.number), None)
+    earlier = attempt.run.earlier if attempt.run is not None else ()
+    if following is not None:
+        attempt.decisions += (decision.acted(following.started_at),)
+    elif about == (returned.digest if returned else None):
+        attempt.decisions += (decision,)
+    elif any(message.digest == about for message in earlier):
+        attempt.decisions += (decision if decision.action in SENDS_ON else decision.acted(None),)
+    elif returned is not None and _came_of(attempt, decision):
+        attempt.decisions += (decision.acted(returned.at) if decision.is_read else decision,)
+        attempt.superseded += (decision,)
+    elif returned is not None and about is not None:
+        attempt.superseded += (decision,)
+
+
+def _came_of(attempt: Attempt, decision: Decision) -> bool:
+    """Whether another return than the one that was decided about came of the decision, in the same attempt.
+
+    Only a return that is there is ever decided about, so another one came later: of the decision, if somebody had read
+    that. What an aborted child says late, whoever read what, does not undo the abort.
+    """
+    answered = decision.is_read and decision.return_sha256 is not None
+    return is_of_handoff(decision, attempt) and (answered or decision.action is Action.ABORT)
+
+
+def _report_mismatches(attempts: Attempts, attempt: Attempt) -> None:
+    packet, result, returned = attempt.packet, attempt.result, attempt.returned
+    if packet is None or result is None or returned is None:
+        return
+    if packet.session_id and answers_another_session(attempt):
+        attempts.report(SESSION_MISMATCH, packet.session_id, returned.path)
+    # A file belongs to the task that it names; what a session gave back, to the task that it was handed.
+    if result.task_id is not None and packet.task_id not in (None, result.task_id):
+        attempts.report(TASK_MISMATCH, result.task_id, returned.path)
+
+
+def _report_unasked(attempts: Attempts) -> None:
+    """A failure about which nobody decided is not over because a return says that it is of a later attempt."""
+    for before, attempt in pairwise(attempts.all):
+        has_failed = before.state in (State.FAILED, State.INVALID) or before.unasked
+        returned, run = attempt.returned, attempt.run
+        if has_failed and not before.decisions and attempt.handoff is None and run is None and returned is not None:
+            attempt.unasked = True
+            attempts.report(UNASKED, str(attempt.number), returned.path)
