@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.history.filesystem import has_safe_log, kind_of
+from agentwatch.history.database import has_safe_log, kind_of
 from agentwatch.place import state_directory, workspace_id
 
 TABLE = b"""\

@@ -19,7 +19,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.evidence.repository import NoRepositoryError, find_repository
-from agentwatch.history.filesystem import kind_of
+from agentwatch.history.database import kind_of
 from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.files.names import pruning

@@ -43,14 +43,14 @@ def past_of(workspace: Path, settings: Settings, selection: Selection | None = N
     sessions = sessions_of(workspace, selection) if settings.sessions else None
 
     def text(digest: str) -> str | None:
-        kept = history.text(digest) if history is not None else None
+        kept = history.text(digest)
         return sessions.content(digest) if kept is None and sessions is not None else kept
 
-    with closing(history) if history else nullcontext(), closing(sessions) if sessions else nullcontext():
-        files = history.observations() if history is not None else ()
+    with closing(history), closing(sessions) if sessions else nullcontext():
+        files = history.observations()
         runs, health = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
         problems = [*health.problems]
-        if history is not None and history.notice:
+        if history.notice:
             problems.append(Problem("history", str(state_directory(workspace)), history.notice))
         if not files and not runs:
             raise WorkspaceError(f"{workspace}: {NOTHING}: {'; '.join(map(str, problems[:3])) or KEPT}")

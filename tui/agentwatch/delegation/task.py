@@ -14,55 +14,36 @@ from agentwatch.delegation.run import Run, RunState
 
 
 class State(StrEnum):
-    """Where a task stands. The order is that of urgency, least urgent first."""
+    """Where a task stands. The order is that of urgency, least urgent first.
 
-    CANCELED = "canceled"
-    COMPLETED = "completed"
-    PARTIAL = "partial"
-    SUBMITTED = "submitted"
-    WORKING = "working"
-    RETRYING = "retrying"
-    ESCALATED = "escalated"
-    BLOCKED = "blocked"
-    FAILED = "failed"
-    INVALID = "invalid"
+    `glyph` is one character for where colour is not enough. `is_open`: the task has not ended; somebody works on it, or
+    somebody waits for it. Of two, the one with the higher `urgency` is more urgent.
+    """
 
-    @property
-    def urgency(self) -> int:
-        """Higher is more urgent."""
-        return _URGENCY[self]
+    glyph: str
+    is_open: bool
+    urgency: int
 
-    @property
-    def glyph(self) -> str:
-        """One character for where colour is not enough."""
-        return _GLYPHS[self]
+    CANCELED = "canceled", "–"
+    COMPLETED = "completed", "✓"
+    PARTIAL = "partial", "◑"
+    SUBMITTED = "submitted", "○", True
+    WORKING = "working", "◐", True
+    RETRYING = "retrying", "↻", True
+    ESCALATED = "escalated", "↑", True
+    BLOCKED = "blocked", "■", True
+    FAILED = "failed", "✗"
+    INVALID = "invalid", "‼"
 
-    @property
-    def is_open(self) -> bool:
-        """The task has not ended: somebody works on it, or somebody waits for it."""
-        return self in _OPEN
+    def __new__(cls, value: str, glyph: str = "", is_open: bool = False) -> State:
+        state = str.__new__(cls, value)
+        state._value_ = value
+        state.glyph, state.is_open, state.urgency = glyph, is_open, len(cls.__members__)
+        return state
 
-
-_URGENCY = {state: rank for rank, state in enumerate(State)}
-_OPEN = frozenset({State.SUBMITTED, State.WORKING, State.RETRYING, State.ESCALATED, State.BLOCKED})
 
 CONTRADICTED = "contradicted"
 """What a result whose claims are false waits as, in the place of its state."""
-
-_NO_RESULT = frozenset({State.BLOCKED, State.FAILED, State.INVALID})
-
-_GLYPHS = {
-    State.CANCELED: "–",
-    State.COMPLETED: "✓",
-    State.PARTIAL: "◑",
-    State.SUBMITTED: "○",
-    State.WORKING: "◐",
-    State.RETRYING: "↻",
-    State.ESCALATED: "↑",
-    State.BLOCKED: "■",
-    State.FAILED: "✗",
-    State.INVALID: "‼",
-}
 
 
 class Basis(StrEnum):
@@ -120,8 +101,7 @@ class Attempt:
     unasked: bool = False
     """Its return alone numbers it, after a failure about which nobody decided."""
     decisions: tuple[Decision, ...] = ()
-    """What the operator decided about this attempt, or about an answer that it gave before in the same session, in the
-    order of the decisions."""
+    """About this attempt, or about an answer that it gave before in the same session, in their order."""
 
     @property
     def decision(self) -> Decision | None:
@@ -143,7 +123,7 @@ class Attempt:
     @property
     def has_no_result(self) -> bool:
         """What an aborted child leaves: its final report, or that it failed late."""
-        return self.state in _NO_RESULT
+        return self.state in (State.BLOCKED, State.FAILED, State.INVALID)
 
     @property
     def handed_off_at(self) -> float | None:
@@ -185,11 +165,6 @@ class Retry(NamedTuple):
     restored: bool = False
 
 
-def _rank(word: str) -> float:
-    """How urgent it is: a lie is more so than the results that claim it, and less than what has no result."""
-    return State.PARTIAL.urgency + 0.5 if word == CONTRADICTED else State(word).urgency
-
-
 @dataclass(slots=True)
 class Below:
     """Sums over the tasks below one task, itself not included."""
@@ -223,7 +198,9 @@ class Below:
     @property
     def worst_waiting(self) -> str | None:
         """The most urgent state below that waits for someone, or `CONTRADICTED`."""
-        return max(self.waiting, key=_rank, default=None)
+        # A lie is more urgent than the results that claim it, and less than what has no result.
+        lie = State.PARTIAL.urgency + 0.5
+        return max(self.waiting, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
 
 
 @dataclass(slots=True)

@@ -1,12 +1,10 @@
-"""Opening the history's SQLite file: made, migrated, or set aside where it is damaged, under a lock between processes.
-
-UnusableError   it cannot be opened; the message says why and what to do
-"""
+"""Opening the file of the history: it is made, brought up to date, or set aside where it is damaged, under a lock."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agentwatch.history.filesystem import has_safe_log
 from agentwatch.history.schema import APPLICATION_ID, MIGRATIONS, NAME, SCHEMA_VERSION
 
 _OWN_NAME: Final = f"history.v{SCHEMA_VERSION}.db"
@@ -26,6 +23,12 @@ _MOST_ASIDE: Final = 20
 _SMALLEST: Final = 512
 """Bytes of the smallest page of a database."""
 _MAGIC: Final = b"SQLite format 3\0"
+
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
+_LOCAL: Final = frozenset(
+    {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "ramfs", "reiserfs", "tmpfs", "xfs", "zfs"}
+)
 
 _BUSY_MS: Final = 5_000
 _READER_BUSY_MS: Final = 1_000
@@ -45,7 +48,7 @@ _DAMAGE: Final = frozenset(
 
 
 class UnusableError(Exception):
-    """There is no history to be had here; the message is for people."""
+    """There is no history to be had here; the message says why and what to do."""
 
 
 class _DamagedError(Exception):
@@ -149,6 +152,36 @@ def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iter
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def has_safe_log(directory: Path, mounts: Path = _MOUNTS) -> bool:
+    """Whether a write-ahead log is safe here: the file system is known to be local. `mounts`: as mountinfo.
+
+    All users of the log share memory, so they must be on one machine. SQLite cannot tell: on a network file system it
+    switches to the log and says `wal`. Linux names the type in mountinfo; `os.statvfs` does not have it. Whatever is
+    not known to be local gets a rollback journal, which is safe everywhere and only slower.
+    """
+    try:
+        table = mounts.read_bytes()
+    except OSError:
+        return False
+    return kind_of(os.fsencode(os.path.realpath(directory)), table) in _LOCAL
+
+
+def kind_of(path: bytes, table: bytes) -> str | None:
+    """The type of the file system that holds an absolute path, None where the table does not say."""
+    longest, kind = b"", None
+    for line in table.splitlines():
+        mount, separator, source = line.partition(b" - ")
+        fields = mount.split(b" ")
+        if not separator or len(fields) < 5:
+            continue
+        point = _ESCAPED.sub(lambda match: bytes([int(match[1], 8) & 0xFF]), fields[4])
+        inside = path == point or path.startswith(point.rstrip(b"/") + b"/")
+        # The later of two mounts on one place hides the other.
+        if inside and len(point) >= len(longest):
+            longest, kind = point, source.split(b" ")[0].decode("ascii", "replace")
+    return kind
 
 
 def _open(directory: Path, damage: tuple[tuple[int, int], str] | None) -> Database:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,24 +32,14 @@ class Recalled:
 def recall(workspace: Path) -> Recalled:
     """The history of a workspace, for those who look at it once. Blocks, and writes nothing."""
     looked_at = last_written(state_directory(workspace))
-    history = History.open_read_only(workspace)
-    if history is None:
-        return Recalled()
-    try:
+    with closing(History.open_read_only(workspace)) as history:
         return Recalled(history.observations(), history.files(), history.notice, looked_at)
-    finally:
-        history.close()
 
 
 def recall_text(workspace: Path, digest: str) -> str | None:
     """The text of a version that lies on the disk no more, None where it is not kept. Blocks, and writes nothing."""
-    history = History.open_read_only(workspace)
-    if history is None:
-        return None
-    try:
+    with closing(History.open_read_only(workspace)) as history:
         return history.text(digest)
-    finally:
-        history.close()
 
 
 class Keeper:
@@ -60,20 +51,20 @@ class Keeper:
 
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
         self._workspace = workspace
+        self._text_of = text_of
         self._read_only = read_only
         self._failed: dict[str, list[Failure]] = {}
         self._unwritten: deque[Failure] = deque()
         """What errors.json is still to get. It is written whole: what comes meanwhile is written together."""
         self._trouble: str | None = None
-        self._text_of = text_of
-        self._history: History | None = None
+        self._history = History(workspace)
         # One thread, so that everything is recorded in its order.
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="agentwatch-history")
 
     @property
     def notice(self) -> str | None:
         """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
-        return (self._history.notice if self._history is not None else None) or self._trouble
+        return self._history.notice or self._trouble
 
     def start(self) -> Future[Recalled]:
         """Open the history, soon. Returns what is in it."""
@@ -81,50 +72,38 @@ class Keeper:
 
     def text(self, digest: str) -> str | None:
         """A text that was recorded, None where it is not (any more). Any thread may call it."""
-        return self._history.text(digest) if self._history is not None else None
+        return self._history.text(digest)
 
     def keep_files(self, files: Mapping[str, KnownFile]) -> None:
         """Remember the files as they are now for the next start."""
-        self._worker.submit(self._keep_files, files)
+        self._worker.submit(self._history.keep_files, files)
 
     def keep(self, observations: Sequence[Observation]) -> None:
         """Record these, in the order of the calls."""
-        self._worker.submit(self._record, observations)
+        self._worker.submit(self._history.record, observations, self._text_of)
 
     def report(self, tasks: Iterable[Task]) -> None:
         """Append the returns of these tasks that break their contract to errors.json, each once."""
         if self._read_only:
             return
         for task in tasks:
-            found = failures(task)
-            self._unwritten.extend(one for one in found if one not in self._failed.get(task.task_id, ()))
-            self._failed[task.task_id] = found
+            before, self._failed[task.task_id] = self._failed.get(task.task_id, ()), failures(task)
+            self._unwritten.extend(one for one in self._failed[task.task_id] if one not in before)
         if self._unwritten:
             self._worker.submit(self._append)
 
     def stop(self) -> None:
         """Record what was given, and give the file back. Blocks."""
-        self._worker.submit(self._close)
+        self._worker.submit(self._history.close)
         self._worker.shutdown()
 
     def _open(self) -> Recalled:
         looked_at = last_written(state_directory(self._workspace))
-        self._history = History.open(self._workspace)
-        return Recalled(self._history.observations(), self._history.files(), self._history.notice, looked_at)
-
-    def _keep_files(self, files: Mapping[str, KnownFile]) -> None:
-        if self._history is not None:
-            self._history.keep_files(files)
-
-    def _record(self, observations: Sequence[Observation]) -> None:
-        if self._history is not None:
-            self._history.record(observations, self._text_of)
+        history = self._history
+        history.begin()
+        return Recalled(history.observations(), history.files(), history.notice, looked_at)
 
     def _append(self) -> None:
         new = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
         if new:
             self._trouble = append(self._workspace, new)
-
-    def _close(self) -> None:
-        if self._history is not None:
-            self._history.close()

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding, Handoff, Return, Severity, TodoList
 from agentwatch.delegation.observation import Seen
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-
-_Parts = tuple[Document, tuple[Finding, ...], bool]
 
 _LONGEST: Final = 8_192
 """Characters of an outline. Ids are never cut: a longer outline is not kept, and the version goes with its text."""
@@ -28,11 +26,12 @@ _PROSE: Final = 200
 _UNPACKED_LIMIT: Final = 64 * 1024 * 1024
 _VERSION: Final = 8
 _NO_VERSION: Final = "-" * _VERSION
-_KINDS: Final[tuple[tuple[str, type[Document]], ...]] = (("h", Handoff), ("r", Return), ("t", TodoList))
+_IDS: Final = ("task_id", "attempt", "session_id", "agent", "mode", "delegation_path")
+_OF_RETRIES: Final = ("error_code", "retry_recommended")
+_KINDS: Final[dict[str, type[Document]]] = {"h": Handoff, "r": Return, "t": TodoList}
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """What a version says: the document, what is wrong with it, and whether it broke off."""
 
     document: Document
@@ -73,9 +72,9 @@ def contracts_version() -> str:
 
 def outline_of(seen: Seen) -> str | None:
     """The outline of a version, None where it would be too long."""
-    outline = contracts_version() + _written(seen.document, seen.findings, incomplete=seen.incomplete)
+    outline = contracts_version() + _written(Content(seen.document, seen.findings, seen.incomplete))
     if len(outline) > _LONGEST:
-        outline = _NO_VERSION + _written(_cut(seen.document), _kept(seen.findings), incomplete=seen.incomplete)
+        outline = _NO_VERSION + _written(Content(_cut(seen.document), _kept(seen.findings), seen.incomplete))
     return outline if len(outline) <= _LONGEST else None
 
 
@@ -98,17 +97,17 @@ def content_of(path: str, text: str | None, outline: str | None) -> Content | No
     return Content(reading.document, (*of_the_source, *reading.findings), not reading.complete)
 
 
-def _written(document: Document, findings: tuple[Finding, ...], *, incomplete: bool) -> str:
-    kind = next(letter for letter, shape in _KINDS if isinstance(document, shape))
-    return kind + _shape(kind).dump_json((document, findings, incomplete), exclude_defaults=True).decode()
+def _written(content: Content) -> str:
+    kind = next(letter for letter, shape in _KINDS.items() if isinstance(content.document, shape))
+    return kind + _shape(kind).dump_json(tuple(content), exclude_defaults=True).decode()
 
 
 def _read(outline: str) -> Content | None:
     kind = outline[_VERSION : _VERSION + 1]
-    if all(kind != letter for letter, _ in _KINDS):
+    if kind not in _KINDS:
         return None
     try:
-        parts: _Parts = _shape(kind).validate_json(outline[_VERSION + 1 :])
+        parts = _shape(kind).validate_json(outline[_VERSION + 1 :])
     except ValueError:
         # A damaged file: what cannot be read any more is left out.
         return None
@@ -120,13 +119,7 @@ def _shape(kind: str) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     # One shape for each kind: trying one after the other would cost more than reading the text again.
-    match kind:
-        case "h":
-            return TypeAdapter(tuple[Handoff, tuple[Finding, ...], bool])
-        case "r":
-            return TypeAdapter(tuple[Return, tuple[Finding, ...], bool])
-        case _:
-            return TypeAdapter(tuple[TodoList, tuple[Finding, ...], bool])
+    return TypeAdapter(tuple[_KINDS[kind], tuple[Finding, ...], bool])  # type: ignore[valid-type]
 
 
 def _kept(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -151,20 +144,8 @@ def _cut(document: Document) -> Document:
         return replace(document, objective=_short(document.objective), todos=None)
     if isinstance(document, TodoList):
         return TodoList(())
-    return Return(
-        document.contract,
-        document.reported_state,
-        document.outcome,
-        task_id=document.task_id,
-        attempt=document.attempt,
-        session_id=document.session_id,
-        agent=document.agent,
-        delegation_path=document.delegation_path,
-        summary=_short(document.summary),
-        error_code=document.error_code,
-        retry_recommended=document.retry_recommended,
-        mode=document.mode,
-    )
+    cut = Return(document.contract, document.reported_state, document.outcome, summary=_short(document.summary))
+    return replace(cut, **{name: getattr(document, name) for name in _IDS + _OF_RETRIES})
 
 
 def _short(text: str | None) -> str | None:

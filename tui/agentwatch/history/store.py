@@ -11,14 +11,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.task import Version
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.database import Database, UnusableError, is_damage, open_database, transaction
 from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
-from agentwatch.history.policy import superseded
 from agentwatch.history.read_only import Snapshot, open_snapshot
 from agentwatch.history.recording import Note, Recorder
 from agentwatch.place import state_directory
@@ -33,6 +33,7 @@ _WAITING: Final = 10_000
 
 _UNSAVED: Final = "the last attempts are not saved yet"
 _PAGE: Final = 500
+_FILES: Final = "SELECT path, digest, mtime_ns, ctime_ns, size, inode FROM files WHERE contracts = ?"
 _HELD: Final = """SELECT path, digest, at FROM observations
     WHERE id IN (SELECT max(id) FROM observations GROUP BY path)"""
 """What each file held when it was last seen; no digest where it was gone."""
@@ -40,8 +41,7 @@ _HELD: Final = """SELECT path, digest, at FROM observations
 _ATTEMPTS: Final = 3
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(NamedTuple):
     """One row as it was recorded. `content` is None where the file was gone."""
 
     at: float
@@ -53,8 +53,17 @@ class _Row:
 class History:
     """What was ever observed of one workspace. Any thread may call it."""
 
-    def __init__(self, directory: Path, limit: int, *, read_only: bool) -> None:
-        self._directory = directory
+    def __init__(
+        self,
+        workspace: Path,
+        directory: Path | None = None,
+        *,
+        limit: int = LIMIT_BYTES,
+        read_only: bool = False,
+    ) -> None:
+        """`directory` is the state directory, by default that of the workspace; `limit` is in bytes of compressed
+        texts. With `read_only`, nothing at all is written."""
+        self._directory = directory or state_directory(workspace)
         self._limit = limit
         self._read_only = read_only
         self._source: Database | Snapshot | None = None
@@ -62,7 +71,7 @@ class History:
         self._waiting: deque[Note] = deque(maxlen=_WAITING)
         self._bytes = 0
         self._shrink_above = limit
-        self._found: str | None = None
+        self._set_aside: str | None = None
         self._trouble: str | None = None
         self._full: str | None = None
         self._closed = False
@@ -74,38 +83,37 @@ class History:
 
     @classmethod
     def open(cls, workspace: Path, directory: Path | None = None, *, limit: int = LIMIT_BYTES) -> History:
-        """Open the history of a workspace, made where there is none; `limit` is in bytes of compressed texts.
-
-        `directory` is the state directory, by default that of the workspace. Reads the file through once: call it in
-        a worker thread.
-        """
-        history = cls(directory or state_directory(workspace), limit, read_only=False)
-        with history._writing:
-            history._open()
+        """Open the history of a workspace, made where there is none."""
+        history = cls(workspace, directory, limit=limit)
+        history.begin()
         return history
 
     @classmethod
-    def open_read_only(cls, workspace: Path, directory: Path | None = None) -> History | None:
-        """The history for reading, nothing at all is written; None where there is none."""
-        history = cls(directory or state_directory(workspace), LIMIT_BYTES, read_only=True)
-        history._open_snapshot()
-        return history if history._source is not None or history.notice else None
+    def open_read_only(cls, workspace: Path, directory: Path | None = None) -> History:
+        """The history for reading, nothing at all is written; empty where there is none."""
+        history = cls(workspace, directory, read_only=True)
+        history.begin()
+        return history
+
+    def begin(self) -> None:
+        """Open the file. Reads it through once: call it in a worker thread."""
+        if self._read_only:
+            self._open_snapshot()
+            return
+        with self._writing:
+            self._open()
 
     @property
     def notice(self) -> str | None:
         """What the operator must know of the history: set aside, not kept, too large. May quote foreign text."""
-        return self._trouble or self._found or self._full
+        return self._trouble or self._set_aside or self._full
 
     @property
     def waiting(self) -> int:
         """Observations that are not on disk yet because the last `record` failed."""
         return len(self._waiting)
 
-    def record(
-        self,
-        observations: Sequence[Observation],
-        text_of: Callable[[str], str | None],
-    ) -> bool:
+    def record(self, observations: Sequence[Observation], text_of: Callable[[str], str | None]) -> bool:
         """Record observations in their order, in one transaction. True: they are on disk.
 
         `text_of` gives the text of a digest. What could not be written is tried again with the next call, an empty one
@@ -128,13 +136,11 @@ class History:
         """Everything as it was recorded, files that were gone too. `seq` is negative: all of it comes before what is
         observed now."""
         rows = self._rows()
-        observations: list[Observation] = []
-        for seq, row in enumerate(rows, start=-len(rows)):
-            if row.digest is None:
-                observations.append(Gone(seq, row.at, row.path))
-            elif row.content is not None:
-                observations.append(_seen(row, row.content, row.digest, seq))
-        return observations
+        observations = (
+            Gone(seq, row.at, row.path) if row.digest is None else _seen(row, seq)
+            for seq, row in enumerate(rows, start=-len(rows))
+        )
+        return [observation for observation in observations if observation is not None]
 
     def text(self, digest: str) -> str | None:
         """The text of a version, None where it is not kept (any more)."""
@@ -143,28 +149,19 @@ class History:
 
     def files(self) -> dict[str, KnownFile]:
         """The files that were there when agentwatch ended, and what tells whether they have changed since."""
+        rows = self._query(_FILES, (contracts_version(),))
         index = {
-            path: (fingerprint_of(mtime_ns, ctime_ns, size, inode), digest)
-            for path, mtime_ns, ctime_ns, size, inode, digest in self._query(
-                "SELECT path, mtime_ns, ctime_ns, size, inode, digest FROM files WHERE contracts = ?",
-                (contracts_version(),),
-            )
-            if all(isinstance(number, int) for number in (mtime_ns, ctime_ns, size, inode))
+            path: (fingerprint_of(*numbers), digest)
+            for path, digest, *numbers in rows
+            if all(isinstance(number, int) for number in numbers)
         }
-        rows = [row for row in self._query(_HELD, ()) if isinstance(row[1], str | None)]
-        held = {path: digest for path, digest, _ in rows}
-        since = {path: at for path, _, at in rows if isinstance(at, float)}
-        files = {
-            path: KnownFile(fingerprint, digest="")
-            for path, (fingerprint, digest) in index.items()
-            if not digest and not held.get(path)
-        }
-        for path, digest in held.items():
-            if digest:
+        files = {path: KnownFile(fingerprint, digest="") for path, (fingerprint, digest) in index.items() if not digest}
+        for path, digest, at in self._query(_HELD, ()):
+            if digest and isinstance(digest, str):
                 fingerprint, indexed = index.get(path, (None, None))
-                files[path] = KnownFile(
-                    fingerprint if indexed == digest else None, digest=digest, shown=digest, at=since.get(path)
-                )
+                known = fingerprint if indexed == digest else None
+                since = at if isinstance(at, float) else None
+                files[path] = KnownFile(known, digest=digest, shown=digest, at=since)
         return files
 
     def keep_files(self, files: Mapping[str, KnownFile]) -> None:
@@ -196,18 +193,17 @@ class History:
             damage, self._damage = self._damage, None
             try:
                 database = open_database(self._directory, damage)
+                try:
+                    self._recorder.begin(database.writer)
+                    self._bytes = _bytes(database.writer)
+                except sqlite3.Error as error:
+                    database.close()
+                    raise UnusableError(f"{database.path}: {error}") from error
             except UnusableError as error:
                 self._trouble = f"attempts are remembered only until agentwatch ends: {error}"
                 return
-            try:
-                self._recorder.begin(database.writer)
-                self._bytes = _bytes(database.writer)
-            except sqlite3.Error as error:
-                database.close()
-                self._trouble = f"attempts are remembered only until agentwatch ends: {database.path}: {error}"
-                return
             self._source = database
-            self._found = database.notice or self._found
+            self._set_aside = database.notice or self._set_aside
             self._trouble = None
 
     def _open_snapshot(self) -> None:
@@ -249,7 +245,7 @@ class History:
         database = self._source
         if not isinstance(database, Database):
             return
-        versions = [_seen(row, row.content, row.digest, 0) for row in self._rows() if row.content and row.digest]
+        versions = [seen for row in self._rows() if (seen := _seen(row, 0)) is not None]
         try:
             sizes = dict(database.writer.execute("SELECT digest, length(packed) FROM texts"))
             dropped = superseded(versions, sizes, self._limit - self._limit // 8)
@@ -267,14 +263,14 @@ class History:
         self._shrink_above = max(self._limit, self._bytes + self._limit // 8)
         self._full = None
         if self._bytes > self._limit:
-            mebibytes = self._bytes / 1024 / 1024
-            self._full = f"the history holds {mebibytes:.0f} MiB of latest attempts, which are never dropped"
+            size = f"{self._bytes / 1024 / 1024:.0f} MiB"
+            self._full = f"the history holds {size} of latest attempts, which are never dropped"
 
     def _rows(self) -> list[_Row]:
         """Everything that can be read, each version read again by today's contracts."""
         for _ in range(_ATTEMPTS):
             rows = [
-                _Row(at, path, digest, None if digest is None else self._content(path, digest, outline))
+                _Row(at, path, digest, self._content(path, digest, outline))
                 for at, path, digest, outline in self._pages()
                 if isinstance(at, float) and isinstance(path, str) and isinstance(digest, str | None)
             ]
@@ -284,8 +280,10 @@ class History:
                 self._open_snapshot()
         return rows
 
-    def _content(self, path: str, digest: str, outline: object) -> Content | None:
+    def _content(self, path: str, digest: str | None, outline: object) -> Content | None:
         """A version again: as it was judged then, where today's contracts are the same, else from its text."""
+        if digest is None:
+            return None
         written = outline if isinstance(outline, str) else None
         return current(written) or content_of(path, self.text(digest), written)
 
@@ -321,18 +319,56 @@ class History:
                 return []
 
 
-def _seen(row: _Row, content: Content, digest: str, seq: int) -> Seen:
-    return Seen(
-        seq=seq,
-        at=row.at,
-        path=row.path,
-        digest=digest,
-        document=content.document,
-        findings=content.findings,
-        incomplete=content.incomplete,
-    )
+def _seen(row: _Row, seq: int) -> Seen | None:
+    if row.digest is None or row.content is None:
+        return None
+    return Seen(seq, row.at, row.path, row.digest, *row.content)
 
 
 def _bytes(connection: sqlite3.Connection) -> int:
-    total = connection.execute("SELECT total(length(packed)) FROM texts").fetchone()[0]
-    return int(total)
+    return int(connection.execute("SELECT total(length(packed)) FROM texts").fetchone()[0])
+
+
+def superseded(versions: Sequence[Seen], sizes: Mapping[str, int], limit: int) -> list[str]:
+    """The digests whose texts to drop so that at most `limit` bytes stay, oldest first.
+
+    `versions` are all that are known, in order; `sizes` the bytes of each text that is kept. Never dropped, even if
+    more than `limit` bytes stay: the handoff and the return of the latest attempt of each task, and the last content
+    of each file that is not an earlier attempt. An attempt that waits for a decision (failed, invalid, blocked) has
+    no successor, so it is the latest.
+    """
+    excess = sum(sizes.values()) - limit
+    if excess <= 0:
+        return []
+    kept = _kept(versions)
+    # A content that came back is as young as its last appearance.
+    ages = {seen.digest: age for age, seen in enumerate(versions)}
+    dropped = []
+    for digest in sorted(sizes, key=lambda digest: (ages.get(digest, -1), digest)):
+        if excess <= 0:
+            break
+        if digest not in kept:
+            dropped.append(digest)
+            excess -= sizes[digest]
+    return dropped
+
+
+def _kept(versions: Sequence[Seen]) -> set[str]:
+    tree = DelegationTree()
+    for seen in versions:
+        tree.take(seen)
+    latest: set[str] = set()
+    earlier: set[tuple[str, str]] = set()
+    for task in tree.tasks.values():
+        for attempt in task.attempts:
+            parts = [part for part in (attempt.handoff, attempt.returned) if part is not None]
+            if attempt is task.latest:
+                latest.update(part.digest for part in parts)
+            else:
+                earlier.update(_key(part) for part in parts)
+    last = {seen.path: seen for seen in versions}
+    return latest | {seen.digest for seen in last.values() if _key(seen) not in earlier}
+
+
+def _key(version: Seen | Version) -> tuple[str, str]:
+    return version.path, version.digest

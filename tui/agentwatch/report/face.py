@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.observation import Observation
 from agentwatch.history.export import write_new
 from agentwatch.history.log import Change, changes
 from agentwatch.history.store import History
@@ -60,10 +60,6 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
 
 def _changes(monitor: Monitor, now: float) -> Sequence[Change]:
     """What the history, the sessions and the decisions tell, by the same settings as the tree."""
-    history = History.open_read_only(monitor.workspace)
-    told: list[Observation] = [] if history is None else history.observations()
-    if history is not None:
-        history.close()
-    told += monitor.tree.runs
-    told += monitor.tree.decisions
+    with closing(History.open_read_only(monitor.workspace)) as history:
+        told = [*history.observations(), *monitor.tree.runs, *monitor.tree.decisions]
     return tuple(changes(story(told, now), tree_by(monitor.settings, remembers=True)))
