@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.app.scenes import Scene, shop
 
+from agentwatch.app.widgets.filter_bar import Filter
 from agentwatch.app.widgets.outline import Outline, Splice
 from agentwatch.app.widgets.rows import Row, Rows
-from agentwatch.app.widgets.search import Filter
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 

@@ -9,7 +9,7 @@ from tests.app.stage import Stage, stage
 
 from agentwatch.app.widgets import task_tree
 from agentwatch.app.widgets.cells import clip_name
-from agentwatch.app.widgets.search import Filter, find
+from agentwatch.app.widgets.filter_bar import Filter, find
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Claim, Verdict

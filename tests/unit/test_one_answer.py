@@ -40,7 +40,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], r
     assert list(written) == list(lines) == list(reported)
     for task_id, task in tree.tasks.items():
         entry, line = written[task_id], lines[task_id]
-        row = pose(task, 0, NOW, folded=None, guide=-1, selected=False, focused=False)
+        row = pose(task, 0, NOW, folded=None, guide=-1, selected=False, focused=False, marked=False)
         for key in ("title", "state", "ask", "why", "retry", "claims", "updated_at"):
             assert reported[task_id][key] == entry[key]  # type: ignore[literal-required]
         assert (line.look, line.look.word in (LOOKS[task.state].word, "stale", "contradicted")) == (look(task), True)

@@ -227,5 +227,6 @@ def test_a_task_that_only_a_delegation_path_names_is_as_old_as_what_is_below_it(
     found = tasks(plain.root)
     inferred = next(task for task in found.values() if task.inferred)
     assert (inferred.stale, since_handoff(inferred.alive_at)) == (True, 20)
-    row = pose(inferred, 0, HANDED_OFF + 20 + 3 * 86_400, folded=None, guide=0, selected=False, focused=False)
+    pose_at = HANDED_OFF + 20 + 3 * 86_400
+    row = pose(inferred, 0, pose_at, folded=None, guide=0, selected=False, focused=False, marked=False)
     assert row.waiting == "3d", "and not 20779d"

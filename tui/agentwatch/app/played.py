@@ -14,8 +14,7 @@ from textual.widgets import Input
 
 from agentwatch.app.actions import COMMANDS, REPLAY_ACTIONS, Command, Home, action_name, bindings
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.widgets.demo_bar import DemoBar
-from agentwatch.app.widgets.replay_bar import ReplayBar
+from agentwatch.app.widgets.play_bars import DemoBar, ReplayBar
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor

@@ -11,9 +11,9 @@ from textual.screen import Screen, ScreenResultType
 from agentwatch.app.actions import PANE_COMMANDS
 from agentwatch.app.decision_words import Offered
 from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.widgets.filter_bar import Filter
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
-from agentwatch.app.widgets.search import Filter
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane

@@ -16,10 +16,9 @@ from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.empty import Empty
-from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
+from agentwatch.app.widgets.filter_bar import Filter, FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
-from agentwatch.app.widgets.search import Filter
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.text import clean
 
@@ -304,7 +303,7 @@ class MainScreen(DetailedScreen[None]):
 
     @on(TaskTree.Filtered)
     def _take_count(self, event: TaskTree.Filtered) -> None:
-        self.filter_bar.show_count(event.found)
+        self.filter_bar.show_count(event.matches)
 
     @on(FilterInput.Left)
     def _leave_filter(self, event: FilterInput.Left) -> None:

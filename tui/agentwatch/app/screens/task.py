@@ -12,8 +12,8 @@ from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
+from agentwatch.app.widgets.filter_bar import Filter
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.search import Filter
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor

@@ -21,7 +21,6 @@ _LOOKS_FOR: Final = (
 )
 
 _MOST_PROBLEMS: Final = 5
-
 _WIDE: Final = 100
 """Columns of screen from which the list says what each format is."""
 
@@ -41,16 +40,15 @@ class Empty(Static):
     def refresh_text(self) -> None:
         """Say it for the present state of the monitor and the present width."""
         wide = self.app.size.width >= _WIDE
-        starting = self._monitor.health.mode == "starting"
-        problems = self._monitor.health.problems
-        if self._said == (starting, wide, problems):
+        mode, problems = self._monitor.health.mode, self._monitor.health.problems
+        if self._said == (mode, wide, problems):
             return
-        self._said = (starting, wide, problems)
-        if self._monitor.health.mode == "replay":
+        self._said = (mode, wide, problems)
+        if mode == "replay":
             self.update(Content.styled("There was no delegation at this moment of the recording.", "bold"))
             return
         workspace = shown(str(self._monitor.workspace), 500)
-        if starting:
+        if mode == "starting":
             self.update(Content.assemble(("Looking through ", "bold"), (workspace, "bold"), " …"))
             return
         lines = [
@@ -72,10 +70,6 @@ class Empty(Static):
             Content(""),
         ]
         for name, words, examples in _LOOKS_FOR:
-            if wide:
-                lines.append(
-                    Content.assemble(f"  {name:<17}", (f"{words:<60}", "$text-muted"), (examples, "$text-muted"))
-                )
-            else:
-                lines.append(Content.assemble(f"  {name:<17}", (examples, "$text-muted")))
+            about = f"{words:<60}{examples}" if wide else examples
+            lines.append(Content.assemble(f"  {name:<17}", (about, "$text-muted")))
         self.update(Content("\n").join(lines))

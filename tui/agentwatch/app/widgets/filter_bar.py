@@ -1,10 +1,11 @@
-"""The line in which a filter is written, and which says what is filtered while one is on."""
+"""The filter: which tasks are looked for, finding them, and the line in which that is written and said."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import ClassVar, Final
+from time import perf_counter
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,11 +16,60 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.app.widgets.search import Filter
-from agentwatch.delegation.task import State
+from agentwatch.app.widgets.cells import summary
+from agentwatch.delegation.task import State, Task
+from agentwatch.text import LINE_LIMIT
 from agentwatch.view.looks import LOOKS
 
-_SOUGHT: Final = "id, title, agent or objective"
+if TYPE_CHECKING:
+    from agentwatch.delegation.tree import DelegationTree
+
+_SLICE: Final = 0.006
+"""Seconds of searching after which key presses and updates get their turn."""
+
+
+class Filter(NamedTuple):
+    """What is shown: tasks that hold `text` (any letter case) and are in `state` or need the operator."""
+
+    text: str = ""
+    state: State | None = None
+    needs_operator: bool = False
+
+    def __bool__(self) -> bool:
+        return self != Filter()
+
+    def matches(self, task: Task) -> bool:
+        """Whether the task itself is looked for. The text is sought in id, title, agent and objective."""
+        if self.state is not None and task.state is not self.state:
+            return False
+        if self.needs_operator and not task.needs_operator:
+            return False
+        sought = self.text.casefold()
+        if not sought or sought in task.task_id.casefold() or sought in summary(task.title, LINE_LIMIT).casefold():
+            return True
+        objective = task.packet.objective if task.packet is not None else None
+        return any(text is not None and sought in text.casefold() for text in (task.agent, objective))
+
+
+async def find(tree: DelegationTree, sought: Filter) -> tuple[set[str], int]:
+    """The ids of the tasks to show, those above a match among them, and how many match by themselves.
+
+    However large the tree is, no key waits for it.
+    """
+    matches = 0
+    shown: set[str] = set()
+    began = perf_counter()
+    for task in list(tree.tasks.values()):
+        if sought.matches(task):
+            matches += 1
+            above: str | None = task.task_id
+            while above is not None and above not in shown and above in tree.tasks:
+                shown.add(above)
+                above = tree.tasks[above].parent_id
+        if perf_counter() - began > _SLICE:
+            await asyncio.sleep(0)
+            began = perf_counter()
+    return shown, matches
 
 
 class FilterInput(Input):
@@ -35,7 +85,7 @@ class FilterInput(Input):
             self.drop = drop
 
     def on_focus(self) -> None:
-        self.placeholder = _SOUGHT
+        self.placeholder = "id, title, agent or objective"
 
     def on_blur(self) -> None:
         # Beside a filter by state, it would look like what is sought.
@@ -44,8 +94,7 @@ class FilterInput(Input):
     def action_done(self) -> None:
         self.post_message(self.Left(drop=False))
 
-    def action_down(self) -> None:
-        self.post_message(self.Left(drop=False))
+    action_down = action_done
 
     def action_drop(self) -> None:
         self.post_message(self.Left(drop=True))
@@ -75,56 +124,54 @@ class FilterBar(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sought = Filter()
+        self.sought = Filter()
+        """The filter that is on."""
+        self._field = FilterInput(compact=True, select_on_focus=False, max_length=200)
+        self._state = Static(id="filter-state", markup=False)
+        self._count = Static(id="filter-count", markup=False)
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="filter-mark", markup=False)
-        yield FilterInput(compact=True, select_on_focus=False, max_length=200)
-        yield Static("", id="filter-state", markup=False)
-        yield Static("", id="filter-count", markup=False)
-
-    @property
-    def sought(self) -> Filter:
-        """The filter that is on."""
-        return self._sought
+        yield self._field
+        yield self._state
+        yield self._count
 
     def write(self, text: str | None = None) -> None:
         """Let the operator write, or go on behind a text."""
         self.display = True
-        self.query_one(FilterInput).focus()
+        self._field.focus()
         if text is not None:
-            self.seek(replace(self._sought, text=text))
+            self.seek(self.sought._replace(text=text))
 
     def step(self, states: Iterable[State], by: int, *, asks: bool) -> None:
         """Ask for the next of: everything, what needs the operator where somebody `asks`, each state, urgent first."""
-        text = self._sought.text
+        text = self.sought.text
         choices = [Filter(text), *([Filter(text, needs_operator=True)] if asks else [])]
         choices += [Filter(text, state) for state in sorted(states, key=lambda state: -state.urgency)]
-        position = choices.index(self._sought) if self._sought in choices else 0
+        position = choices.index(self.sought) if self.sought in choices else 0
         self.seek(choices[(position + by) % len(choices)])
 
     def seek(self, sought: Filter) -> None:
         """Ask for another filter."""
-        field = self.query_one(FilterInput)
-        with field.prevent(Input.Changed):
-            field.value = sought.text
+        with self._field.prevent(Input.Changed):
+            self._field.value = sought.text
         self._ask_for(sought)
 
     def _ask_for(self, sought: Filter) -> None:
-        self._sought = sought
+        self.sought = sought
         words = "needs you" if sought.needs_operator else ""
         if sought.state is not None:
             words = f"{LOOKS[sought.state].glyph} {LOOKS[sought.state].word}"
-        self.query_one("#filter-state", Static).update(Content(words))
-        self.display = bool(sought) or self.query_one(FilterInput).has_focus
+        self._state.update(Content(words))
+        self.display = bool(sought) or self._field.has_focus
         self.post_message(self.Changed(sought))
 
-    def show_count(self, found: int | None) -> None:
+    def show_count(self, matches: int | None) -> None:
         """Say how many tasks match."""
-        words = "" if found is None else "nothing matches" if not found else f"{found:,} found"
-        self.query_one("#filter-count", Static).update(Content(words))
+        words = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
+        self._count.update(Content(words))
 
     @on(Input.Changed)
     def _take_text(self, event: Input.Changed) -> None:
         event.stop()
-        self._ask_for(Filter(event.value, self._sought.state, self._sought.needs_operator))
+        self._ask_for(self.sought._replace(text=event.value))

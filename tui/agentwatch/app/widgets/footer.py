@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
 from typing import Final
 
 from agentwatch.app.actions import COMMANDS, Command, Home, Place, footer_commands, key_label
 from agentwatch.app.decision_words import ACTIONS
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
 _ON_SCREEN: Final = (Home.MAIN, Home.PAGE, Home.PANE, Home.INSPECT, Home.TIMELINE, Home.DECIDE)
 _NAMESPACES: Final = {Home.APP: "app."} | dict.fromkeys(_ON_SCREEN, "screen.")
-_PALETTE: Final = next(command for command in COMMANDS if command.id == "palette")
-_HELP: Final = next(command for command in COMMANDS if command.id == "help")
+_BY_ID: Final = {command.id: command for command in COMMANDS}
 _LOOKING: Final = (Place.PAGE, Place.INSPECT, Place.TIMELINE)
 """Where the words of what can be decided, which the tree has, give way to the keys of what is looked at."""
 _ROOMY: Final = 100
@@ -25,10 +25,6 @@ class Footer(LineWidget):
 
     By command id, `is_on` says what is on now, `is_useless` what would do nothing now, and `why_not` why a command is
     refused now, which is shown all the same: one that is missing would be looked for.
-    """
-
-    DEFAULT_CSS = """
-    Footer { height: 1; width: 1fr; background: $background; color: $foreground; }
     """
 
     def __init__(
@@ -56,66 +52,56 @@ class Footer(LineWidget):
             if not self._is_useless(command.id) and self.app.check_action(command.action, ())
         ]
         tail: Parts = []
-        if _HELP in commands:
-            commands.remove(_HELP)
-            tail = self._hint(_HELP, palette)
+        if (wants_help := _BY_ID["help"]) in commands:
+            commands.remove(wants_help)
+            tail = self._hint(wants_help, palette)
             if width >= _ROOMY:
-                tail += self._hint(_PALETTE, palette)
-        room = width - width_of(tail) - 1
-        parts = self._fitting(commands, room, palette)
-        return [[*parts, Part(" " * max(room - width_of(parts), 0)), *tail]]
+                tail += self._hint(_BY_ID["palette"], palette)
+        parts = self._fitting(commands, width - width_of(tail) - 1, palette)
+        return [apart(parts, tail, width - 1)]
 
     def _fitting(self, commands: Sequence[Command], room: int, palette: Palette) -> Parts:
         """The hints that there is room for. What can be decided is among them: what is refused gives way to it."""
         for spelled in (True, False):
             hints = [self._hint(command, palette, spelled=spelled) for command in commands]
-            if sum(width_of(hint) for hint in hints) <= room:
-                return [part for hint in hints for part in hint]
+            if width_of(chain(*hints)) <= room:
+                return list(chain(*hints))
         possible = [command for command in commands if self._why_not(command.id) is None]
-        deciding = [command for command in possible if _decides(command)]
+        deciding = [command for command in possible if command.id in ACTIONS]
         for shown in (commands, possible):
             hints = [self._hint(command, palette) for command in shown]
             needed = [number for number, command in enumerate(shown) if command in deciding]
-            count = _count_fitting(hints, room)
-            if not needed or (needed[-1] < count and (self._place not in _LOOKING or len(needed) == 1)):
-                return [part for hint in hints[:count] for part in hint]
+            fitting = _fitting(hints, room)
+            if not needed or (needed[-1] < len(fitting) and (self._place not in _LOOKING or len(needed) == 1)):
+                return list(chain(*fitting))
         # No room for their words: their keys alone.
         keys = " ".join(command.key_label for command in deciding)
         hints = [[Part(f" {keys}", palette.strong), Part(" decide ", palette.muted)]]
         hints += [self._hint(command, palette) for command in possible if command not in deciding]
-        return [part for hint in hints[: _count_fitting(hints, room)] for part in hint]
+        return list(chain(*_fitting(hints, room)))
 
     def _hint(self, command: Command, palette: Palette, *, spelled: bool = False) -> Parts:
         """Key and words of a command; of numbered keys each with its own if they are `spelled`."""
         if spelled and command.each:
-            pairs = zip(command.keys.split(" "), command.each, strict=True)
-            return [
-                part
-                for key, words in pairs
-                for part in (Part(f" {key_label(key)}", palette.strong), Part(f" {words} ", palette.muted))
-            ]
+            hint: Parts = []
+            for key, words in zip(command.keys.split(" "), command.each, strict=True):
+                hint += [Part(f" {key_label(key)}", palette.strong), Part(f" {words} ", palette.muted)]
+            return hint
         namespace = next((_NAMESPACES[home] for home in command.homes if home in _NAMESPACES), "focused.")
-        action = namespace + command.action
-        if command.is_numbered or command.by_key:
-            action = ""
-        on = self._is_on(command.id)
-        why_not = self._why_not(command.id)
-        tooltip = command.tooltip if why_not is None else f"Not now: {why_not}."
-        key = palette.line if why_not is not None else palette.accent if on else palette.strong
-        words = palette.line if why_not is not None else palette.accent if on else palette.muted
+        action = "" if command.is_numbered or command.by_key else namespace + command.action
+        key_style, style, tooltip = palette.strong, palette.muted, command.tooltip
+        if (why_not := self._why_not(command.id)) is not None:
+            key_style = style = palette.line
+            tooltip = f"Not now: {why_not}."
+        elif self._is_on(command.id):
+            key_style = style = palette.accent
         return [
-            Part(f" {command.key_label}", key, action, tooltip),
-            Part(f" {command.words_at(self._place)} ", words, action, tooltip),
+            Part(f" {command.key_label}", key_style, action, tooltip),
+            Part(f" {command.words_at(self._place)} ", style, action, tooltip),
         ]
 
 
-def _decides(command: Command) -> bool:
-    return command.id in ACTIONS
-
-
-def _count_fitting(hints: Sequence[Parts], room: int) -> int:
-    for number, hint in enumerate(hints):
-        room -= width_of(hint)
-        if room < 0:
-            return number
-    return len(hints)
+def _fitting(hints: Sequence[Parts], room: int) -> Sequence[Parts]:
+    """As many of the first ones as there is room for."""
+    widths = accumulate(map(width_of, hints))
+    return hints[: sum(width <= room for width in widths)]

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State
 from agentwatch.view.looks import CONTRADICTED, LOOKS
@@ -21,18 +21,9 @@ if TYPE_CHECKING:
 
 # Good news first, as one reads; what needs the operator stands at the right end.
 _ORDER: Final = (
-    State.COMPLETED,
-    State.WORKING,
-    State.SUBMITTED,
-    State.RETRYING,
-    State.ESCALATED,
-    State.PARTIAL,
-    State.BLOCKED,
-    State.FAILED,
-    State.INVALID,
-    State.CANCELED,
+    *(State.COMPLETED, State.WORKING, State.SUBMITTED, State.RETRYING, State.ESCALATED),
+    *(State.PARTIAL, State.BLOCKED, State.FAILED, State.INVALID, State.CANCELED),
 )
-
 _GAP: Final = 2
 """Cells at the right of the counts that stay free."""
 _WORDY: Final = 180
@@ -52,18 +43,18 @@ class _Detail(IntEnum):
 
 
 _NAMED: Final = (_Detail.WORDS, _Detail.FULL, _Detail.TIGHT, _Detail.UNCOUNTED)
-_MARKS: Final = {"live": "●", "starting": "○", "polling": "◍", "degraded": "▲", "replay": "▷"}
-_MODE_COLORS: Final = {
-    "live": "state-completed", "polling": "state-partial", "degraded": "state-failed", "replay": "state-partial"
-}  # fmt: skip
+_MODES: Final = {
+    "live": ("●", "state-completed"),
+    "starting": ("○", ""),
+    "polling": ("◍", "state-partial"),
+    "degraded": ("▲", "state-failed"),
+    "replay": ("▷", "state-partial"),
+}
+"""Mark and colour of each."""
 
 
 class Header(LineWidget):
     """The header of one monitor. `failure` says why watching ended, in words of ours; empty while it goes on."""
-
-    DEFAULT_CSS = """
-    Header { height: 1; width: 1fr; background: $background; color: $foreground; }
-    """
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__()
@@ -73,7 +64,7 @@ class Header(LineWidget):
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         right = self._needs(palette)
-        why = self._why()
+        why = self._why
         for detail, reason in self._ways(width, cell_len(why) + 2 if why else 0):
             left = self._left(width, detail, palette)
             if width - width_of(left) - width_of(right) - _GAP >= reason:
@@ -81,7 +72,7 @@ class Header(LineWidget):
         if why and detail < _Detail.FEW:
             room = width - width_of(left) - width_of(right) - _GAP
             left.insert(self._reason_at, Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
-        return [[*left, Part(" " * max(width - width_of(left) - width_of(right), 1)), *right]]
+        return [apart(left, right, width)]
 
     def _ways(self, width: int, reason: int) -> Iterator[tuple[_Detail, int]]:
         """From the fullest to the barest: the first that fits is taken. Each with the cells it must leave for a reason.
@@ -129,22 +120,24 @@ class Header(LineWidget):
         return parts
 
     def _health(self, detail: _Detail, palette: Palette) -> Parts:
-        mode, why = self._mode(), self._why()
-        style = palette.states.get(_MODE_COLORS.get(mode, ""), palette.muted)
+        mode, why = self._mode, self._why
+        mark, color = _MODES[mode]
+        style = palette.states.get(color, palette.muted)
         tooltip = f"{mode}: {why}" if why else mode
-        parts = [Part(_MARKS[mode], style, tooltip=tooltip)]
+        parts = [Part(mark, style, tooltip=tooltip)]
         if detail < _Detail.FEW:
             parts.append(Part(" " + mode, palette.muted if mode == "live" else style, tooltip=tooltip))
         return parts
 
+    @property
     def _mode(self) -> str:
         return "degraded" if self.failure else self._monitor.health.mode
 
+    @property
     def _why(self) -> str:
         """Why it is not live."""
-        return (
-            shown(self.failure or self._monitor.health.detail, 300) if self._mode() in ("polling", "degraded") else ""
-        )
+        why = self.failure or self._monitor.health.detail
+        return shown(why, 300) if self._mode in ("polling", "degraded") else ""
 
     def _needs(self, palette: Palette) -> Parts:
         count = self._monitor.tree.totals.needs_operator

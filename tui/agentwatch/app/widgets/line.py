@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -14,14 +14,12 @@ from textual.widget import Widget
 
 from agentwatch.app.theming import Palette
 
-_PLAIN: Final = Style.null()
-
 
 class Part(NamedTuple):
     """Safe text in one style. A click on it runs `action`; `tooltip` says so."""
 
     text: str
-    style: Style = _PLAIN
+    style: Style = Style.null()
     action: str = ""
     tooltip: str = ""
 
@@ -39,8 +37,17 @@ def width_of(parts: Iterable[Part]) -> int:
     return sum(part.width for part in parts)
 
 
+def apart(left: Parts, right: Parts, width: int) -> Parts:
+    """Parts at both ends of a line."""
+    return [*left, Part(" " * max(width - width_of(left) - width_of(right), 0)), *right]
+
+
 class LineWidget(Widget):
     """Shows `make_lines`. Call `redraw` when something that it shows may have changed."""
+
+    DEFAULT_CSS = """
+    LineWidget { height: 1; width: 1fr; background: $background; color: $foreground; }
+    """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - the word that Textual uses
         super().__init__(id=id)

@@ -38,16 +38,11 @@ _HERE: Final = "▌"
 """Beside the task on which the cursor stands, as in the tree: colour alone would not say it everywhere."""
 
 
-def _asks(task: Task, room: int) -> str:
-    """What a task asks, in exactly so many cells."""
-    return left(clip_sentence(summary(task.ask or ""), max(room, 0)), max(room, 0))
-
-
 class NeedsYou(LineWidget):
     """The strip of one tree; gone while nobody asks. `clock` gives seconds since the epoch."""
 
     DEFAULT_CSS = """
-    NeedsYou { height: 1; width: 1fr; background: $background; color: $foreground; display: none; }
+    NeedsYou { display: none; }
     NeedsYou.-tall { border-top: solid $line; }
     """
 
@@ -88,14 +83,20 @@ class NeedsYou(LineWidget):
         self._spans = []
         if not self._tree.queue:
             return []
+        queue = self._tree.queue
         if self.has_class("-tall"):
-            tasks = self._in_sight(min(_LINES, self.screen.size.height // 10))
-            lines = self._list(tasks, width, self._clock(), palette)
+            ids = queue.some(min(_LINES, self.screen.size.height // 10))
+            if self.cursor_id is not None and self.cursor_id not in ids and self.cursor_id in queue:
+                # The last of the most important ones gives way to the selected one.
+                ids[-1] = self.cursor_id
         else:
-            tasks = self._in_turn(width // _LEAST_OF_TASK + 1)
-            lines = [self._line(tasks, width, self._clock(), palette)]
-        self._shown = frozenset(task.task_id for task in tasks)
-        return lines
+            # The selected one, where it asks, and those after it; else the most important ones.
+            ids = queue.some(width // _LEAST_OF_TASK + 1, self.cursor_id)
+        self._shown = frozenset(ids)
+        tasks = [self._tree.tasks[task_id] for task_id in ids]
+        if self.has_class("-tall"):
+            return self._list(tasks, width, self._clock(), palette)
+        return [self._line(tasks, width, self._clock(), palette)]
 
     def _list(self, tasks: Sequence[Task], width: int, now: float, palette: Palette) -> list[Parts]:
         """One task a line, in columns."""
@@ -107,23 +108,21 @@ class NeedsYou(LineWidget):
         names = max(map(cell_len, called))
         lines: list[Parts] = []
         for number, task in enumerate(tasks):
-            face = look(task)
             more = len(self._tree.queue) - len(tasks) if number == len(tasks) - 1 else 0
             words = f" +{more:,}{' more' if roomy and more < 1_000 else ''}" if more > 0 else ""
             lead = [Part(left(words, start - 1), palette.muted)]
             if not number:
                 word = "Needs you" if roomy else "‼"
                 lead = [Part(" "), Part(word, palette.needs), Part(" " * (start - 2 - len(word)))]
-            here = task.task_id == self.cursor_id
-            tail = f" {holds[number]:>{holding}} {right(self._waiting(task, now), 4)} "
-            room = width - start - 2 - names - 2 - len(tail)
+            tail = f" {holds[number]:>{holding}} {right(_waiting(task, now), 4)} "
+            room = max(width - start - 2 - names - 2 - len(tail), 0)
+            ask = "  " + left(clip_sentence(summary(task.ask or ""), room), room)
             lines.append(
                 [
                     *lead,
-                    Part(_HERE if here else " ", palette.accent),
-                    Part(face.glyph + " ", palette.states[face.color]),
+                    *self._mark(task, palette),
                     Part(left(called[number], names), palette.strong),
-                    Part("  " + _asks(task, room), palette.accent if here else Part("").style),
+                    Part(ask, palette.accent) if task.task_id == self.cursor_id else Part(ask),
                     Part(tail, palette.muted),
                 ]
             )
@@ -135,17 +134,11 @@ class NeedsYou(LineWidget):
         parts = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
         spans: list[tuple[int, str]] = []
         for number, task in enumerate(tasks):
-            face = look(task)
-            here = task.task_id == self.cursor_id
-            asked, tail = summary(task.ask or ""), self._waiting(task, now)
+            asked, tail = summary(task.ask or ""), _waiting(task, now)
             title = clip_name(summary(task.title), 12 if width < 60 else 16 if width < 100 else 24)
             more = len(self._tree.queue) - number - 1
             reserve = len(f"  +{more:,} more") if more else 0
-            fixed = [
-                Part(" " + (_HERE if here else " "), palette.accent),
-                Part(face.glyph + " ", palette.states[face.color]),
-                Part(title + " ", palette.strong),
-            ]
+            fixed = [Part(" "), *self._mark(task, palette), Part(title + " ", palette.strong)]
             room = width - 1 - width_of(parts) - width_of(fixed) - len(tail) - 1 - reserve
             if number and room < _LEAST_OF_TASK:
                 parts.append(Part(f"  +{more + 1:,} more", palette.muted))
@@ -170,34 +163,28 @@ class NeedsYou(LineWidget):
             room = width - cell_len(title) - 3
             if not names or titles.count(title) == 1 or room < _LEAST_OF_NAME:
                 called.append(clip_name(title, width))
-                continue
-            # Parts of one whole are told apart by what is right above them.
-            called.append(f"{clip_name(names[-1] if wholes.count(whole) == 1 else names[0], room)} › {title}")
+            else:
+                # Parts of one whole are told apart by what is right above them.
+                called.append(f"{clip_name(names[-1] if wholes.count(whole) == 1 else names[0], room)} › {title}")
         return called
 
-    def _in_sight(self, height: int) -> list[Task]:
-        """The most important ones; the last of them gives way to the selected one, where that is not among them."""
-        ids = self._tree.queue.some(height)
-        if self.cursor_id is not None and self.cursor_id not in ids and self.cursor_id in self._tree.queue:
-            ids[-1] = self.cursor_id
-        return [self._tree.tasks[task_id] for task_id in ids]
-
-    def _in_turn(self, count: int) -> list[Task]:
-        """The selected one, where it asks, and those after it; else the most important ones."""
-        return [self._tree.tasks[task_id] for task_id in self._tree.queue.some(count, self.cursor_id)]
+    def _mark(self, task: Task, palette: Palette) -> Parts:
+        face = look(task)
+        here = Part(_HERE if task.task_id == self.cursor_id else " ", palette.accent)
+        return [here, Part(face.glyph + " ", palette.states[face.color])]
 
     def _holds(self, task: Task) -> str:
         count = self._tree.holds(task)
         return f"holds {count:,}" if count else ""
 
-    def _waiting(self, task: Task, now: float) -> str:
-        since = waits_since(task)
-        return "" if since is None else duration(now - since)
-
     async def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
         if place is not None and place.y < len(self._spans):
-            for end, task_id in self._spans[place.y]:
-                if place.x < end:
-                    self.post_message(self.Picked(task_id))
-                    return
+            task_id = next((task_id for end, task_id in self._spans[place.y] if place.x < end), None)
+            if task_id is not None:
+                self.post_message(self.Picked(task_id))
+
+
+def _waiting(task: Task, now: float) -> str:
+    since = waits_since(task)
+    return "" if since is None else duration(now - since)

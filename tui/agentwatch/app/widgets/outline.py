@@ -117,8 +117,7 @@ class Outline:
 
     def fold_all(self) -> list[Splice]:
         """Hide everything but the roots."""
-        folds = {task_id for task_id, task in self._tree.tasks.items() if task.children}
-        return self._set_all_folds(folds)
+        return self._set_all_folds({task_id for task_id, task in self._tree.tasks.items() if task.children})
 
     def unfold_all(self) -> list[Splice]:
         """Show everything."""
@@ -150,18 +149,13 @@ class Outline:
 
     def _children(self, task_id: str) -> Iterator[str]:
         task = self._tree.tasks.get(task_id)
-        children: Iterable[str] = task.children if task else ()
-        if self._shown is None:
-            return iter(children)
-        return filter(self._shown.__contains__, children)
+        children = iter(task.children if task else ())
+        return children if self._shown is None else filter(self._shown.__contains__, children)
 
     def _is_misplaced(self, task_id: str) -> bool:
-        task = self._tree.tasks.get(task_id)
-        row = self.rows.get(task_id)
-        if task is None:
-            return row is not None
-        if row is None:
-            return self._has_place(task)
+        task, row = self._tree.tasks.get(task_id), self.rows.get(task_id)
+        if task is None or row is None:
+            return row is not None if task is None else self._has_place(task)
         return row.parent_id != task.parent_id or row.order != task.first_seq
 
     def _has_place(self, task: Task) -> bool:
@@ -196,17 +190,13 @@ class Outline:
             task = self._tree.tasks[task_id]
             rows.append(Row(task_id, task.parent_id, depth, task.first_seq))
             if task.children and task_id not in folds:
-                below = [(child, depth + 1) for child in self._children(task_id)]
-                below.reverse()
-                pending += below
+                pending += reversed([(child, depth + 1) for child in self._children(task_id)])
         return rows
 
     def _rebuild(self) -> list[Splice]:
         before = len(self.rows)
-        rows: list[Row] = []
-        for root in self._tree.roots:
-            if self._shown is None or root in self._shown:
-                rows += self._block(root, 0)
+        roots = (root for root in self._tree.roots if self._shown is None or root in self._shown)
+        rows = [row for root in roots for row in self._block(root, 0)]
         self.rows.replace(rows)
         return [Splice(0, before, len(rows))]
 
@@ -214,46 +204,34 @@ class Outline:
         """The position behind the row and everything visible below it."""
         depth = self.rows[position].depth
         end = position + 1
-        while True:
-            step = self.rows.slice(end, end + 64)
+        while step := self.rows.slice(end, end + 64):
             for row in step:
                 if row.depth <= depth:
                     return end
                 end += 1
-            if not step:
-                return end
+        return end
 
-    def _take_out(self, task_id: str) -> list[Splice]:
+    def _take_out(self, task_id: str, kept: int = 0) -> list[Splice]:
+        """Take away the row of a task and everything visible below it, but for the first `kept` of these rows."""
         if task_id not in self.rows:
             return []
-        position = self.rows.index(task_id)
-        count = self._block_end(position) - position
-        self.rows.delete(position, count)
-        return [Splice(position, count, 0)]
+        start = self.rows.index(task_id)
+        end, start = self._block_end(start), start + kept
+        self.rows.delete(start, end - start)
+        return [Splice(start, end - start, 0)] if end > start else []
 
     def _take_below(self, task_id: str) -> list[Splice]:
-        if task_id not in self.rows:
-            return []
-        position = self.rows.index(task_id)
-        count = self._block_end(position) - position - 1
-        if not count:
-            return []
-        self.rows.delete(position + 1, count)
-        return [Splice(position + 1, count, 0)]
+        return self._take_out(task_id, kept=1)
 
     def _put_below(self, task_id: str) -> list[Splice]:
         row = self.rows.get(task_id)
         if row is None:
             return []
-        position = self.rows.index(task_id)
         splices = self._take_below(task_id)
-        rows = [
-            new for child in self._children(task_id) for new in self._block(child, row.depth + 1, present=self.rows)
-        ]
-        self.rows.insert(position + 1, rows)
-        if rows:
-            splices.append(Splice(position + 1, 0, len(rows)))
-        return splices
+        start, depth = self.rows.index(task_id) + 1, row.depth + 1
+        rows = [new for child in self._children(task_id) for new in self._block(child, depth, present=self.rows)]
+        self.rows.insert(start, rows)
+        return [*splices, Splice(start, 0, len(rows))] if rows else splices
 
     def _put_in(self, task_id: str) -> list[Splice]:
         """Give a task and what is visible below it their rows, where its parent's row shows its children."""

@@ -7,22 +7,21 @@ A plain list would do the same with a search over all of it, or a number on ever
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 _CHUNK: Final = 512
 
 
+@dataclass(slots=True, eq=False)
 class Row:
     """One visible task. `order` is what its siblings are sorted by, `depth` 0 for a root."""
 
-    __slots__ = ("chunk", "depth", "order", "parent_id", "task_id")
-
-    def __init__(self, task_id: str, parent_id: str | None, depth: int, order: int) -> None:
-        self.task_id = task_id
-        self.parent_id = parent_id
-        self.depth = depth
-        self.order = order
-        self.chunk: list[Row] = []
+    task_id: str
+    parent_id: str | None
+    depth: int
+    order: int
+    chunk: list[Row] = field(default_factory=list)
 
 
 class Rows:
@@ -52,11 +51,11 @@ class Rows:
         if start >= stop:
             return []
         number, offset = self._locate(start)
-        found: list[Row] = []
-        while len(found) < stop - start:
-            found.extend(self._chunks[number][offset : offset + stop - start - len(found)])
+        rows: list[Row] = []
+        while len(rows) < stop - start:
+            rows.extend(self._chunks[number][offset : offset + stop - start - len(rows)])
             number, offset = number + 1, 0
-        return found
+        return rows
 
     def index(self, task_id: str) -> int:
         """The position of a task's row. Raises KeyError if it has none."""
@@ -72,8 +71,7 @@ class Rows:
         """Put rows in front of the row that is at `position` now."""
         if not rows:
             return
-        for row in rows:
-            self._by_id[row.task_id] = row
+        self._by_id.update((row.task_id, row) for row in rows)
         if not self._chunks:
             self._chunks = self._cut(list(rows))
             return

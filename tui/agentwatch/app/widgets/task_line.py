@@ -12,6 +12,7 @@ from textual.strip import Strip
 from agentwatch.app.decision_words import short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown, summary
+from agentwatch.app.widgets.line import Part, Parts, width_of
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
 from agentwatch.view.looks import LOOKS, look, worst_look
@@ -87,15 +88,7 @@ class Pose(NamedTuple):
 
 
 def pose(
-    task: Task,
-    depth: int,
-    now: float,
-    *,
-    folded: bool | None,
-    guide: int,
-    selected: bool,
-    focused: bool,
-    marked: bool = False,
+    task: Task, depth: int, now: float, *, folded: bool | None, guide: int, selected: bool, focused: bool, marked: bool
 ) -> Pose:
     """The pose of a task's row at `now` (seconds since the epoch)."""
     decision = task.decision
@@ -116,140 +109,118 @@ def is_quiet(task: Task) -> bool:
 def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Strip:
     """The line of a task, exactly `columns.width` cells wide."""
     face = look(task)
-    color = palette.states.get(face.color, palette.strong)
+    color = palette.states[face.color]
     quiet = is_quiet(task)
-    words = palette.muted if quiet else Style.null()
-    mark = ("▌", palette.accent if stand.focused else palette.muted) if stand.selected else (" ", Style.null())
-    if stand.marked:
-        mark = ("◆", palette.accent)
-    parts: list[tuple[str, Style]] = [
-        mark,
-        *_guides(stand, columns, palette),
-        ("  " if stand.folded is None else "▸ " if stand.folded else "▾ ", palette.muted),
-        (face.glyph + " ", color),
-    ]
-    title_style = words
+    title_style = palette.muted if quiet else Style.null()
     if task.needs_operator:
         title_style = palette.strong
     elif task.inferred:
-        title_style = words + Style(italic=True)
+        title_style += Style(italic=True)
+    mark = Part("▌" if stand.selected else " ", palette.accent if stand.focused else palette.muted)
+    parts = [
+        Part("◆", palette.accent) if stand.marked else mark,
+        *_guides(stand, columns, palette),
+        Part("  " if stand.folded is None else "▸ " if stand.folded else "▾ ", palette.muted),
+        Part(face.glyph + " ", color),
+    ]
     urgent = _urgent(task, stand, columns.note, palette) if columns.note else []
     note = urgent or (_progress(task, stand, columns.note, palette) if columns.note else [])
     # What the note does not need, the title gets.
-    spare = columns.note - sum(cell_len(text) for text, _ in note) + (not note and columns.note > 0)
+    spare = columns.note - width_of(note) + (not note and columns.note > 0)
     # Where the note says what is urgent, the tally of a folded task stands beside its title.
     below = task.below if stand.folded and urgent else None
     parts += _title(task, columns.room + 1 - columns.indent(stand.depth) + spare, title_style, palette, below)
     if note:
-        parts += [(" ", Style.null()), *note]
+        parts += [Part(" "), *note]
     if columns.state:
-        parts.append((" " + left(face.word, columns.state), palette.muted if quiet else color))
+        parts.append(Part(" " + left(face.word, columns.state), palette.muted if quiet else color))
     if columns.agent:
         # Many a task has only its agent's name as a title: once is enough.
         agent = shown(task.agent, 60) if task.agent and task.agent != task.title else ""
-        parts.append((" " + left(agent, columns.agent), palette.muted))
+        parts.append(Part(" " + left(agent, columns.agent), palette.muted))
     if columns.elapsed:
         style = Style.null() if task.state.is_open and task.started_at is not None else palette.muted
-        parts.append((" " + right(stand.elapsed, columns.elapsed), style))
-    return _strip(parts, stand, columns.width, palette)
-
-
-def _strip(parts: list[tuple[str, Style]], stand: Pose, width: int, palette: Palette) -> Strip:
+        parts.append(Part(" " + right(stand.elapsed, columns.elapsed), style))
     base = palette.base + palette.cursor if stand.selected else palette.base
     if stand.selected and palette.ansi:
         # Reversed colours differ from part to part: the whole row in the terminal's own two.
-        segments = [Segment(text, base + Style(bold=style.bold)) for text, style in parts]
-    else:
-        segments = [Segment(text, base + style) for text, style in parts]
-    return Strip(segments).adjust_cell_length(width, base)
+        parts = [part._replace(style=Style(bold=part.style.bold)) for part in parts]
+    return Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(columns.width, base)
 
 
-def _guides(stand: Pose, columns: Columns, palette: Palette) -> list[tuple[str, Style]]:
+def _guides(stand: Pose, columns: Columns, palette: Palette) -> Parts:
     if stand.depth > columns.levels:
-        return [(left(f"›{stand.depth}", _STEP * columns.levels), palette.muted)]
+        return [Part(left(f"›{stand.depth}", _STEP * columns.levels), palette.muted)]
     if not 0 <= stand.guide < stand.depth:
-        return [("│ " * stand.depth, palette.line)]
-    return [
-        ("│ " * stand.guide, palette.line),
-        ("│ ", palette.muted),
-        ("│ " * (stand.depth - stand.guide - 1), palette.line),
-    ]
+        return [Part("│ " * stand.depth, palette.line)]
+    before, behind = "│ " * stand.guide, "│ " * (stand.depth - stand.guide - 1)
+    return [Part(before, palette.line), Part("│ ", palette.muted), Part(behind, palette.line)]
 
 
-def _title(task: Task, room: int, style: Style, palette: Palette, below: Below | None) -> list[tuple[str, Style]]:
+def _title(task: Task, room: int, style: Style, palette: Palette, below: Below | None) -> Parts:
     """The title with the attempts behind it, and at the end of its column the tally of `below`, where it fits."""
-    attempts = ""
-    if task.attempt > 1:
-        attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}"
     name = summary(task.title)
-    if room < min(cell_len(name), 12) + len(attempts):
-        attempts = ""
+    most = max(1 + task.retry.max_retries, task.attempt)
+    marks = (f" ↻{task.attempt}/{most}", f" ↻{task.attempt}") if task.attempt > 1 else ()
+    attempts = next((mark for mark in marks if min(cell_len(name), 12) + len(mark) <= room), "")
     title = clip_name(name, max(room - len(attempts), 1))
     rest = room - cell_len(title)
     # A blank before it and one behind it: the urgent words beside it stand out.
     tally = _tally(below, rest - len(attempts) - 2, palette.muted, palette) if below else []
-    tally += [(" ", Style.null())] if tally else []
-    rest -= sum(cell_len(text) for text, _ in tally)
-    return [(title, style), (left(attempts, rest), palette.muted), *tally]
+    tally += [Part(" ")] if tally else []
+    return [Part(title, style), Part(left(attempts, rest - width_of(tally)), palette.muted), *tally]
 
 
-def _tally(below: Below, width: int, style: Style, palette: Palette) -> list[tuple[str, Style]]:
+def _tally(below: Below, width: int, style: Style, palette: Palette) -> Parts:
     """How many tasks below have ended, are verified, are contradicted; in a narrow place, what matters most of it."""
-    count = (f"{below.ended:,}/{below.tasks:,}", style)
+    count = Part(f"{below.ended:,}/{below.tasks:,}", style)
     verified, false = below.verdicts.get(Verdict.VERIFIED, 0), below.verdicts.get(Verdict.CONTRADICTED, 0)
-    known = [(f" ✓{verified:,}", style)] if verified else []
-    lies = [(f" ⚑{false:,}", palette.states.get("state-contradicted", palette.strong))] if false else []
-    for parts in ([count, *known, *lies], [count, *lies], lies or [count]):
-        if sum(cell_len(text) for text, _ in parts) <= width:
-            return parts
-    return []
+    known = [Part(f" ✓{verified:,}", style)] if verified else []
+    lies = [Part(f" ⚑{false:,}", palette.states["state-contradicted"])] if false else []
+    ways = ([count, *known, *lies], [count, *lies], lies or [count])
+    return next((parts for parts in ways if width_of(parts) <= width), [])
 
 
-def _urgent(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[str, Style]]:
+def _urgent(task: Task, stand: Pose, width: int, palette: Palette) -> Parts:
     """What the operator has to know first. It fills the column beside the title."""
     if task.needs_operator:
         time = stand.waiting if len(_NEEDS) + 1 + len(stand.waiting) <= width else ""
-        return [(_NEEDS, palette.needs), (right(time, width - len(_NEEDS)), palette.accent)]
+        return [Part(_NEEDS, palette.needs), Part(right(time, width - len(_NEEDS)), palette.accent)]
     if stand.decided:
         urgent = stand.decided.startswith("!")
         words = stand.decided if len(stand.decided) <= width else stand.decided[2:]
-        return [(left(words, width), palette.states["state-stale"] if urgent else palette.muted)]
+        return [Part(left(words, width), palette.states["state-stale"] if urgent else palette.muted)]
     if task.contradicted:
         false = sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED)
-        return [(left(f"⚑ {false} false", width), palette.states.get("state-contradicted", palette.strong))]
+        return [Part(left(f"⚑ {false} false", width), palette.states["state-contradicted"])]
     below = task.below
     if stand.folded and below is not None and (worst := worst_look(below)) is not None:
         words = f"{worst.glyph} {below.needs_operator:,}"
         if width >= 12:
             words += " need you" if below.needs_operator > 1 else " needs you"
-        return _filled([(clip(words, width), palette.needs)], width)
+        words = clip(words, width)
+        return [Part(words, palette.needs), Part(" " * (width - cell_len(words)))]
     if task.answers_in_prose:
-        return [(left("no return", width), palette.states.get("state-stale", palette.muted))]
+        return [Part(left("no return", width), palette.states["state-stale"])]
     if task.stale:
         words = f"silent {stand.waiting}"
-        return [(left(words if len(words) <= width else "silent", width), palette.muted)]
+        return [Part(left(words if len(words) <= width else "silent", width), palette.muted)]
     return []
 
 
-def _progress(task: Task, stand: Pose, width: int, palette: Palette) -> list[tuple[str, Style]]:
+def _progress(task: Task, stand: Pose, width: int, palette: Palette) -> Parts:
     """How far the work is. A count alone is as wide as it is, so that it ends where the others end."""
     below = task.below
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
         count = f"{done}/{total}"
         if width <= _BAR + len(count):
-            return [(clip(count, width), Style.null())]
+            return [Part(clip(count, width))]
         filled = round(_BAR * done / total) if total else 0
-        color = palette.states.get(LOOKS[task.state].color, palette.strong)
-        bar = [("━" * filled, color), ("─" * (_BAR - filled), palette.muted)]
-        return [*bar, (right(count, width - _BAR), Style.null())]
+        bar = [Part("━" * filled, palette.states[LOOKS[task.state].color]), Part("─" * (_BAR - filled), palette.muted)]
+        return [*bar, Part(right(count, width - _BAR))]
+    if below is None or not (stand.folded or task.state.is_open):
+        return []
     style = palette.muted if is_quiet(task) else Style.null()
-    count = f"{below.ended:,}/{below.tasks:,}" if below is not None else ""
-    if below is not None and stand.folded:
-        return _tally(below, width, style, palette) or [(clip(count, width), style)]
-    return [(clip(count, width), style)] if count and task.state.is_open else []
-
-
-def _filled(parts: list[tuple[str, Style]], width: int) -> list[tuple[str, Style]]:
-    used = sum(cell_len(text) for text, _ in parts)
-    return [*parts, (" " * (width - used), Style.null())]
+    tally = _tally(below, width, style, palette) if stand.folded else []
+    return tally or [Part(clip(f"{below.ended:,}/{below.tasks:,}", width), style)]

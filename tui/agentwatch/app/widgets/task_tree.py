@@ -12,7 +12,8 @@ from textual.message import Message
 from textual.reactive import var
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.app.widgets.search import Filter, find
+from agentwatch.app.widgets.filter_bar import Filter, find
+from agentwatch.app.widgets.outline import Splice
 from agentwatch.app.widgets.tree_view import TreeView
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _SEARCH_PAUSE: Final = 0.5
 """Seconds between two searches while a filter is on and a large tree keeps changing."""
-
 _SMALL: Final = 2_000
 """Tasks up to which a search is over in a slice, so that none has to be saved."""
 
@@ -36,11 +36,11 @@ class TaskTree(TreeView):
         """A row was clicked twice."""
 
     class Filtered(Message):
-        """A search has ended; `found` tasks match by themselves. None if no filter is on."""
+        """A search has ended; so many tasks match by themselves. None if no filter is on."""
 
-        def __init__(self, found: int | None) -> None:
+        def __init__(self, matches: int | None) -> None:
             super().__init__()
-            self.found = found
+            self.matches = matches
 
     class Marked(Message):
         """A task was marked for the review, or is so no more."""
@@ -65,7 +65,8 @@ class TaskTree(TreeView):
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
         """Show what changed in the tree. `settled`: the first scan is over, nothing folds by itself any more."""
-        self._tree_lines.forget(changed)
+        for task_id in changed:
+            self._made.pop(task_id, None)
         splices = self._outline.apply(changed)
         if settled:
             splices += self._outline.settle(self.size.height)
@@ -85,8 +86,7 @@ class TaskTree(TreeView):
             return
         self._is_placed = True
         self._take_splices(self._outline.reveal(task_id))
-        if task_id in self._outline.rows:
-            self._go(self._outline.rows.index(task_id), jumps=True)
+        self._go_to(task_id, jumps=True)
 
     def set_filter(self, sought: Filter) -> None:
         """Show only what the filter matches, and what is above it. An empty one shows everything."""
@@ -142,7 +142,6 @@ class TaskTree(TreeView):
             self._toggle(self._cursor.task_id)
 
     def action_mark(self) -> None:
-        """Mark the selected task for the review, or take the mark away."""
         if self._cursor.task_id in self._marked:
             self.unmark(self._cursor.task_id)
         elif self._cursor.task_id is not None:
@@ -158,12 +157,13 @@ class TaskTree(TreeView):
             self.post_message(self.Marked())
 
     def action_fold_all(self) -> None:
-        self._take_splices(self._outline.fold_all())
-        self._scroll_to_cursor()
-        self._draw()
+        self._take_all_folds(self._outline.fold_all())
 
     def action_unfold_all(self) -> None:
-        self._take_splices(self._outline.unfold_all())
+        self._take_all_folds(self._outline.unfold_all())
+
+    def _take_all_folds(self, splices: list[Splice]) -> None:
+        self._take_splices(splices)
         self._scroll_to_cursor()
         self._draw()
 
@@ -185,7 +185,7 @@ class TaskTree(TreeView):
         if row >= len(self._outline.rows):
             return
         clicked = self._outline.rows[row]
-        arrow = self._tree_lines.columns.indent(clicked.depth)
+        arrow = self._columns.indent(clicked.depth)
         if arrow <= event.x < arrow + 2 and self._outline.has_children(clicked.task_id):
             self._toggle(clicked.task_id)
             return
@@ -205,8 +205,7 @@ class TaskTree(TreeView):
         if latest is None or (self._outline.is_filtered and not self._filter.matches(latest)):
             return
         self._take_splices(self._outline.reveal(latest.task_id))
-        if latest.task_id in self._outline.rows:
-            self._go(self._outline.rows.index(latest.task_id), jumps=True)
+        self._go_to(latest.task_id, jumps=True)
 
     # Search
 
@@ -224,14 +223,14 @@ class TaskTree(TreeView):
             if later and len(self._tree.tasks) > _SMALL:
                 await asyncio.sleep(_SEARCH_PAUSE)
             self._search_again = False
-            shown, found = await find(self._tree, self._filter)
+            shown, matches = await find(self._tree, self._filter)
             has_moved = self._cursor.task_id != before
             self._take_splices(self._outline.show_only(shown))
             # Whoever has gone to a task meanwhile sees it selected: the next key is about that one.
             if not (later or has_moved):
                 self._go_to_match()
             self._draw()
-            self.post_message(self.Filtered(found))
+            self.post_message(self.Filtered(matches))
             if not self._search_again:
                 break
             later = True
@@ -239,12 +238,10 @@ class TaskTree(TreeView):
 
     def _go_to_match(self) -> None:
         """Put the cursor on the first match, if it is not on one."""
-        task = self.cursor_task
-        if task is not None and self._filter.matches(task):
+        if (task := self.cursor_task) is not None and self._filter.matches(task):
             self._scroll_to_cursor()
             return
         for position, task_id in enumerate(self.row_ids()):
-            task = self._tree.tasks.get(task_id)
-            if task is not None and self._filter.matches(task):
+            if (task := self._tree.tasks.get(task_id)) is not None and self._filter.matches(task):
                 self._go(position, jumps=True)
                 return

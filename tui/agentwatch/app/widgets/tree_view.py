@@ -7,22 +7,62 @@ update does not grow with the tree, and where nothing visible changed, nothing i
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from textual import events, on
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cursor import Cursor
 from agentwatch.app.widgets.outline import Outline, Splice
-from agentwatch.app.widgets.task_line import Columns
-from agentwatch.app.widgets.tree_lines import TreeLines
+from agentwatch.app.widgets.rows import Row, Rows
+from agentwatch.app.widgets.task_line import Columns, Pose, pose, task_line
 from agentwatch.delegation.task import Task
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
+
+
+class Cursor:
+    """The cursor of one view of a tree: bound to a task, which is None if there is none; `row` is its place."""
+
+    def __init__(self, tree: DelegationTree) -> None:
+        self._tree = tree
+        self.task_id: str | None = None
+        self.row = 0
+        self._parents: dict[str, str | None] = {}
+        self._before: str | None = None
+        """The task it was on before there was none, as where a filter matches nothing."""
+
+    def put(self, task_id: str | None, row: int) -> None:
+        """Put it on a task, which has this row."""
+        self._before = (self.task_id or self._before) if task_id is None else None
+        self.task_id, self.row = task_id, row
+        # Where it goes when its task disappears has to be known before that does.
+        self._parents = {}
+        while task_id is not None and (task := self._tree.tasks.get(task_id)) is not None:
+            self._parents[task_id] = task.parent_id
+            task_id = task.parent_id
+
+    def successor(self, rows: Rows, row: int) -> int:
+        """Its row has gone, and what is at `row` now took its place. The row to go to.
+
+        That is the sibling in its place, else the nearest task above that is left. If there was no row at all, it
+        is that of the task it was on before.
+        """
+        if self._before is not None and self._before in rows:
+            return rows.index(self._before)
+        gone = self.task_id
+        if gone is not None and gone not in self._tree.tasks and rows[row].parent_id == self._parents.get(gone):
+            return row
+        while gone is not None:
+            gone = self._parents.get(gone)
+            if gone is not None and gone in rows:
+                return rows.index(gone)
+        return row
 
 
 class TreeView(ScrollView, can_focus=True):
@@ -30,14 +70,8 @@ class TreeView(ScrollView, can_focus=True):
 
     DEFAULT_CSS = """
     TreeView {
-        width: 1fr;
-        height: 1fr;
-        overflow-x: hidden;
-        overflow-y: auto;
-        scrollbar-size-vertical: 1;
-        scrollbar-gutter: stable;
-        background: $background;
-        color: $foreground;
+        width: 1fr; height: 1fr; background: $background; color: $foreground;
+        overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
     }
     """
 
@@ -56,9 +90,11 @@ class TreeView(ScrollView, can_focus=True):
         self._cursor = Cursor(tree)
         self._marked: dict[str, None] = {}
         self._palette: Palette | None = None
-        self._tree_lines = TreeLines(tree, clock)
         self._width = 0
         """Cells that the columns were made for."""
+        self._columns = Columns.of(80)
+        self._made: dict[str, tuple[Pose, Strip]] = {}
+        """The lines in sight by task: one that would read as before is not made again."""
         self._top = 0
         self._lines: list[Strip] = []
 
@@ -77,10 +113,9 @@ class TreeView(ScrollView, can_focus=True):
         """Rows, visible on screen or not."""
         return len(self._outline.rows)
 
-    def row_ids(self, start: int = 0, stop: int | None = None) -> list[str]:
+    def row_ids(self) -> list[str]:
         """The task ids of the rows in order."""
-        rows = self._outline.rows
-        return [row.task_id for row in rows.slice(start, len(rows) if stop is None else stop)]
+        return [row.task_id for row in self._outline.rows.slice(0, self.row_count)]
 
     def copy_outline(self) -> Outline:
         """Its rows and folds, for another view of the same tree."""
@@ -104,6 +139,11 @@ class TreeView(ScrollView, can_focus=True):
             self._set_cursor(rows[row].task_id, row)
             self._scroll_to_cursor(jumps=jumps)
             self._draw()
+
+    def _go_to(self, task_id: str, *, jumps: bool = False) -> None:
+        """Put the cursor on a task, if it has a row."""
+        if task_id in self._outline.rows:
+            self._go(self._outline.rows.index(task_id), jumps=jumps)
 
     def _set_cursor(self, task_id: str | None, row: int) -> None:
         is_new = task_id != self._cursor.task_id
@@ -140,9 +180,9 @@ class TreeView(ScrollView, can_focus=True):
                 cursor_row += splice.added - min(splice.removed, cursor_row - splice.position)
         self._set_height(len(rows))
         if self._cursor.task_id is not None and self._cursor.task_id in rows:
-            on_screen = 0 <= self._cursor.row - self.scroll_offset.y < self.size.height
             before = self._cursor.row - self.scroll_offset.y
             self._cursor.row = rows.index(self._cursor.task_id)
+            on_screen = 0 <= before < self.size.height
             if len(splices) == 1 and splices[0].position == 0 and splices[0].removed and on_screen:
                 # All rows are new: keep the cursor's line where it was.
                 top = self._cursor.row - before
@@ -172,34 +212,51 @@ class TreeView(ScrollView, can_focus=True):
         """Make the lines of the viewport and repaint those that are not on screen like this."""
         if self._palette is None or not self.is_attached:
             return
-        self._fit()
+        # Textual may lay out for the first time and not tell the width.
+        width = self.scrollable_content_region.width
+        if width and width != self._width:
+            self._width = width
+            self._columns = self.make_columns(width)
+            self._made = {}
         top = self.scroll_offset.y
         lines = self._make_lines(top, self._palette)
         if top == self._top:
-            for y in range(max(len(lines), len(self._lines))):
-                old = self._lines[y] if y < len(self._lines) else None
-                new = lines[y] if y < len(lines) else None
+            for y, (new, old) in enumerate(zip_longest(lines, self._lines)):
                 if old is not new and old != new:
                     self.refresh_line(top + y)
         self._top, self._lines = top, lines
 
-    def _fit(self) -> None:
-        """Make the columns for the width that there is: Textual may lay out for the first time and not tell it."""
-        width = self.scrollable_content_region.width
-        if width and width != self._width:
-            self._width = width
-            self._tree_lines.columns = self.make_columns(width)
-
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
-        return self._tree_lines.make(
-            self._outline,
-            top,
-            self.size.height,
-            palette,
-            cursor=self._cursor,
-            focused=self.has_focus,
-            marked=self._marked,
-        )
+        """The lines of the rows from `top` on that are in sight."""
+        now = self._clock()
+        rows = self._outline.rows.slice(top, top + self.size.height)
+        first, last, level = _lit_guide(rows, self._cursor.row - top)
+        made: dict[str, tuple[Pose, Strip]] = {}
+        lines: list[Strip] = []
+        for y, row in enumerate(rows):
+            task = self._tree.tasks.get(row.task_id)
+            if task is None:
+                # Gone from the tree a moment ago; the row goes with the next update.
+                lines.append(Strip.blank(self._columns.width, palette.base))
+                continue
+            can_fold = bool(task.children) and self._outline.has_children(row.task_id)
+            stand = pose(
+                task,
+                row.depth,
+                now,
+                folded=self._outline.is_folded(row.task_id) if can_fold else None,
+                guide=level if first <= y < last else -1,
+                selected=row.task_id == self._cursor.task_id,
+                focused=self.has_focus,
+                marked=row.task_id in self._marked,
+            )
+            before = self._made.get(row.task_id)
+            same = before is not None and before[0] == stand
+            line = before[1] if before is not None and same else task_line(task, stand, self._columns, palette)
+            made[row.task_id] = (stand, line)
+            lines.append(line)
+        self._made = made
+        return lines
 
     def render_line(self, y: int) -> Strip:
         if self._top != self.scroll_offset.y or len(self._lines) > self.size.height:
@@ -217,7 +274,7 @@ class TreeView(ScrollView, can_focus=True):
 
     def _new_colors(self) -> None:
         self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
-        self._tree_lines.forget()
+        self._made = {}
         self._draw()
         self.refresh()
 
@@ -226,9 +283,21 @@ class TreeView(ScrollView, can_focus=True):
         self._scroll_to_cursor()
         self.refresh()
 
-    def on_focus(self) -> None:
+    @on(events.Focus)
+    @on(events.Blur)
+    def _draw_focus(self) -> None:
         # The widget's own handlers run after these, and only they set `has_focus`.
         self.call_next(self._draw)
 
-    def on_blur(self) -> None:
-        self.call_next(self._draw)
+
+def _lit_guide(rows: list[Row], at: int) -> tuple[int, int, int]:
+    """The lines whose guide is lit, from, to, and its level: the siblings of the row `at` and what is below them."""
+    if not 0 <= at < len(rows) or not rows[at].depth:
+        return 0, 0, -1
+    depth = rows[at].depth
+    first = last = at
+    while first > 0 and rows[first - 1].depth >= depth:
+        first -= 1
+    while last + 1 < len(rows) and rows[last + 1].depth >= depth:
+        last += 1
+    return first, last + 1, depth - 1

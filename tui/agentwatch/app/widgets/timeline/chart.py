@@ -48,7 +48,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     @property
     def names_width(self) -> int:
         """Cells of the column with the titles."""
-        return self._tree_lines.columns.width
+        return self._columns.width
 
     @property
     def follows_present(self) -> bool:

@@ -25,7 +25,7 @@ class Reading(LineWidget):
     """Two lines about the selected task of a chart."""
 
     DEFAULT_CSS = """
-    Reading { height: 2; width: 1fr; background: $background; color: $foreground; }
+    Reading { height: 2; }
     Reading.-tall { height: 3; border-top: solid $line; }
     """
 

@@ -30,7 +30,7 @@ class Ruler(LineWidget):
     """The axis of a chart, two lines."""
 
     DEFAULT_CSS = """
-    Ruler { height: 2; width: 1fr; background: $background; color: $foreground; }
+    Ruler { height: 2; }
     """
 
     def __init__(self, chart: TimelineChart) -> None:
