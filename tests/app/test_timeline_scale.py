@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.timeline.scale import FOLD, Axis, fitting_scale, fold_width
-from agentwatch.app.widgets.timeline.ticks import ticks
-from agentwatch.app.widgets.timeline.window import Window
+from agentwatch.app.widgets.timeline.scale import FOLD, Axis, Window, fitting_scale, fold_width, ticks
 
 MONDAY = 1_800_258_000.0
 """Monday, 18 January 2027, 07:40 in UTC."""

@@ -14,9 +14,8 @@ from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.app.widgets.timeline.captions import Reading, Ruler
 from agentwatch.app.widgets.timeline.chart import TimelineChart
-from agentwatch.app.widgets.timeline.reading import Reading
-from agentwatch.app.widgets.timeline.ruler import Ruler
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor

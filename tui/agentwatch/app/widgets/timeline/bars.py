@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from math import floor
-from typing import Final
+from typing import Final, NamedTuple
 
+from rich.color import Color as RichColor
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.timeline.window import Frame
+from agentwatch.app.widgets.line import Part, Parts, width_of
+from agentwatch.app.widgets.timeline.scale import Frame
 from agentwatch.view.spans import Interval, Kind, Span
 from agentwatch.view.times import duration
 
@@ -39,11 +39,8 @@ _FADED: Final = 0.5
 _PLAIN: Final = Style.null()
 _BACKWARDS: Final = Style(reverse=True)
 
-Label = list[tuple[str, Style]]
 
-
-@dataclass(frozen=True, slots=True)
-class Inks:
+class Inks(NamedTuple):
     """The styles of one theme. What is over and asks for nothing is drawn in `faded`: it recedes."""
 
     palette: Palette
@@ -53,23 +50,18 @@ class Inks:
     @classmethod
     def of(cls, palette: Palette, *, colorless: bool) -> Inks:
         """The inks of a palette. `colorless`: colours cannot be mixed, so that dim has to do."""
-        fade = _dim if colorless else partial(_fade, palette=palette)
-        return cls(palette, {name: fade(style) for name, style in palette.states.items()}, colorless)
+        background = None if colorless else palette.base.bgcolor
+        return cls(palette, {name: _fade(style, background) for name, style in palette.states.items()}, colorless)
 
 
-def _dim(style: Style) -> Style:
-    return style + Style(dim=True)
+def _fade(style: Style, background: RichColor | None) -> Style:
+    if style.color is None or background is None:
+        return style + Style(dim=True)
+    color = Color.from_rich_color(style.color).blend(Color.from_rich_color(background), _FADED)
+    return Style(color=color.rich_color)
 
 
-def _fade(style: Style, palette: Palette) -> Style:
-    if style.color is None or palette.base.bgcolor is None:
-        return _dim(style)
-    color, background = Color.from_rich_color(style.color), Color.from_rich_color(palette.base.bgcolor)
-    return Style(color=color.blend(background, _FADED).rich_color)
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(NamedTuple):
     """What all rows of one picture share: the frame, the cells of its ticks and folds, and that of the present."""
 
     frame: Frame
@@ -103,15 +95,14 @@ class Bar:
 
     def segments(self, base: Style) -> list[Segment]:
         """The row on a background."""
-        found: list[Segment] = []
+        segments: list[Segment] = []
         start, current = 0, self._styles[0]
         for x, style in enumerate(self._styles):
             # Equal styles that are not the same only make a segment more; comparing them would cost the most of all.
             if style is not current:
-                found.append(Segment("".join(self._cells[start:x]), base + current))
+                segments.append(Segment("".join(self._cells[start:x]), base + current))
                 start, current = x, style
-        found.append(Segment("".join(self._cells[start:]), base + current))
-        return found
+        return [*segments, Segment("".join(self._cells[start:]), base + current)]
 
     def draw(self, spans: Sequence[Span], below: Interval | None, *, asks: bool, note: str) -> None:
         """Draw a task: from the first to the last sign below it, its spans, and a note behind the present.
@@ -120,13 +111,19 @@ class Bar:
         """
         frame = self._ground.frame
         edges = self._edges(spans)
+        sides = edges
         if below is not None:
-            edges_below = (frame.x(below[0]), frame.x(below[1]))
-            self._line(edges_below[0], max(edges_below[1], edges_below[0] + 1), BELOW, self._palette.muted)
-            self._hint([*edges, edges_below])
-        else:
-            self._hint(edges)
-        styles = [self._ink(span, asks=asks) for span in spans]
+            start, end = frame.x(below[0]), frame.x(below[1])
+            self._line(start, max(end, start + 1), BELOW, self._palette.muted)
+            sides = [*edges, (start, end)]
+        # Where all of it is out of sight, say at which side.
+        if sides and max(right for _, right in sides) < 0:
+            self._put(0, EARLIER, self._palette.muted)
+        elif sides and min(left for left, _ in sides) >= self._width:
+            self._put(self._width - 1, LATER, self._palette.muted)
+        styles = [
+            (self._palette.states if asks or span.end is None else self._inks.faded)[span.look.color] for span in spans
+        ]
         drawn = sorted(zip(spans, edges, styles, strict=True), key=lambda one: one[0].kind is Kind.WORK)
         for span, (left, right), style in drawn:
             self._span(span, left, right, style, has_below=below is not None)
@@ -134,7 +131,7 @@ class Bar:
             room = self._room_behind(spans[number + 1], edges[number + 1]) if number + 1 < len(spans) else self._width
             self._label(span, left, right, style, room)
         if note:
-            self._write(self._ground.present + 2, [(note, self._palette.needs)], self._width)
+            self._write(self._ground.present + 2, [Part(note, self._palette.needs)], self._width)
 
     def _edges(self, spans: Sequence[Span]) -> list[Interval]:
         """From which cell to which; a wait begins where the bar before it is drawn to."""
@@ -150,10 +147,6 @@ class Bar:
     def _put(self, x: int, glyph: str, style: Style) -> None:
         if 0 <= x < self._width:
             self._cells[x], self._styles[x] = glyph, style
-
-    def _ink(self, span: Span, *, asks: bool) -> Style:
-        inks = self._palette.states if asks or span.end is None else self._inks.faded
-        return inks.get(span.look.color, self._palette.strong)
 
     # Bars
 
@@ -208,7 +201,7 @@ class Bar:
 
     # Words
 
-    def _room_behind(self, following: Span, edges: tuple[float, float]) -> int:
+    def _room_behind(self, following: Span, edges: Interval) -> int:
         """The cell that a label must not reach: the next attempt, or two cells of a wait before it."""
         if following.kind is Kind.WAIT:
             return min(floor(edges[1]), self._ground.present) - 2
@@ -217,43 +210,32 @@ class Bar:
     def _label(self, span: Span, left: float, right: float, style: Style, room: int) -> None:
         """Glyph and length behind a bar; what goes on has them behind the present."""
         length = duration(span.until(self._ground.frame.now) - span.start) + ("" if span.is_certain else "+")
-        face = [(span.look.glyph, style)]
+        face = [Part(span.look.glyph, style)]
         if span.end is None:
             words = f" silent {length}" if span.kind is Kind.SILENT else f" {length}"
-            label = [(f"NEEDS YOU {length}", self._palette.needs)] if span.asks else [*face, (words, _PLAIN)]
+            label = [Part(f"NEEDS YOU {length}", self._palette.needs)] if span.asks else [*face, Part(words)]
             self._write(self._ground.present + 2, label, self._width)
         elif span.kind is Kind.WAIT:
             cells = floor(right) - floor(left)
             if cells >= len(length) + 12:
-                self._write(floor(left) + (cells - len(length)) // 2, [(f" {length} ", self._palette.muted)], room)
+                self._write(floor(left) + (cells - len(length)) // 2, [Part(f" {length} ", self._palette.muted)], room)
         elif right >= 0:
             x = floor(left) if right <= left else _behind(span, left, right)
-            timed = face if right <= left or length == "0s+" else [*face, (f" {length}", self._palette.muted)]
-            if self._ground.present < x + _cells(timed):
+            timed = face if right <= left or length == "0s+" else [*face, Part(f" {length}", self._palette.muted)]
+            if self._ground.present < x + width_of(timed):
                 x = self._ground.present + 2
             if not self._write(x, timed, room):
                 self._write(x, face, room + 2)
 
-    def _write(self, x: int, label: Label, room: int) -> bool:
+    def _write(self, x: int, label: Parts, room: int) -> bool:
         """Write where there is room, up to a cell. Returns whether there was."""
-        if x < 0 or x + _cells(label) > min(room, self._width):
+        if x < 0 or x + width_of(label) > min(room, self._width):
             return False
-        for text, style in label:
-            for glyph in text:
-                self._put(x, glyph, style)
+        for part in label:
+            for glyph in part.text:
+                self._put(x, glyph, part.style)
                 x += 1
         return True
-
-    def _hint(self, edges: Sequence[Interval]) -> None:
-        """Where all of it is out of sight, say at which side."""
-        if edges and max(right for _, right in edges) < 0:
-            self._put(0, EARLIER, self._palette.muted)
-        elif edges and min(left for left, _ in edges) >= self._width:
-            self._put(self._width - 1, LATER, self._palette.muted)
-
-
-def _cells(label: Label) -> int:
-    return sum(len(text) for text, _ in label)
 
 
 def _is_bad(span: Span) -> bool:

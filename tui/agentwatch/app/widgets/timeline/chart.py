@@ -16,8 +16,7 @@ from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.app.widgets.timeline.activity import Activity
 from agentwatch.app.widgets.timeline.bars import Bar, Ground, Inks
-from agentwatch.app.widgets.timeline.ticks import Tick, ticks
-from agentwatch.app.widgets.timeline.window import Frame, Window
+from agentwatch.app.widgets.timeline.scale import Frame, Tick, Window, ticks
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.looks import worst_look
 from agentwatch.view.spans import Interval, Span, spans_of
@@ -42,7 +41,8 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._activity = Activity(tree)
         self._window = Window()
         self._spans: dict[str, list[Span]] = {}
-        self._picture = self._take_picture()
+        self.picture = self._take_picture()
+        """The part of time that is on screen, and the moments that the axis names."""
         self._inks: Inks | None = None
 
     @property
@@ -64,11 +64,6 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     def folds_idle(self) -> bool:
         """Whether long idle stretches take only a few columns."""
         return self._window.folds_idle
-
-    @property
-    def picture(self) -> tuple[Frame, list[Tick]]:
-        """The part of time that is on screen, and the moments that the axis names."""
-        return self._picture
 
     def make_columns(self, width: int) -> Columns:
         names = min(max(width // 3, 16), 40)
@@ -93,30 +88,28 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     # Keys
 
     def action_fit(self) -> None:
-        self._window.fit()
+        self._window.fits = True
         self._draw()
 
     def action_now(self) -> None:
-        self._window.follow(self._picture[0])
+        self._window.follow(self.picture[0])
         self._draw()
 
     def action_pan(self, steps: int) -> None:
-        self._window.pan(self._picture[0], steps)
+        self._window.pan(self.picture[0], steps)
         self._draw()
 
     def action_zoom(self, steps: int) -> None:
-        frame = self._picture[0]
+        frame = self.picture[0]
         self._window.zoom(frame, steps, self._pivot(frame))
         self._draw()
 
     def action_show(self) -> None:
-        task = self.cursor_task
-        if task is None:
+        if (task := self.cursor_task) is None:
             return
         now = self._clock()
-        times = [(span.start, span.until(now)) for span in self.spans_of(task)]
         below = self.below(task, now)
-        times += [below] if below else []
+        times = [(span.start, span.until(now)) for span in self.spans_of(task)] + ([below] if below else [])
         if times:
             start, end = min(start for start, _ in times), max(end for _, end in times)
             self._window.show(self._activity.stretches, start, end, now)
@@ -146,13 +139,14 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
         names = super()._make_lines(top, palette)
-        self._picture = frame, named = self._take_picture()
+        self.picture = frame, named = self._take_picture()
         ground = Ground.of(frame, [tick.column for tick in named])
         rows = self._outline.rows.slice(top, top + self.size.height)
-        inks = self._inks_of(palette)
+        if self._inks is None or self._inks.palette is not palette:
+            self._inks = Inks.of(palette, colorless=palette.ansi or self.app.no_color)
         lines: list[Strip] = []
         for row, name in zip(rows, names, strict=True):
-            bar = Bar(ground, inks)
+            bar = Bar(ground, self._inks)
             task = self._tree.tasks.get(row.task_id)
             if task is not None:
                 note = _note(task) if self._outline.is_folded(row.task_id) else ""
@@ -161,19 +155,13 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
             marked = row.task_id == self._cursor.task_id and not palette.ansi
             base = palette.base + palette.cursor if marked else palette.base
             lines.append(Strip([*name, *bar.segments(base)]))
-        blank = Strip([Segment(" " * self.names_width, palette.base), *Bar(ground, inks).segments(palette.base)])
+        blank = Strip([Segment(" " * self.names_width, palette.base), *Bar(ground, self._inks).segments(palette.base)])
         return lines + [blank] * (self.size.height - len(lines))
-
-    def _inks_of(self, palette: Palette) -> Inks:
-        if self._inks is None or self._inks.palette is not palette:
-            self._inks = Inks.of(palette, colorless=palette.ansi or self.app.no_color)
-        return self._inks
 
     def _take_picture(self) -> tuple[Frame, list[Tick]]:
         frame = self._window.frame(self._activity.stretches, self._clock())
-        return frame, ticks(
-            frame.axis, frame.left, min(frame.left + frame.width, frame.axis.column(frame.now)), frame.now
-        )
+        right = min(frame.left + frame.width, frame.axis.column(frame.now))
+        return frame, ticks(frame.axis, frame.left, right, frame.now)
 
     def spans_of(self, task: Task) -> list[Span]:
         """The attempts and waits of a task."""
@@ -193,7 +181,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
 def _note(task: Task) -> str:
     """Who needs the operator below a folded task."""
-    worst = worst_look(task.below) if task.below is not None else None
-    if task.below is None or worst is None or task.needs_operator:
+    below = task.below
+    if below is None or task.needs_operator or (worst := worst_look(below)) is None:
         return ""
-    return f"{worst.glyph} {task.below.needs_operator:,} NEED YOU"
+    return f"{worst.glyph} {below.needs_operator:,} NEED YOU"
