@@ -480,6 +480,22 @@ async def test_columns_stay_straight_whatever_the_title(width: int, title: str) 
             assert len(ends) == 1
 
 
+async def test_the_mark_of_attempts_shortens_before_it_gives_way() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=120)
+    scene.handoff("a.with_a_long_name", ago=120)
+    scene.returned("a.with_a_long_name", Outcome.FAILED, ago=60)
+    scene.handoff("a.with_a_long_name", ago=30, attempt=2)
+    scene.returned("a.with_a_long_name", Outcome.FAILED, ago=20)
+    async with stage(scene=scene, size=(99, 20), settled=True) as s:
+        assert "↻2/2" in s.line("long_name")
+        for width in range(100, 133):
+            await s.pilot.resize_terminal(width, 20)
+            await s.until(lambda width=width: s.app.size.width == width)
+            await s.pilot.pause()
+            assert "↻2" in s.text().splitlines()[s.tree.region.y + 1][: width // 2], width
+
+
 async def test_rows_say_where_whose_and_how_a_task_is_at_every_width() -> None:
     """What a narrow screen cannot do without: the state's word, the agent and the indentation, from 80 columns on."""
     scene = Scene()

@@ -70,6 +70,6 @@ class Empty(Static):
             Content(""),
         ]
         for name, words, examples in _LOOKS_FOR:
-            about = f"{words:<60}{examples}" if wide else examples
-            lines.append(Content.assemble(f"  {name:<17}", (about, "$text-muted")))
+            about = [(f"{words:<60}", "$text-muted")] if wide else []
+            lines.append(Content.assemble(f"  {name:<17}", *about, (examples, "$text-muted")))
         self.update(Content("\n").join(lines))

@@ -138,7 +138,7 @@ class NeedsYou(LineWidget):
             title = clip_name(summary(task.title), 12 if width < 60 else 16 if width < 100 else 24)
             more = len(self._tree.queue) - number - 1
             reserve = len(f"  +{more:,} more") if more else 0
-            fixed = [Part(" "), *self._mark(task, palette), Part(title + " ", palette.strong)]
+            fixed = [*self._mark(task, palette, " "), Part(title + " ", palette.strong)]
             room = width - 1 - width_of(parts) - width_of(fixed) - len(tail) - 1 - reserve
             if number and room < _LEAST_OF_TASK:
                 parts.append(Part(f"  +{more + 1:,} more", palette.muted))
@@ -168,9 +168,9 @@ class NeedsYou(LineWidget):
                 called.append(f"{clip_name(names[-1] if wholes.count(whole) == 1 else names[0], room)} › {title}")
         return called
 
-    def _mark(self, task: Task, palette: Palette) -> Parts:
+    def _mark(self, task: Task, palette: Palette, gap: str = "") -> Parts:
         face = look(task)
-        here = Part(_HERE if task.task_id == self.cursor_id else " ", palette.accent)
+        here = Part(gap + (_HERE if task.task_id == self.cursor_id else " "), palette.accent)
         return [here, Part(face.glyph + " ", palette.states[face.color])]
 
     def _holds(self, task: Task) -> str:

@@ -116,7 +116,7 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> St
         title_style = palette.strong
     elif task.inferred:
         title_style += Style(italic=True)
-    mark = Part("▌" if stand.selected else " ", palette.accent if stand.focused else palette.muted)
+    mark = Part("▌", palette.accent if stand.focused else palette.muted) if stand.selected else Part(" ")
     parts = [
         Part("◆", palette.accent) if stand.marked else mark,
         *_guides(stand, columns, palette),
