@@ -1,6 +1,6 @@
 """The directories and files of a workspace as they were last seen, and what is to be looked at again.
 
-No thread and no clock of its own decides here when to look: the caller marks paths, sweeps, and drains in slices.
+The caller decides when: it marks paths, sweeps, and drains in slices.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Catalogue:
         pruned: frozenset[str],
         documents: Documents,
         *,
-        watch: Callable[[str], None],
-        unwatch: Callable[[str], None],
+        watch: Callable[[str], None] = lambda _: None,
+        unwatch: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._root = root
         self._prefix = root if root.endswith("/") else root + "/"
@@ -72,14 +72,14 @@ class Catalogue:
     def problems(self) -> list[Problem]:
         """What of the workspace cannot be seen, the first of it: there may be as much as there is workspace."""
         listed = ((path, f"cannot be listed: {why}") for path, why in self.unlisted.items())
-        read = ((path, why) for path, why in self._documents.unread.items())
-        found = [
+        unseen = islice(chain(listed, self._documents.unread.items()), _MOST_PROBLEMS)
+        problems = [
             Problem(FILES, to_path(self._absolute(path)), f"{to_path(path) or 'the workspace'}: {why}")
-            for path, why in islice(chain(listed, read), _MOST_PROBLEMS)
+            for path, why in unseen
         ]
-        if (more := len(self.unlisted) + len(self._documents.unread) - len(found)) > 0:
-            found.append(Problem(FILES, self._root, f"{more:,} more files and directories"))
-        return found
+        if (more := len(self.unlisted) + len(self._documents.unread) - len(problems)) > 0:
+            problems.append(Problem(FILES, self._root, f"{more:,} more files and directories"))
+        return problems
 
     @property
     def directories(self) -> int:
@@ -115,10 +115,9 @@ class Catalogue:
     def mark_around(self, paths: set[str]) -> None:
         """Mark the directories of these paths, and the files in them that may have changed unseen since."""
         for directory in {dirname(path) for path in paths} | (paths & self._directories.keys()):
-            known = self._directories.get(directory)
-            if known is not None:
+            if directory in self._directories:
                 self.mark(directory)
-                for path in _in(directory, known.files or ()):
+                for path in _in(directory, self._directories[directory].files or ()):
                     if path in self._documents.files and self._documents.files[path].racy:
                         self.mark(path)
 
@@ -148,7 +147,7 @@ class Catalogue:
     def scanning(self, below: str = "") -> Iterator[None]:
         """`scan` in steps of one directory."""
         old_directories, old_files = self._subtree(below)
-        found: list[tuple[int, str]] = []
+        changed: list[tuple[int, str]] = []
         for path, listing in self._walk(below):
             old_directories.discard(path)
             if isinstance(listing, Listing):
@@ -159,13 +158,13 @@ class Catalogue:
             else:
                 continue
             old_files.difference_update(files)
-            found += self._to_look_at(files)
+            changed += self._to_look_at(files)
             yield
         for directory in old_directories:
             self._drop_directory(directory)
         for file in sorted(old_files):
             self._drop_file(file)
-        for _, file in sorted(found):
+        for _, file in sorted(changed):
             self._documents.files.setdefault(file, KnownFile())
             self.mark(file)
 
@@ -259,14 +258,12 @@ class Catalogue:
         for file in _in(path, (known.files or set()) - listing.candidates.keys()):
             self._drop_file(file)
         for directory, inode in zip(_in(path, listing.directories), listing.directories.values(), strict=True):
-            below = self._directories.get(directory)
-            if below is None:
+            if directory not in self._directories:
                 self.scan(directory)
-            elif inode_in(below.fingerprint) != inode:
+            elif inode_in(self._directories[directory].fingerprint) != inode:
                 self.mark(directory)
         for file, inode in zip(_in(path, listing.candidates), listing.candidates.values(), strict=True):
-            document = self._documents.files.get(file)
-            if document is None or inode_in(document.fingerprint) != inode:
+            if file not in self._documents.files or inode_in(self._documents.files[file].fingerprint) != inode:
                 self.mark(file)
 
     def _walk(self, below: str) -> Iterator[tuple[str, Listing | OSError]]:
@@ -284,9 +281,8 @@ class Catalogue:
     def _remember(self, path: str, listing: Listing) -> None:
         self.unlisted.pop(path, None)
         racy = time.time_ns() - listing.changed_ns < TICK_NS
-        self._directories[path] = _Directory(
-            listing.fingerprint, racy, set(listing.directories) or None, set(listing.candidates) or None
-        )
+        directories, files = set(listing.directories) or None, set(listing.candidates) or None
+        self._directories[path] = _Directory(listing.fingerprint, racy, directories, files)
 
     def _remember_failure(self, path: str, error: OSError) -> None:
         now = self._fingerprint(path)
@@ -332,11 +328,10 @@ class Catalogue:
         pending = [below]
         while pending:
             path = pending.pop()
-            known = self._directories.get(path)
-            if known is not None:
+            if path in self._directories:
                 directories.add(path)
-                files.update(_in(path, known.files or ()))
-                pending.extend(_in(path, known.directories or ()))
+                files.update(_in(path, self._directories[path].files or ()))
+                pending.extend(_in(path, self._directories[path].directories or ()))
         return directories, files
 
     # The disk

@@ -21,9 +21,6 @@ from agentwatch.sources.files.settings import FilesSettings
 Reader = Callable[[str, str], Reading | None]
 """Text and path of a file to what is recognised in it."""
 
-_FAILURES: Final = (CHANGING, NOT_UNDERSTOOD)
-"""What is no refusal of ours. Any other file that is written all the time is somebody's log."""
-
 Keep = Callable[[str, str, str], None]
 """Takes the digest, the text and the path of a document that was observed."""
 
@@ -34,7 +31,7 @@ _FIRST: Final = 1_577_836_800.0
 """2020 began: before that no agent handed work to another."""
 
 LATE: Final = 60.0
-"""Seconds after which a change that is only seen now was not made then: the file's own time was set, or kept."""
+"""Seconds before now that the time of a new change may say; one that is older was set, or kept."""
 
 TICK_NS: Final = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a look may leave every stamp as it was."""
@@ -150,7 +147,7 @@ class Documents:
         return made
 
     def look(self, path: str, status: os.stat_result) -> None:
-        """Read a file if it may have changed. `status` is what lstat says now.
+        """Read a file if it may have changed; `status` is what lstat says now.
 
         Raises FileNotFoundError where it is gone by now, BehindLinkError where it is not where its path says.
         """
@@ -257,7 +254,9 @@ class Documents:
         self._settle(path, file, None)
         is_ours = file.shown is not None or looks_like_ours(path)
         is_wanted = identity.is_under_contract(path) or isinstance(file.shown, str)
-        if error.rule is NOT_READABLE or is_wanted or (is_ours and error.rule in _FAILURES):
+        # Any other file that is written all the time is somebody's log.
+        has_failed = error.rule is NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD))
+        if has_failed or is_wanted:
             self.unread[path] = error.message
         else:
             self.unread.pop(path, None)

@@ -22,18 +22,18 @@ _OPEN_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | 
 _ATTEMPTS: Final = 3
 _CHUNK: Final = 64 * 1024
 _MORE_READS: Final = 64
-"""Reads after the first, for a file that holds more than it says; whoever writes faster than that is not done."""
+"""Reads after the first, for a file that holds more than it says."""
 
 _NO_NAMES: Final = frozenset({"", ".", ".."})
 _BOM: Final = b"\xef\xbb\xbf"
 
-_KINDS: Final = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a character device"),
-    (stat.S_ISBLK, "a block device"),
-)
+_KINDS: Final = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+}
 
 
 class FileRefusedError(Exception):
@@ -185,5 +185,4 @@ def _refuse_by_kind(status: os.stat_result, root: Path | str, relative: str) -> 
         if os.path.commonpath([base, target]) != base:
             raise FileRefusedError(rules.OUTSIDE)
         raise FileRefusedError(rules.SYMBOLIC_LINK)
-    kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "no regular file")
-    raise FileRefusedError(rules.NOT_REGULAR, kind=kind)
+    raise FileRefusedError(rules.NOT_REGULAR, kind=_KINDS.get(stat.S_IFMT(mode), "no regular file"))

@@ -34,11 +34,7 @@ _TEXT_OVERHEAD: Final = 280
 
 
 class ContentStore:
-    """Texts of the files below `root`. Any thread may call it.
-
-    Above `limit` bytes the least recently used are dropped. What a file still holds is then read from it again: most
-    files never change.
-    """
+    """Texts of the files below `root`, of at most `limit` bytes: the others are read again. Any thread may call it."""
 
     def __init__(self, root: str, limit: int = _MOST_TEXT_BYTES, places: int = _MOST_PLACES) -> None:
         self._root = root
@@ -53,7 +49,7 @@ class ContentStore:
         self._lock = threading.Lock()
 
     def put(self, digest: str, text: str, path: str) -> None:
-        """Keep a text; `digest` is that of the bytes it was read from, `path` the file's name relative to the root."""
+        """Keep a text, by the digest of the bytes it was read from; `path` is the file's name relative to the root."""
         with self._lock:
             self._drop(digest)
             self._texts[digest] = text
@@ -63,7 +59,7 @@ class ContentStore:
             self._place(digest, path)
 
     def place(self, digest: str, path: str) -> None:
-        """Remember where a text is, of a file that was not read; `path` is the file's name relative to the root."""
+        """Remember where a text is, of a file that was not read."""
         with self._lock:
             self._place(digest, path)
 
@@ -166,7 +162,7 @@ class FilesSource:
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         documents = self._documents
-        catalogue = Catalogue(self._root, self._settings.pruned, documents, watch=_ignore, unwatch=_ignore)
+        catalogue = Catalogue(self._root, self._settings.pruned, documents)
         catalogue.scan()
         observations: list[Observation] = documents.made()
         while True:
@@ -182,10 +178,6 @@ class FilesSource:
     def content(self, digest: str) -> str | None:
         """The text of a document that was emitted with this digest, None where it is lost. Any thread may call it."""
         return self._contents.get(digest)
-
-
-def _ignore(_path: str) -> None:
-    """Nothing is watched when everything is looked at once."""
 
 
 def _recognise(text: str, path: str) -> Reading | None:

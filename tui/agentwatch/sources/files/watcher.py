@@ -23,10 +23,8 @@ from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, Wat
 from agentwatch.sources.health import FILES, Batch, Health, Mode, Problem, health_of
 
 _SLICE_SECONDS: Final = 0.006
-"""Work between two batches: what was found is on screen before the rest is looked at."""
-
 _FIRST_SLICE_SECONDS: Final = 0.05
-"""The same for the first scan: fewer and larger batches cost the receiver less."""
+"""Work between two batches; fewer and larger ones at first cost the receiver less."""
 
 _TURN_SECONDS: Final = 0.02
 """Work between two looks at the events, so that they do not pile up behind a backlog."""
@@ -35,16 +33,12 @@ _ROOT_SECONDS: Final = 0.5
 """How often the root is looked at, since no event tells that another took its place, and how often counts are told."""
 
 _SOON_SECONDS: Final = 0.3
-"""After an event its directory is compared with the disk: in a burst, events get lost."""
-
 _ACTIVE_SECONDS: Final = 1.0
-"""After an event everything is compared with the disk."""
+"""After an event its directory, and then everything, is compared with the disk: in a burst, events get lost."""
 
 _BURST: Final = 1_000
-"""So many paths at once come from a queue that may have run over."""
-
 _STALL_SECONDS: Final = 1.0
-"""Not to have looked at the events for so long (a stopped process, a slow disk) means the same."""
+"""So many paths at once, or not to have looked at the events for so long: the queue may have run over."""
 
 _RESTART_SECONDS: Final = 2.0
 
@@ -148,13 +142,20 @@ class Watcher:
             try:
                 self._turn()
             except Exception as error:  # noqa: BLE001  a thread that dies in silence leaves an old screen that looks live
-                self._recover(error)
+                self._trouble = f"Watching failed and is tried again ({type(error).__name__}: {error})"
+                self._tell([])
+                self._stopping.wait(_RESTART_SECONDS)
+                self._scan_all, self._root_at = True, 0.0
         self._backend.close()
 
     def _turn(self) -> None:
         """Wait for events, not longer than until something else is due, and do what there is to do."""
         if not self._opened:
-            self._open()
+            try:
+                self._backend = self._open_backend(self._root, self._settings)
+            except WatchError as error:
+                self._poll_because(error)
+            self._opened = True
         now = time.monotonic()
         if now >= self._root_at:
             self._check_root(now)
@@ -244,13 +245,6 @@ class Watcher:
 
     # The backend
 
-    def _open(self) -> None:
-        try:
-            self._backend = self._open_backend(self._root, self._settings)
-        except WatchError as error:
-            self._poll_because(error)
-        self._opened = True
-
     def _poll_because(self, error: WatchError) -> None:
         self._backend.close()
         self._polling = str(error)
@@ -295,14 +289,6 @@ class Watcher:
         elif self._starting:
             mode, detail = "starting", "Looking through the workspace"
         return health_of(mode, detail, problems, self._catalogue.directories, self._catalogue.files)
-
-    def _recover(self, error: Exception) -> None:
-        """Say what failed, wait a little, and look through everything again."""
-        self._trouble = f"Watching failed and is tried again ({type(error).__name__}: {error})"
-        self._tell([])
-        self._stopping.wait(_RESTART_SECONDS)
-        self._scan_all = True
-        self._root_at = 0.0
 
 
 def open_backend(root: str, settings: FilesSettings) -> Backend:

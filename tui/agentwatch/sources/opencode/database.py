@@ -126,11 +126,16 @@ class Database:
         if not self._has_log_format():
             if not _size(self._beside("-journal")):
                 return _open(self.path, "mode=ro")
+            connection = _open(self.path, "mode=ro")
             try:
-                return _checked(_open(self.path, "mode=ro"))
-            except sqlite3.OperationalError as error:
-                if is_passing(error):
+                # Whether what the journal says of the database allows to read it.
+                connection.execute("PRAGMA schema_version").fetchone()
+            except sqlite3.Error as error:
+                connection.close()
+                if is_passing(error) or not isinstance(error, sqlite3.OperationalError):
                     raise
+            else:
+                return connection
         elif os.path.exists(self._beside("-wal")) and os.path.exists(self._beside("-shm")):
             return _open(self.path, "mode=ro&readonly_shm=1")
         if _size(self.path) + _size(self._beside("-wal")) > self._largest_copy:
@@ -147,12 +152,11 @@ class Database:
                 for suffix in ("", "-wal", "-journal"):
                     with suppress(FileNotFoundError):
                         shutil.copyfile(self._beside(suffix), f"{path}{suffix}")
+                if self.signature() != signature:
+                    raise _ChangedError("it changed while it was copied")
             except OSError:
                 directory.cleanup()
                 raise
-            if self.signature() != signature:
-                directory.cleanup()
-                raise _ChangedError("it changed while it was copied")
             self._copy = _Copy(signature, directory, path)
         return self._copy.path
 
@@ -186,16 +190,6 @@ def is_passing(error: Exception) -> bool:
 def _open(path: Path, options: str) -> sqlite3.Connection:
     address = f"file:{quote(os.fsencode(path.absolute()))}?{options}"
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False)
-
-
-def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """The connection, if what a journal says of the database allows to read it."""
-    try:
-        connection.execute("PRAGMA schema_version").fetchone()
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
 
 
 def _attributes(path: Path) -> tuple[int, int, int, int] | None:

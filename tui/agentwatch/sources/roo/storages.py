@@ -22,15 +22,17 @@ _LONGEST_SETTINGS: Final = 4 * 1024 * 1024
 
 def storages(home: Path) -> Iterator[Path]:
     """The directories that hold `tasks/`, whichever editor and extension made them; each once."""
-    found = (place for user in _users(home) for place in (*_of_extensions(user / "globalStorage"), *_custom(user)))
-    yield from (place for place in dict.fromkeys((*found, *_of_command_lines(home))) if is_there(place / "tasks"))
+    places: list[Path] = []
+    for user in _users(home):
+        extensions = (name for name in _names(user / "globalStorage") if name not in _NOT_READ)
+        places += [*(user / "globalStorage" / name for name in extensions), *_custom(user)]
+    yield from (place for place in dict.fromkeys((*places, *_of_command_lines(home))) if is_there(place / "tasks"))
 
 
 def searched(home: Path) -> list[Path]:
     """Where the usual ones lie; a `*` stands for an editor, and for an extension."""
-    return [
-        path / "tasks" for path in (_settings(home) / "*" / "User" / "globalStorage" / "*", *_of_command_lines(home))
-    ]
+    above = (_settings(home) / "*" / "User" / "globalStorage" / "*", *_of_command_lines(home))
+    return [path / "tasks" for path in above]
 
 
 def _of_command_lines(home: Path) -> tuple[Path, Path]:
@@ -52,10 +54,6 @@ def _users(home: Path) -> Iterator[Path]:
     yield home / ".local" / "share" / "code-server" / "User"
 
 
-def _of_extensions(storage: Path) -> Iterator[Path]:
-    yield from (storage / name for name in _names(storage) if name not in _NOT_READ)
-
-
 def _custom(user: Path) -> Iterator[Path]:
     """Where the settings of an editor have its extensions keep their tasks: `roo-cline.customStoragePath`."""
     path = user / "settings.json"
@@ -64,9 +62,9 @@ def _custom(user: Path) -> Iterator[Path]:
         settings = path.read_bytes() if path.stat().st_size < _LONGEST_SETTINGS and path.is_file() else b""
     except OSError:
         return
-    for found in _CUSTOM.findall(settings):
+    for quoted in _CUSTOM.findall(settings):
         try:
-            place = json.loads(found)
+            place = json.loads(quoted)
         except ValueError:
             continue
         if os.path.isabs(place):  # noqa: PTH117  it may be no path at all

@@ -37,7 +37,7 @@ def links_of(roles: Mapping[str, Role]) -> dict[str, Link]:
     owners = _owners(roles, members)
     listed = {name: owner for owner, rows in members.items() for name in rows}
     started = {owners[one]: name for name, role in roles.items() for one in role.briefing.started if one in owners}
-    found: dict[str, Link] = {}
+    links: dict[str, Link] = {}
     for name, role in roles.items():
         named = next((owners[parent] for parent in role.briefing.parents if parent in owners), None)
         if named is not None and named != name:
@@ -50,8 +50,8 @@ def links_of(roles: Mapping[str, Role]) -> dict[str, Link]:
             parent, basis = next(iter(members)), "the only team roster there is"
         else:
             continue
-        found[name] = Link(parent, basis, members.get(parent, {}).get(name))
-    return found
+        links[name] = Link(parent, basis, members.get(parent, {}).get(name))
+    return links
 
 
 def _owners(roles: Mapping[str, Role], members: _Members) -> dict[str, str]:
@@ -88,12 +88,12 @@ def _name_started(role: Role, members: _Members, roles: Mapping[str, Role], owne
 
 
 def _members(owner: Role, plain: Mapping[tuple[str, str], str]) -> dict[str, Member]:
-    found: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     for member in owner.briefing.roster:
         name = plain.get((dirname(owner.place), _plain(member.agent)))
         if name is not None and name != owner.name:
-            found.setdefault(name, member)
-    return found
+            members.setdefault(name, member)
+    return members
 
 
 def _plain(name: str) -> str:

@@ -39,8 +39,12 @@ class TeamworkReader(StoreReader):
 
     def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002  a few milliseconds for a hundred roles
         """The roles that have changed, and those whose parent has."""
-        places = self._places().items()
-        roles = {name: role for name, place in places if (role := self._read(name, place)) is not None}
+        roles: dict[str, Role] = {}
+        for name, place in self._places().items():
+            known = self._roles.get(name)
+            role = read_role(self._workspace, name, place, known, told=self._told, troubles=self._troubles)
+            if role is not None:
+                roles[name] = role
         if roles.keys() == self._roles.keys() and all(role is self._roles[name] for name, role in roles.items()):
             return ()
         self._roles = roles
@@ -60,9 +64,6 @@ class TeamworkReader(StoreReader):
             self._troubles.append(f"{TOP} cannot be read: {os.strerror(error.errno or 0)}.")
             # What was there may be there still.
             return {name: role.place for name, role in self._roles.items()}
-
-    def _read(self, name: str, place: str) -> Role | None:
-        return read_role(self._workspace, name, place, self._roles.get(name), told=self._told, troubles=self._troubles)
 
     def _told(self, text: str, at: float, path: str) -> Message:
         return self._texts.message(text, at, self._workspace / path, key=path)
