@@ -78,17 +78,12 @@ class AgentwatchApp(App[None]):
         """Called after the first frame."""
         self.when_settled: Callable[[], None] = lambda: None
         """Called after the first scan."""
-        self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
+        self.updates = Updates(self, monitor, self._refresh_screens, self._settle)
         self._ours: asyncio.AbstractEventLoop | None = None
         self._theme_failures: list[str] = []
         self._typeahead = Typeahead(self, super().on_event)
         self.announcer = Announcer(monitor, self._write, self.bell, clock=clock, steady=steady)
         self._load_themes()
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the first scan is over: from now on nothing folds by itself."""
-        return self._updates.is_settled
 
     # Themes
 
@@ -126,9 +121,6 @@ class AgentwatchApp(App[None]):
         if self.monitor.settings.theme is None and (self.no_color or self.console.color_system == "standard"):
             self.theme = theming.SIXTEEN_COLOURS
 
-    def _use_theme(self, name: str) -> None:
-        self.theme = name
-
     # Start and end
 
     def get_default_screen(self) -> Screen[None]:
@@ -149,7 +141,7 @@ class AgentwatchApp(App[None]):
         self.set_interval(1.0, self.announcer.tell)
         self.call_after_refresh(self.when_shown)
         # After the first frame: the sources' first look takes what processor there is.
-        self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)
+        self.call_after_refresh(self.run_worker, self.updates.run, name="watch", exit_on_error=False)
 
     def ask_to_end(self) -> None:
         """End soon; any thread may call it, and as often as it likes."""
@@ -162,7 +154,7 @@ class AgentwatchApp(App[None]):
     def _refresh_screens(self, changed: frozenset[str]) -> None:
         self.announce(changed)
         for screen in self.screen_stack:
-            screen.post_message(TreeUpdated(changed, settled=self.is_settled))
+            screen.post_message(TreeUpdated(changed, settled=self.updates.is_settled))
 
     def announce(self, changed: frozenset[str]) -> None:
         """These tasks have changed: an operator who looks elsewhere is told of those that ask."""
@@ -224,7 +216,9 @@ class AgentwatchApp(App[None]):
                 # The palette reads both as markup, so no brackets here.
                 yield SystemCommand(command.title, f"{command.tooltip} Key: {command.key_label}", run)
         for name in sorted(self.available_themes):
-            yield SystemCommand(f"Theme: {name}", "Use this theme until you leave.", partial(self._use_theme, name))
+            yield SystemCommand(
+                f"Theme: {name}", "Use this theme until you leave.", partial(setattr, self, "theme", name)
+            )
 
     def offers(self, command: Command) -> bool:
         """Whether there is such a command here."""

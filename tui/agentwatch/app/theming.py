@@ -44,6 +44,18 @@ VARIABLE_DEFAULTS: Final[dict[str, str]] = {
 }
 
 
+_DRAWN_IN: Final = {
+    "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
+    " scrollbar-corner-color input-cursor-foreground",
+    "foreground": "text block-cursor-foreground block-cursor-blurred-foreground input-cursor-background",
+    "muted": "text-muted text-disabled foreground-muted border scrollbar-hover scrollbar-active",
+    "line": "line border-blurred scrollbar",
+    "cursor": "cursor-row block-cursor-background block-cursor-blurred-background block-hover-background",
+    **{name: f"text-{name}" for name in ("primary", "secondary", "accent", "success", "warning", "error")},
+}
+"""Textual's variables, and ours, by the colour of the theme file."""
+
+
 def shipped_themes() -> Iterator[Theme]:
     """The themes of the package. The test suite holds them to the schema, so no time is spent on it here."""
     for file in sorted(themes_folder().iterdir(), key=lambda entry: entry.name):
@@ -73,34 +85,8 @@ def make_theme(data: Mapping[str, Any]) -> Theme:
     colors: dict[str, str] = data["colors"]
     ansi = bool(data.get("ansi", False))
     variables = {f"state-{state}": color for state, color in data["states"].items()}
-    variables |= {
-        "line": colors["line"],
-        "cursor-row": colors["cursor"],
-        "text": colors["foreground"],
-        "text-muted": colors["muted"],
-        "text-disabled": colors["muted"],
-        "foreground-muted": colors["muted"],
-        "border": colors["muted"],
-        "border-blurred": colors["line"],
-        "footer-background": colors["background"],
-        "scrollbar": colors["line"],
-        "scrollbar-hover": colors["muted"],
-        "scrollbar-active": colors["muted"],
-        "scrollbar-background": colors["background"],
-        "scrollbar-background-hover": colors["background"],
-        "scrollbar-background-active": colors["background"],
-        "scrollbar-corner-color": colors["background"],
-        "block-cursor-background": colors["cursor"],
-        "block-cursor-foreground": colors["foreground"],
-        "block-cursor-blurred-background": colors["cursor"],
-        "block-cursor-blurred-foreground": colors["foreground"],
-        "block-hover-background": colors["cursor"],
-        "input-cursor-background": colors["foreground"],
-        "input-cursor-foreground": colors["background"],
-        "input-cursor-text-style": "reverse" if ansi else "none",
-    }
-    for name in ("primary", "secondary", "accent", "success", "warning", "error"):
-        variables[f"text-{name}"] = colors[name]
+    variables |= {name: colors[color] for color, names in _DRAWN_IN.items() for name in names.split()}
+    variables["input-cursor-text-style"] = "reverse" if ansi else "none"
     if ansi:
         variables |= {"block-cursor-text-style": "reverse", "block-cursor-blurred-text-style": "reverse"}
     return Theme(

@@ -80,12 +80,8 @@ class Typeahead:
             self._holds -= 1
             self._app.call_later(self._go_on)
 
-    @property
-    def _is_busy(self) -> bool:
-        return self._awaited is not None or self._holds > 0
-
     async def _go_on(self) -> None:
-        while self._waiting and not self._is_busy and self._app.screen_stack:
+        while self._waiting and self._awaited is None and not self._holds and self._app.screen_stack:
             typed, screen = self._waiting.popleft(), self._app.screen
             seen_at = getattr(screen, "seen_at", 0.0)
             # A dialog hears nothing that was typed before it could be seen.

@@ -38,7 +38,7 @@ class Updates:
         self._settling: Timer | None = None
         self._first_at: float | None = None
         self.is_settled = False
-        """Whether the first scan is over."""
+        """Whether the first scan is over: from now on nothing folds by itself."""
 
     async def run(self) -> None:
         """Run the monitor, to the end of the app."""

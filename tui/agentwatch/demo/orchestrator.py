@@ -54,17 +54,14 @@ class Orchestrator:
 
     def attend(self) -> None:
         """Read the decisions that have come since the call before, and begin to carry them out."""
-        for decision_id in sorted(self._delivered() - self._read):
-            found = self._reader.find(Question(None, decision_id=decision_id))
-            if isinstance(found, Verified):
+        delivered = {path.stem for path in (self._workspace / dot_directory.NAME / delivery.NAME).glob("*.json")}
+        for decision_id in sorted(delivered - self._read):
+            answer = self._reader.find(Question(None, decision_id=decision_id))
+            if isinstance(answer, Verified):
                 self._read.add(decision_id)
                 with suppress(ReceiptError):
-                    self._book.mark(decision_id, Stage.READ, NAME, since=found.record.created_at)
-                self._carry_out(found.record)
-
-    def _delivered(self) -> set[str]:
-        directory = self._workspace / dot_directory.NAME / delivery.NAME
-        return {path.stem for path in directory.glob("*.json")}
+                    self._book.mark(decision_id, Stage.READ, NAME, since=answer.record.created_at)
+                self._carry_out(answer.record)
 
     def _carry_out(self, record: Record) -> None:
         task_id, action = record.task_id, record.action
@@ -73,9 +70,8 @@ class Orchestrator:
         # Without a handoff there is nobody to be sent.
         steps = [] if script is None or handoff is None else _filled(script.steps, _words(record, handoff))
         ends = action is not Action.ACCEPT
-        self._player.cut_in(
-            steps, lambda path: ends and self._play.belongs(path, task_id, below=action is Action.ABORT)
-        )
+        below = action is Action.ABORT
+        self._player.cut_in(steps, lambda path: ends and self._play.belongs(path, task_id, below=below))
 
     def _handoff(self, record: Record) -> str | None:
         """What the next attempt is handed: what the operator signed, else the handoff of before with the answer."""

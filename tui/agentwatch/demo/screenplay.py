@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from string import Template
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.delegation.decision import Action as Decision
 from agentwatch.demo.script import Action, Delete, MakeDirectory, Rename, Script, Step, Write, halves
@@ -43,8 +42,7 @@ _Line = tuple[int, str]
 """A line with its number, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(NamedTuple):
     """What happens after one of these decisions about a task, or about any for `*`; seconds count from then."""
 
     decisions: frozenset[Decision]
@@ -52,8 +50,7 @@ class Scene:
     script: Script
 
 
-@dataclass(frozen=True, slots=True)
-class Screenplay:
+class Screenplay(NamedTuple):
     """A session, the scenes that follow decisions, and which files are whose: patterns, the handoff's path first."""
 
     script: Script
@@ -62,10 +59,8 @@ class Screenplay:
 
     def scene(self, decision: Decision, task_id: str) -> Script | None:
         """What is played after this decision; None if nothing more happens."""
-        for scene in self.scenes:
-            if decision in scene.decisions and scene.task_id in (task_id, "*"):
-                return scene.script
-        return None
+        fitting = (one for one in self.scenes if decision in one.decisions and one.task_id in (task_id, "*"))
+        return next((scene.script for scene in fitting), None)
 
     def handoff_of(self, task_id: str) -> str | None:
         """The path of the handoff of a task; None if it has none, or has no part in the session."""
@@ -105,11 +100,11 @@ def parse(text: str) -> Screenplay:
             blocks.append([])
         elif not line.startswith("@@"):
             blocks[-1].append((number, line))
-    scripts = [_script(block) for block in blocks]
-    for script, block in zip(scripts[1:], blocks[1:], strict=True):
-        _check_words(script, block)
-    scenes = [Scene(*heading, script) for heading, script in zip(headings, scripts[1:], strict=True)]
-    return Screenplay(scripts[0], cast, tuple(scenes))
+    session = _script(blocks.pop(0))
+    scenes = [Scene(*heading, _script(block)) for heading, block in zip(headings, blocks, strict=True)]
+    for scene, block in zip(scenes, blocks, strict=True):
+        _check_words(scene.script, block)
+    return Screenplay(session, cast, tuple(scenes))
 
 
 def _decisions(words: str, line: int) -> frozenset[Decision]:
@@ -120,14 +115,11 @@ def _decisions(words: str, line: int) -> frozenset[Decision]:
 
 
 def _check_words(script: Script, block: list[_Line]) -> None:
-    used = {name for step in script.steps for text in _texts(step.action) for name in Template(text).get_identifiers()}
+    texts = [text for step in script.steps for text in (step.action.path, getattr(step.action, "text", ""))]
+    used = {name for text in texts for name in Template(text).get_identifiers()}
     if unknown := used - WORDS:
         line = next(number for number, line in block if f"${min(unknown)}" in line)
         raise ValueError(f"line {line}: a decision has no ${min(unknown)}; there are {', '.join(sorted(WORDS))}")
-
-
-def _texts(action: Action) -> tuple[str, ...]:
-    return (action.path, action.text) if isinstance(action, Write) else (action.path,)
 
 
 def _script(block: Iterable[_Line]) -> Script:

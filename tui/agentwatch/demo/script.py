@@ -21,71 +21,60 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-def _check(path: str) -> None:
-    parts = PurePosixPath(path).parts
-    if not parts or ".." in parts or PurePosixPath(path).is_absolute() or "\0" in path:
-        raise ValueError(f"{path!r} is no path inside the workspace; give a relative one without '..'")
-    if PureWindowsPath(path).drive or "\\" in path:
-        raise ValueError(f"{path!r} is no portable path; separate its parts with '/'")
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something done to a file. A path that is not relative to the workspace, with `/`, is refused with ValueError."""
+
+    path: str
+
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            parts = PurePosixPath(path).parts
+            if not parts or ".." in parts or PurePosixPath(path).is_absolute() or "\0" in path:
+                raise ValueError(f"{path!r} is no path inside the workspace; give a relative one without '..'")
+            if PureWindowsPath(path).drive or "\\" in path:
+                raise ValueError(f"{path!r} is no portable path; separate its parts with '/'")
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The names that it touches; the last one is there afterwards, if any is."""
+        return (self.path,)
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class Write(Action):
     """Puts `text` into the file, as UTF-8: by a rename, or in place, where readers can see it half done."""
 
-    path: str
     text: str
     atomic: bool = True
 
-    def __post_init__(self) -> None:
-        _check(self.path)
-
 
 @dataclass(frozen=True, slots=True)
-class Append:
+class Append(Action):
     """Puts `text` at the end of the file, in place."""
 
-    path: str
     text: str
 
-    def __post_init__(self) -> None:
-        _check(self.path)
-
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Action):
     """Removes the file, or the directory with all that is in it; does nothing if it is not there."""
 
-    path: str
-
-    def __post_init__(self) -> None:
-        _check(self.path)
-
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Action):
     """Moves a file or a directory; a file that has the new name already is replaced."""
 
-    path: str
     to: str
 
-    def __post_init__(self) -> None:
-        _check(self.path)
-        _check(self.to)
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self.path, self.to
 
 
 @dataclass(frozen=True, slots=True)
-class MakeDirectory:
+class MakeDirectory(Action):
     """Makes the directory and those above it."""
-
-    path: str
-
-    def __post_init__(self) -> None:
-        _check(self.path)
-
-
-Action = Write | Append | Delete | Rename | MakeDirectory
-"""Every path is relative to the workspace, with `/`; any other is refused with ValueError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +185,8 @@ class Player:
         """Removes what was put into the workspace, nothing else; the next call plays the script from the start."""
         made: set[PurePosixPath] = set()
         for step in (*self._script.steps, *self._cut_in):
-            name = step.action.to if isinstance(step.action, Rename) else step.action.path
-            made.update((PurePosixPath(name), *PurePosixPath(name).parents[:-1]))
+            name = PurePosixPath(step.action.paths[-1])
+            made.update((name, *name.parents[:-1]))
         # Deepest first. A directory that holds something of somebody else stays.
         for path in sorted(made, key=lambda path: (-len(path.parts), path)):
             place = self._place(str(path))

@@ -113,32 +113,26 @@ class DemoSession:
         return self._stop.wait(timeout) or self._held
 
     def _run(self) -> None:
+        quiet = 0.0
         try:
-            self._perform()
+            while True:
+                self._player.run(self, self._attend, POLL_SECONDS)
+                if self._stop.wait(POLL_SECONDS):
+                    return
+                quiet = 0.0 if self._held else quiet + POLL_SECONDS
+                was_decided = self._orchestrator is not None and self._orchestrator.was_told
+                if quiet >= PAUSE_SECONDS and not (self._once or was_decided):
+                    self._player.rewind()
+                    quiet = 0.0
+                    if self._stop.wait(EMPTY_SECONDS):
+                        return
         except (OSError, WorkspaceError) as failure:
             # An error in a thread would be written over the screen: it is told when the screen has gone.
             self._failure = failure
 
-    def _perform(self) -> None:
-        quiet = 0.0
-        while True:
-            self._player.run(self, self._attend, POLL_SECONDS)
-            if self._stop.wait(POLL_SECONDS):
-                return
-            quiet = 0.0 if self._held else quiet + POLL_SECONDS
-            if quiet >= PAUSE_SECONDS and not (self._once or self._was_decided):
-                self._player.rewind()
-                quiet = 0.0
-                if self._stop.wait(EMPTY_SECONDS):
-                    return
-
     def _attend(self) -> None:
         if self._orchestrator is not None:
             self._orchestrator.attend()
-
-    @property
-    def _was_decided(self) -> bool:
-        return self._orchestrator is not None and self._orchestrator.was_told
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._asked_to_end = number

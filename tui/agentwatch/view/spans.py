@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -31,8 +30,7 @@ class Kind(Enum):
     """For the next attempt, or for the operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Seconds since the epoch. `end` is None while it goes on; `number` is the attempt, or the one waited after."""
 
     start: float
@@ -91,19 +89,18 @@ def spans_of(task: Task, first: float | None = None) -> list[Span]:
     attempts = [_Begun(attempt, *bounds) for attempt in task.attempts if (bounds := _bounds(attempt))]
     if attempts and first is not None and first < attempts[0].start and task.attempts[0].started_at is None:
         attempts[0] = attempts[0]._replace(start=first)
-    found: list[Span] = []
+    spans: list[Span] = []
     for begun, following in pairwise(attempts):
         state, number = begun.attempt.state, begun.attempt.number
         queued = state is State.SUBMITTED
         end = following.start if queued else begun.last
-        found.append(
-            Span(begun.start, end, Kind.QUEUE if queued else Kind.WORK, LOOKS[state], number, begun.is_certain)
-        )
+        kind = Kind.QUEUE if queued else Kind.WORK
+        spans.append(Span(begun.start, end, kind, LOOKS[state], number, begun.is_certain))
         if following.start > end:
-            found.append(Span(end, following.start, Kind.WAIT, LOOKS[state], number))
+            spans.append(Span(end, following.start, Kind.WAIT, LOOKS[state], number))
     if attempts:
-        found += _latest(task, attempts[-1])
-    return found
+        spans += _latest(task, attempts[-1])
+    return spans
 
 
 def _latest(task: Task, begun: _Begun) -> Iterator[Span]:

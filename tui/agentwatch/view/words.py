@@ -18,7 +18,6 @@ BASES: Final = {
 }
 """Why a task stands below its parent."""
 
-
 ADVICE: Final[Mapping[bool | None, str]] = {
     True: "the child recommends one",
     False: "the child advises against one",
@@ -38,8 +37,8 @@ def retries_left(retry: Retry) -> str:
 
 
 def why_at(task: Task, now: float) -> str:
-    """The same at a moment (epoch seconds): of a stale task also for how long it has been silent, and whether its
-    process is gone."""
+    """Why a task is in its state, at a moment (epoch seconds): of a stale one also for how long it has been silent, and
+    whether its process is gone."""
     if not task.stale:
         return task.why
     silent = now - (now if task.alive_at is None else task.alive_at)
