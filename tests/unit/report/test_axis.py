@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.report.axis import axis_of
-from agentwatch.report.strips import CELLS, NAME, strips
+from agentwatch.report.axis import CELLS, NAME, axis_of, strips
 from tests.unit.report.sessions import START, Session, large_account, small
 
 times = st.floats(min_value=0, max_value=1e7)

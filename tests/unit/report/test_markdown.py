@@ -16,8 +16,7 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.task import PlacedFinding, State
 from agentwatch.history.log import Change
 from agentwatch.report.account import Attention, DecisionLine
-from agentwatch.report.markdown import LIMIT, markdown
-from agentwatch.report.plain import code, inline
+from agentwatch.report.markdown import LIMIT, code, inline, markdown
 from tests.unit.report.hostile import TEXTS, is_visible
 from tests.unit.report.sessions import PLACE, START, Session, large_account, retold, small, told_everywhere
 

@@ -7,10 +7,21 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
-from agentwatch.report.account import AttemptLine, DecisionLine, TaskLine
-from agentwatch.report.markup import Child, Html, element, joined, text
-from agentwatch.report.pieces import anchor, badge, code, color_of, prose, table, when
-from agentwatch.report.wording import lasted, others_say, unclaimed
+from agentwatch.report.account import AttemptLine, DecisionLine, TaskLine, lasted, others_say, unclaimed
+from agentwatch.report.markup import (
+    Child,
+    Html,
+    anchor,
+    badge,
+    code,
+    color_of,
+    element,
+    joined,
+    prose,
+    table,
+    text,
+    when,
+)
 from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS, claims_of
 from agentwatch.view.words import ADVICE, BASES, answer, prompt, retries_left
 

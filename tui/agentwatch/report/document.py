@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from agentwatch.delegation.task import Attempt
-from agentwatch.report.account import Account, TaskLine
-from agentwatch.report.wording import others_say
+from agentwatch.report.account import Account, TaskLine, others_say
 from agentwatch.view.document import Document, tree_document
 from agentwatch.view.times import iso
 from agentwatch.view.words import answer, prompt

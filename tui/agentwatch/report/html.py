@@ -11,11 +11,9 @@ from typing import Final
 
 from agentwatch.delegation.task import State, Task
 from agentwatch.report import cards, lanes
-from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine
+from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine, lasted
 from agentwatch.report.axis import Axis, axis_of
-from agentwatch.report.markup import Child, Html, element, joined, text
-from agentwatch.report.pieces import anchor, badge, code, table, when
-from agentwatch.report.wording import lasted
+from agentwatch.report.markup import Child, Html, anchor, badge, code, element, joined, table, text, when
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc
 from agentwatch.view.words import plural

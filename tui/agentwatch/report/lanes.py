@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentwatch.delegation.task import State
-from agentwatch.report.account import DecisionLine, Summary, TaskLine
+from agentwatch.report.account import DecisionLine, Summary, TaskLine, lasted
 from agentwatch.report.axis import Axis, Bar
-from agentwatch.report.markup import Html, element
-from agentwatch.report.pieces import color_of
-from agentwatch.report.wording import lasted
+from agentwatch.report.markup import Html, color_of, element
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc
 from agentwatch.view.words import plural

@@ -1,21 +1,24 @@
 """The report as Markdown for a pull request: the verdict, what needs attention, the tree, and each task folded.
 
 GitHub takes 65,536 characters. What does not fit is left out where it matters least, and the report says so.
+
+Foreign text reads as it is, and is never a link, an image, markup, a mention or a reference. GitHub turns mentions,
+issue numbers and commit ids into links after it has rendered the Markdown, in every piece of text outside code. So
+escaping is not enough: what they begin with stands in an element of its own.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import PurePath
 from typing import Final
 
 from agentwatch.delegation.task import Attempt, State
-from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine
-from agentwatch.report.plain import code, inline
-from agentwatch.report.strips import strips
-from agentwatch.report.wording import lasted, others_say, unclaimed
-from agentwatch.text import exact
+from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine, lasted, others_say, unclaimed
+from agentwatch.report.axis import strips
+from agentwatch.text import clean, exact
 from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS, claims_of
 from agentwatch.view.times import span, utc
 from agentwatch.view.words import BASES, answer, plural, prompt, retries_left
@@ -35,6 +38,19 @@ _ITEMS: Final = 20
 _DEEPEST: Final = 9
 """Levels of nested lists; renderers stop at some depth, and nobody reads deeper."""
 
+_SPECIAL: Final = re.compile(
+    r"""
+    (?P<commit>(?<![0-9A-Za-z])[0-9a-fA-F]{7,64}(?![0-9A-Za-z]))
+  | (?P<linking>[@\#$]                          # mention, e-mail; issue; mathematics
+      | :(?://)?(?=\S)                          # a scheme, :emoji:
+      | (?<=[wW]{3})\.                          # www.
+      | (?<=[A-Za-z])-(?=\d)                    # GH-1, and the keys that a repository links elsewhere
+    )
+  | (?P<markup>[&<>\\`*_\[\]{}|~] | (?<=/)/ | (?<=\S)\.(?=[^\W\d_]))
+    """,
+    re.VERBOSE,
+)
+_CODE: Final = re.compile(r"[^`|\\]*[^`|\\\s][^`|\\]*\Z")
 _PROSE: Final = 600
 _TITLE: Final = 80
 
@@ -322,3 +338,24 @@ def _fitting(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def inline(foreign: str, limit: int | None = None) -> str:
+    """Foreign text on one line, for anywhere but the beginning of a line: a paragraph, a table, HTML."""
+    return _SPECIAL.sub(_harmless, clean(foreign, limit).strip()) or "-"
+
+
+def code(foreign: str, limit: int = 200) -> str:
+    """Foreign text as code: ids, paths. For Markdown, not for the inside of HTML."""
+    shown = clean(foreign, limit)
+    return f"`{shown}`" if _CODE.match(shown) else f"<code>{inline(foreign, limit)}</code>"
+
+
+def _harmless(match: re.Match[str]) -> str:
+    found = match.group()
+    if match["commit"]:
+        return f"<code>{found}</code>"
+    if match["linking"]:
+        return f"<span>{found}</span>"
+    # A character reference is text to Markdown and to HTML alike; a backslash is so to one of them only.
+    return f"&#{ord(found)};"
