@@ -133,6 +133,6 @@ def test_a_mode_that_is_not_the_one_asked_for_is_not_only_attested() -> None:
         session.asked(0, name, mode="code")
         session.told(9, name, "completed", model="some/model", mode=mode)
     same, other = markdown(session.account()), html(session.account())
-    assert "some/model (attested)" in same
-    assert "some/model (differs: the handoff asked for code)" in same
+    assert "some/model in mode code (attested)" in same
+    assert "some/model in mode architect (differs: the handoff asked for code)" in same
     assert "some/model in mode architect differs: the handoff asked for code" in re.sub(r"<[^>]+>", "", other)

@@ -98,12 +98,12 @@ def test_each_task_tells_what_was_asked_what_came_back_and_what_is_true() -> Non
     api = text[text.index("<code>shop.api</code>".replace(".", "&#46;")) :]
     api = api[: api.index("</details>")]
     assert "**Attempt 1**, ✗ failed, began 2026-09-21 14:14:50, took 3m 30s" in api
-    assert "- **asked** Build the API with a time-out of 600 s (`shop.api.2.handoff.json`)" in api
+    assert "- **asked** Build the API with a time-out of 600 s\n" in api
+    assert "- **handoff** `shop.api.2.handoff.json`\n" in api
     assert "- **error** E&#95;TIMEOUT: no answer in 60 s" in api
-    assert "| 2026-09-21 14:20:00 | 1 | retry | ann | acted |" in api
-    assert "- **note on attempt 1** Give it 600 s." in api
+    assert "| 2026-09-21 14:20:00 | 1 | retry | Give it 600 s. | ann | acted |" in api
     assert "| ⚑ false | created | `form.tsx` | missing: no such file in the workspace |" in text
-    assert "| error | RET001 | `shop.docs.return.md:3` | add the header |" in text
+    assert "error | `RET001` | `shop.docs.return.md:3` | add the header |" in text
 
 
 def test_it_fits_into_a_pull_request_and_says_what_does_not() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from agentwatch.delegation.task import State, Task
 from agentwatch.report import cards, lanes
-from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine, lasted
+from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine, broken, lasted
 from agentwatch.report.axis import Axis, axis_of
 from agentwatch.report.markup import Child, Html, anchor, badge, code, element, joined, table, text, when
 from agentwatch.view.looks import LOOKS
@@ -271,7 +271,7 @@ def _changes(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
 
 def _notices(account: Account) -> Iterator[Html]:
     if account.notices:
-        yield element("section", element("h2", "Files of no task"), cards.findings(account.notices))
+        yield element("section", element("h2", "Files of no task"), cards.grid_of(broken(account.notices)))
 
 
 def _count(count: int) -> Html:

@@ -8,7 +8,7 @@ from typing import Final
 from agentwatch.delegation.task import State
 from agentwatch.report.account import DecisionLine, Summary, TaskLine, lasted
 from agentwatch.report.axis import Axis, Bar
-from agentwatch.report.markup import Html, color_of, element
+from agentwatch.report.markup import Html, color, element
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc
 from agentwatch.view.words import plural
@@ -85,7 +85,7 @@ def _drawn(bar: Bar) -> Html:
     if bar.look is None:
         return element("line", x1=f"{begin:.2f}%", x2=f"{begin + width:.2f}%", y1="50%", y2="50%", class_="wait")
     width = max(width, _LEAST)
-    return _block(min(begin, 100 - width), width, "20%", "60%", f"f-{color_of(bar.look)}{' open' if bar.open else ''}")
+    return _block(min(begin, 100 - width), width, "20%", "60%", f"f-{color(bar.look)}{' open' if bar.open else ''}")
 
 
 def _block(begin: float, width: float, top: str, height: str, class_: str) -> Html:

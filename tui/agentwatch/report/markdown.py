@@ -13,15 +13,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
-from agentwatch.delegation.task import Attempt, State
-from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine, lasted, others_say, unclaimed
+from agentwatch.contracts.shapes import TodoStatus
+from agentwatch.delegation.task import State
+from agentwatch.report.account import Account, AttemptLine, DecisionLine, Fact, TaskLine, facts, grids, lasted, said
 from agentwatch.report.axis import strips
 from agentwatch.text import clean, exact
-from agentwatch.view.looks import LOOKS, SEVERITIES, TODOS, VERDICTS, claims_of
+from agentwatch.view.looks import LOOKS, TODOS
 from agentwatch.view.times import span, utc
-from agentwatch.view.words import BASES, answer, plural, prompt, retries_left
+from agentwatch.view.words import plural
 
 LIMIT: Final = 65_000
 """Characters of the whole report; some are left for a sentence above it."""
@@ -52,6 +53,7 @@ _SPECIAL: Final = re.compile(
 )
 _CODE: Final = re.compile(r"[^`|\\]*[^`|\\\s][^`|\\]*\Z")
 _PROSE: Final = 600
+_IN_CELL: Final = 300
 _TITLE: Final = 80
 
 
@@ -173,77 +175,49 @@ def _detail(line: TaskLine, decisions: Sequence[DecisionLine]) -> Iterator[str]:
     task = line.task
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
     yield f"<details><summary>{_state(line)} · <code>{inline(exact(task.task_id), 200)}</code>{agent}</summary>"
-    yield "\n".join(_facts(line))
+    yield "\n".join(_about(line))
     for attempt in reversed(line.attempts):
         yield _attempt_line(attempt)
-        if said := "\n".join(_said(attempt.attempt)):
-            yield said
-    if decisions:
-        rows = [
-            (utc(one.at), str(one.attempt), inline(one.action, 40), inline(one.operator, 80), inline(one.receipt, 80))
-            for one in decisions
-        ]
-        yield _table(("decided", "attempt", "action", "by", "receipt"), rows)
-        if noted := [one for one in decisions if one.note]:
-            yield "\n".join(f"- **note on attempt {one.attempt}** {inline(one.note, _PROSE)}" for one in noted)
-    if task.claims:
-        yield _table(
-            ("verdict", "claim", "of", "because"),
-            [
-                (
-                    f"{VERDICTS[claim.verdict].glyph} {VERDICTS[claim.verdict].word}",
-                    inline(claim.kind.replace("_", " "), 40),
-                    code(claim.path),
-                    inline(claim.detail, 200),
-                )
-                for claim in claims_of(task)[:_ITEMS]
-            ],
-        )
-        yield from _more(len(task.claims), "claim")
-    if task.findings:
-        yield _table(
-            ("finding", "rule", "place", "what to do"),
-            [
-                (
-                    SEVERITIES[one.severity].word,
-                    inline(one.rule, 40),
-                    code(path + (f":{one.line}" if one.line else "")),
-                    inline(one.message, 300),
-                )
-                for one, path in task.findings[:_ITEMS]
-            ],
-        )
-        yield from _more(len(task.findings), "finding")
+        if told := "\n".join(_told(said(attempt.attempt))):
+            yield told
+    for grid in grids(task, decisions):
+        yield _table(list(grid.columns), [map(_cell, grid.columns.values(), row) for row in grid.rows[:_ITEMS]])
+        if len(grid.rows) > _ITEMS:
+            yield f"… and {plural(len(grid.rows) - _ITEMS, grid.noun)} more."
     yield "</details>"
 
 
-def _more(count: int, noun: str) -> Iterator[str]:
-    if count > _ITEMS:
-        yield f"… and {plural(count - _ITEMS, noun)} more."
+def _cell(kind: str, value: Any) -> str:
+    if kind == "look":
+        return f"{value.glyph} {value.word}"
+    return utc(value) if kind == "time" else _shown(kind, value, _IN_CELL)
 
 
-def _facts(line: TaskLine) -> Iterator[str]:
+def _shown(kind: str, one: str, limit: int) -> str:
+    return code(one) if kind in ("code", "task") else inline(one, limit)
+
+
+def _about(line: TaskLine) -> Iterator[str]:
     task = line.task
     if task.ask:
         yield f"- **asks** {inline(task.ask, _PROSE)}"
-    if line.why:
-        yield f"- **why** {inline(line.why, _PROSE)}"
-    if task.parent_id is not None:
-        yield f"- **below** {code(task.parent_id)} ({BASES[task.parent_basis]})"
-    if task.retry.hint:
-        yield f"- **hint** {inline(task.retry.hint, _PROSE)}"
-    if task.deleted:
-        yield "- **files** deleted since; the history remembers them"
-    for words, paths in unclaimed(line):
-        more = f" and {len(paths) - _ITEMS:,} more" if len(paths) > _ITEMS else ""
-        yield f"- **{words}** {', '.join(code(path) for path in paths[:_ITEMS])}{more}"
+    yield from _told(facts(line))
     if task.todos:
-        done = sum(todo.status.value == "done" for todo in task.todos)
+        done = sum(todo.status is TodoStatus.DONE for todo in task.todos)
         yield f"- **checklist** {done} of {len(task.todos)} done"
         for todo in task.todos[:_ITEMS]:
             yield f"  - {TODOS[todo.status].glyph} {inline(todo.text, 200)}"
-    if task.state is not State.COMPLETED:
-        yield f"- **retries** {retries_left(task.retry)}"
+
+
+def _told(told: Iterable[Fact]) -> Iterator[str]:
+    for label, kind, texts, behind in told:
+        shown = [_shown(kind, one, _PROSE) for one in texts[:_ITEMS]]
+        more = f" and {len(texts) - _ITEMS:,} more" if len(texts) > _ITEMS else ""
+        note = f" ({inline(behind, 200)})" if behind else ""
+        if kind == "prose":
+            yield from (f"- **{label}** {one}" for one in shown)
+        else:
+            yield f"- **{label}** {', '.join(shown)}{more}{note}"
 
 
 def _attempt_line(line: AttemptLine) -> str:
@@ -251,33 +225,6 @@ def _attempt_line(line: AttemptLine) -> str:
     began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""
     how_long = f", took {lasted(took)}" if took else ""
     return f"**Attempt {attempt.number}**, {shown.glyph} {shown.word}{began}{how_long}"
-
-
-def _said(attempt: Attempt) -> Iterator[str]:
-    if attempt.handoff and attempt.packet:
-        yield f"- **asked** {inline(attempt.packet.objective or '-', _PROSE)} ({code(attempt.handoff.path)})"
-    elif asked := prompt(attempt):
-        yield f"- **asked** {inline(asked, _PROSE)}"
-    version, returned = attempt.returned, attempt.result
-    if version is None or returned is None:
-        if said := answer(attempt):
-            yield f"- **answered** {inline(said, _PROSE)}"
-        return
-    said = f"{inline(returned.reported_state, 40)}: " if returned.reported_state else ""
-    yield f"- **returned** {said}{inline(returned.summary or '-', _PROSE)} ({code(version.path)})"
-    error = ": ".join(inline(part, _PROSE) for part in (returned.error_code, returned.error_message) if part)
-    if error:
-        yield f"- **error** {error}"
-    for label, texts in (("blocked by", returned.blockers), ("limitation", returned.limitations)):
-        for text in texts[:_ITEMS]:
-            yield f"- **{label}** {inline(text, _PROSE)}"
-    for label, value in (("next", returned.next_steps), ("review", returned.review_reason)):
-        if value:
-            yield f"- **{label}** {inline(value, _PROSE)}"
-    if returned.model:
-        others = others_say(attempt)
-        differs = f"differs: {inline(others, 200)}" if others else "attested"
-        yield f"- **model** {inline(returned.model, 80)} ({differs})"
 
 
 def _timeline(account: Account) -> Iterator[str]:
@@ -335,7 +282,7 @@ def _fitting(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]
     return [row for row, end in zip(rows, ends, strict=True) if end <= room]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 

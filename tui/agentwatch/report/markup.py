@@ -63,7 +63,7 @@ def anchor(number: int) -> str:
     return f"task-{number + 1}"
 
 
-def color_of(look: Look) -> str:
+def color(look: Look) -> str:
     """The colour of a look, as the style names it."""
     return _COLORS.get(look.color) or look.color.removeprefix("state-")
 
@@ -71,7 +71,7 @@ def color_of(look: Look) -> str:
 def badge(look: Look) -> Html:
     """Glyph and word in their colour; screen readers get the word alone."""
     glyph = element("span", look.glyph, aria_hidden="true")
-    return element("span", glyph, f" {look.word}", class_=f"badge c-{color_of(look)}")
+    return element("span", glyph, f" {look.word}", class_=f"badge c-{color(look)}")
 
 
 def code(foreign: str, limit: int = 400) -> Html:
