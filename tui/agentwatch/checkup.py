@@ -42,11 +42,6 @@ def bad(about: str, said: str) -> Result:
     return Result(Mark.BAD, about, said)
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 decision`, `2,000 decisions`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def tell(results: Iterable[Result]) -> int:
     """Print the results as they come. Returns 1 if one of them is bad, else 0."""
     code = exit_codes.DONE

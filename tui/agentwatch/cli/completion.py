@@ -16,17 +16,13 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 from agentwatch.cli.command import COMMANDS, Argument, Command, load, scanned
 from agentwatch.text import clean, exact, say
 
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
-
 _SECONDS: Final = 3.0
-"""Whoever has pressed a key waits no longer for an answer."""
-
+"""After a key was pressed, nobody waits longer for an answer."""
 _WORDS: Final = 80
 _PLAIN: Final = re.compile(r"([^\w./@%+,=:-])")
 
@@ -69,14 +65,6 @@ complete -c agentwatch -f -a '(__agentwatch_words)'""",
 }
 
 
-class _Line(NamedTuple):
-    """A line of bash up to the cursor. Of its last word bash replaces what is behind `cut`; `quote` is open there."""
-
-    words: list[str]
-    cut: int
-    quote: str
-
-
 def print_script(shell: str) -> int:
     """Print what makes a shell ask. Returns 0."""
     say(_SCRIPTS[shell])
@@ -93,7 +81,10 @@ def offer(shell: str, words: Sequence[str]) -> int:
     signal.setitimer(signal.ITIMER_REAL, _SECONDS)
     with redirect_stderr(io.StringIO()):
         try:
-            lines = list(_bash(*words) if shell == "bash" else _others(words))
+            if shell == "bash":
+                lines = list(_bash(*words))
+            else:
+                lines = [f"{word}\t{clean(said, _WORDS)}" if said else word for word, said in _offered(words)]
         except Exception:  # noqa: BLE001  a prompt is no place for it
             lines = []
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -102,22 +93,20 @@ def offer(shell: str, words: Sequence[str]) -> int:
     return 0
 
 
-def _others(words: Sequence[str]) -> Iterator[str]:
-    for word, said in _offered(words):
-        yield f"{word}\t{clean(said, _WORDS)}" if said else word
-
-
 def _bash(text: str, breaks: str) -> Iterator[str]:
-    line = _read(text, breaks)
-    for word, _ in _offered(line.words[1:]):
-        if not line.quote:
-            yield _PLAIN.sub(r"\\\1", word[line.cut :])
-        elif not set(word) & ({"'"} if line.quote == "'" else set('"$`\\!')):
-            yield word[line.cut :]
+    words, cut, quote = _read(text, breaks)
+    for word, _ in _offered(words[1:]):
+        if not quote:
+            yield _PLAIN.sub(r"\\\1", word[cut:])
+        elif not set(word) & ({"'"} if quote == "'" else set('"$`\\!')):
+            yield word[cut:]
 
 
-def _read(text: str, breaks: str) -> _Line:
-    """Raises ValueError where the last word is quoted in part."""
+def _read(text: str, breaks: str) -> tuple[list[str], int, str]:
+    """The words of a line of bash up to the cursor; how much of the last one bash keeps; the quote that is open.
+
+    Raises ValueError where the last word is quoted in part.
+    """
     words, word, quote, is_escaped, cut, started, was_quoted = list[str](), "", "", False, 0, False, False
     for character in text:
         if is_escaped or (quote and character not in {quote, "\\" if quote == '"' else quote}):
@@ -137,30 +126,25 @@ def _read(text: str, breaks: str) -> _Line:
             cut = len(word) if character in breaks else cut
     if was_quoted:
         raise ValueError(text)
-    return _Line([*words, word], cut, quote)
+    return [*words, word], cut, quote
 
 
 def _offered(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What the last of the words could be, and what that is."""
     *before, last = words or [""]
     command = COMMANDS.get(before[0]) if before and before[0] else None
-    for word, said in _of(command, before[1:], last) if command else _first(before, last):
-        if word.startswith(last) and word == exact(word):
-            yield word, said
-
-
-def _first(before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
-    if before or last.startswith("-"):
-        return _of(COMMANDS[""], before, last)
-    return ((command.name, command.summary) for command in COMMANDS.values() if command.name)
+    known: Iterable[tuple[str, str]] = ((one.name, one.summary) for one in COMMANDS.values() if one.name)
+    if command is not None:
+        known = _of(command, before[1:], last)
+    elif before or last.startswith("-"):
+        known = _of(COMMANDS[""], before, last)
+    return ((word, said) for word, said in known if word.startswith(last) and word == exact(word))
 
 
 def _of(command: Command, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
     options = {name: one for one in command.takes if one.is_option for name in one.names}
     places = [one for one in command.takes if not one.is_option]
-    given = dict[str, str]()
-    wanted: Argument | None = None
-    ended = False
+    given, wanted, ended = dict[str, str](), None, False
     for word in before:
         name, _, value = word.partition("=")
         if wanted is not None:
@@ -194,13 +178,14 @@ def _of(command: Command, before: Sequence[str], last: str) -> Iterable[tuple[st
 def _values(argument: Argument, given: Mapping[str, str], last: str) -> Iterable[tuple[str, str]]:
     if argument.choices:
         return ((choice, "") for choice in argument.choices)
+    known = _OFFERS[argument.offers]({**given, argument.names[0]: last}) if argument.offers else ()
     # What looks like an option would be one.
-    found = _OFFERS[argument.offers]({**given, argument.names[0]: last}) if argument.offers else ()
-    return ((word, said) for word, said in found if not word.startswith("-"))
+    return ((word, said) for word, said in known if not word.startswith("-"))
 
 
 def _tasks(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    tasks = [task for task in _seen().tree.tasks.values() if task.task_id.startswith(given["task"])]
+    seen = scanned(Path.cwd(), load(), inspects=False).tree.tasks.values()
+    tasks = [task for task in seen if task.task_id.startswith(given["task"])]
     # Who needs the operator is meant, if any of them can be.
     return ((task.task_id, f"{task.state}: {task.title}") for task in [t for t in tasks if t.needs_operator] or tasks)
 
@@ -208,7 +193,7 @@ def _tasks(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 def _modes(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     from agentwatch.decisions.policy import offered_modes
 
-    monitor = _seen()
+    monitor = scanned(Path.cwd(), load(), inspects=False)
     tasks, purposes = monitor.tree.tasks, dict(monitor.settings.modes)
     modes = offered_modes(tasks.get(given.get("task", "")), tasks.values(), purposes)
     return ((mode, purposes.get(mode, "")) for mode in modes)
@@ -231,10 +216,6 @@ def _themes(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     from agentwatch.config import config_directory
 
     return ((name, "") for name in sorted(theme_names(config_directory() / "themes")))
-
-
-def _seen() -> Monitor:
-    return scanned(Path.cwd(), load(), inspects=False)
 
 
 _OFFERS: Final[dict[str, Callable[[Mapping[str, str]], Iterable[tuple[str, str]]]]] = {

@@ -10,6 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -36,14 +37,11 @@ _MOST_PROBLEMS: Final = 20
 
 
 def _seconds(text: str) -> float:
-    units = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-    try:
-        seconds = float(text[:-1]) * units[text[-1:]]
-    except (KeyError, ValueError):
-        seconds = -1.0
-    if not 0 <= seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
-    return seconds
+    with suppress(KeyError, ValueError):
+        seconds = float(text[:-1]) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[text[-1:]]
+        if 0 <= seconds < math.inf:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
 
 
 _JSON: Final = flag("--json", "print the documented JSON (schema_version 1)")
@@ -131,7 +129,15 @@ def _replay(options: argparse.Namespace) -> int:
     if not 0 < options.speed < math.inf:
         raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
     _require_terminal()
-    return _play_file(options) if options.file is not None else _play_workspace(options)
+    if options.file is not None:
+        return _play_file(options)
+    workspace = workspace_at(options.workspace)
+    from agentwatch.commands.past import past_of
+    from agentwatch.sources.health import complain_of
+
+    with past_of(workspace, load(), _selection(options)) as past:
+        complain_of(past.problems)
+        return _play(workspace, options, past.observations, past.text)
 
 
 def _play_file(options: argparse.Namespace) -> int:
@@ -146,16 +152,6 @@ def _play_file(options: argparse.Namespace) -> int:
     if len(recording.problems) > _MOST_PROBLEMS:
         complain(f"{len(recording.problems) - _MOST_PROBLEMS} more lines were left out")
     return _play(Path(recording.workspace), options, recording.observations, recording.text)
-
-
-def _play_workspace(options: argparse.Namespace) -> int:
-    workspace = workspace_at(options.workspace)
-    from agentwatch.commands.past import past_of
-    from agentwatch.sources.health import complain_of
-
-    with past_of(workspace, load(), _selection(options)) as past:
-        complain_of(past.problems)
-        return _play(workspace, options, past.observations, past.text)
 
 
 def _play(

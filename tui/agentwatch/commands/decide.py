@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import termios
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from getpass import getpass
@@ -18,10 +17,10 @@ from agentwatch.config import Settings
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Decided, Desk, operator_name, return_digest
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
-from agentwatch.decisions.record import AlreadyDecidedError, Record, Subject
+from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.errors import UsageError
-from agentwatch.history.store import History
+from agentwatch.history.keeper import recall_text
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
@@ -53,17 +52,16 @@ def decide(
     subject = desk.subject(task)
     attempt, digest = seen
     if attempt not in (None, subject.attempt):
-        raise ReturnChangedError(
-            f"not recorded: you looked at attempt {attempt}, and it is at attempt {subject.attempt}"
-        )
+        now = f"it is at attempt {subject.attempt}"
+        raise ReturnChangedError(f"not recorded: you looked at attempt {attempt}, and {now}")
     if digest not in (None, subject.return_sha256 or "none"):
         now = subject.return_sha256 or "none at all"
         raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {now} now")
-    existing = _held(desk, subject)
-    if existing is not None:
-        if not agrees(wish, existing):
-            raise AlreadyDecidedError(existing)
-        say(f"recorded before: {_by(existing)}; decision {existing.decision_id}")
+    entry = desk.read().find(subject.decision_id)
+    if entry is not None and not entry.record.is_expired(datetime.now(UTC)):
+        if not agrees(wish, entry.record):
+            raise AlreadyDecidedError(entry.record)
+        say(f"recorded before: {_by(entry.record)}; decision {subject.decision_id}")
         _look_around(desk)
         return exit_codes.DONE
     reason = policy.refusal(task, wish.action, plain_params(wish, task), wish.note)
@@ -71,7 +69,8 @@ def decide(
         raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
     warnings = list(policy.options(task, mitigation=wish.mitigation)[wish.action].warnings)
     failed = list(monitor.tree.failed_below(task))
-    params = params_of(wish, task, subject, operator_name(), _text_of(monitor), failed=failed, beware=warnings)
+    operator = operator_name()
+    params = params_of(wish, task, subject, operator, partial(_text, monitor), failed=failed, beware=warnings)
     places = [f"{clean(str(desk.ledger.directory))}  (the ledger, signed)"]
     if not settings.read_only:
         mirror = f"{clean(str(workspace))}/.agentwatch/decisions/{subject.decision_id}"
@@ -106,29 +105,16 @@ def _confirmed() -> bool:
 def _loaded(task_id: str, look: Callable[..., Monitor]) -> tuple[Monitor, Task]:
     monitor = look(inspects=False)
     complain_of(monitor.health.problems)
-    task = _task(monitor, task_id)
-    has_fitter = any(one.over for attempt in task.attempts for one in attempt.decisions)
-    if task.own_state in _CLAIMS_SUCCESS or has_fitter:
+    task = monitor.tree.tasks.get(task_id)
+    has_fitter = task is not None and any(one.over for attempt in task.attempts for one in attempt.decisions)
+    if task is not None and (task.own_state in _CLAIMS_SUCCESS or has_fitter):
         # Whether it may be retried, or has to be accepted, depends on whether what it or its fitter claims is true.
         monitor = look(inspects=True)
-        task = _task(monitor, task_id)
-    return monitor, task
-
-
-def _task(monitor: Monitor, task_id: str) -> Task:
-    task = monitor.tree.tasks.get(task_id)
+        task = monitor.tree.tasks.get(task_id)
     if task is None:
-        where = clean(str(monitor.workspace))
-        raise UsageError(
-            f"no task {quoted(task_id)} is seen in {where}; `agentwatch pending` lists those that need you"
-        )
-    return task
-
-
-def _held(desk: Desk, subject: Subject) -> Record | None:
-    """The decision about this attempt that holds."""
-    entry = desk.read().find(subject.decision_id)
-    return None if entry is None or entry.record.is_expired(datetime.now(UTC)) else entry.record
+        unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
+        raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
+    return monitor, task
 
 
 def _returned(
@@ -178,15 +164,7 @@ def _by(record: Record) -> str:
     return f"{clean(record.operator, 60)} said {record.action} at {record.created_at}"
 
 
-def _text_of(monitor: Monitor) -> Callable[[Version], str | None]:
-    """Gives the text that a version had, from the history where the file is not that any more."""
-
-    def text(version: Version) -> str | None:
-        now = monitor.content(version)
-        history = History.open_read_only(monitor.workspace) if now is None else None
-        if history is None:
-            return now
-        with closing(history):
-            return history.text(version.digest)
-
-    return text
+def _text(monitor: Monitor, version: Version) -> str | None:
+    """The text that a version had, from the history where the file is not that any more."""
+    now = monitor.content(version)
+    return now if now is not None else recall_text(monitor.workspace, version.digest)

@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -78,11 +78,8 @@ def _try_links(directory: Path) -> None:
     """Write, link and remove as the ledger does. Raises OSError."""
     first, second = (directory / f".agentwatch-doctor-{secrets.token_hex(8)}" for _ in range(2))
     try:
-        descriptor = os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with first.open("x") as file:
+            os.fsync(file)
         try:
             os.link(first, second)
         except OSError as error:
@@ -142,9 +139,8 @@ def _workspace(workspace: Path, settings: Settings) -> Iterator[Result]:
             probe.unlink()
     yield good(about, f"{workspace} can be written, so decisions are delivered there")
     if abs(skew) > _SKEW_SECONDS:
-        yield note(
-            "clock", f"the workspace's disk is {skew:+.0f} s off, so elapsed and stale times are wrong: set the clocks"
-        )
+        wrong = "so elapsed and stale times are wrong: set the clocks"
+        yield note("clock", f"the workspace's disk is {skew:+.0f} s off, {wrong}")
     else:
         yield good("clock", "a file written now is from now")
 
@@ -196,15 +192,9 @@ def _history(workspace: Path) -> Result:
     history = History.open_read_only(workspace)
     if history is None:
         return good("history", "nothing is kept yet; it begins when `agentwatch` watches this workspace")
-    try:
-        count = len(history.observations())
-        return (
-            bad("history", history.notice)
-            if history.notice
-            else good("history", f"{plural(count, 'observation')}, sound")
-        )
-    finally:
-        history.close()
+    with closing(history):
+        observations = plural(len(history.observations()), "observation")
+        return bad("history", history.notice) if history.notice else good("history", f"{observations}, sound")
 
 
 def _ledger(desk: Desk) -> Iterator[Result]:
@@ -216,6 +206,5 @@ def _ledger(desk: Desk) -> Iterator[Result]:
     for problem in chain.problems:
         yield bad("ledger", problem.message)
     if not chain.problems:
-        yield good(
-            "ledger", f"{plural(len(chain.entries), 'decision')}, sound" if chain.entries else "nothing is decided yet"
-        )
+        decisions = plural(len(chain.entries), "decision")
+        yield good("ledger", f"{decisions}, sound" if chain.entries else "nothing is decided yet")

@@ -6,7 +6,6 @@ import os
 import sys
 from datetime import UTC, datetime
 from getpass import getpass
-from pathlib import Path
 from typing import Final
 
 from agentwatch import exit_codes
@@ -100,7 +99,13 @@ def passphrase(keys: Keys, *, in_keyring: bool) -> int:
     old = _passphrase_of_now(keys) if locked else ""
     empty = ("the same" if in_keyring else "none") if locked else None
     new = _new_passphrase(empty) or (old if in_keyring else "")
-    keyring = _stored_first(key, new) if in_keyring else None
+    keyring = None
+    if in_keyring:
+        try:
+            # Before the key needs it.
+            keyring = store(key, new)
+        except KeyProblemError as error:
+            raise KeyProblemError(f"{error}; nothing was changed") from error
     if new != old:
         keys.protect(new or None, (lambda: old) if locked else None)
     keys.choose_keyring(chosen=in_keyring)
@@ -124,23 +129,15 @@ def _passphrase_of_now(keys: Keys) -> str:
     """What opens the key, from the keyring that was chosen, else typed."""
     if keys.in_keyring:
         try:
-            found = stored(keys.directory / PRIVATE)
-            keys.load(lambda: found)
-            return found
+            kept = stored(keys.directory / PRIVATE)
+            keys.load(lambda: kept)
+            return kept
         except KeyProblemError as error:
             complain(clean(str(error)))
     old = getpass("Present passphrase: ")
     # Before a new one is asked for.
     keys.load(lambda: old)
     return old
-
-
-def _stored_first(key: Path, passphrase: str) -> str:
-    """Have the keyring hold it before the key needs it. Returns the keyring's name."""
-    try:
-        return store(key, passphrase)
-    except KeyProblemError as error:
-        raise KeyProblemError(f"{error}; nothing was changed") from error
 
 
 def _new_passphrase(empty: str | None = None) -> str:

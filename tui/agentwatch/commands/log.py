@@ -92,11 +92,9 @@ class _Log:
         """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
         for observation in observations:
             self._tree.take(observation)
-        changed = self._tree.settle()
         now = time.time()
-        times = {task_id: self._last_sign(task_id, now) for task_id in changed}
-        for task_id in sorted(changed, key=lambda task_id: (times[task_id], task_id)):
-            self._print(self._changes.after([task_id], times[task_id]))
+        for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in self._tree.settle()):
+            self._print(self._changes.after([task_id], at))
 
     def _last_sign(self, task_id: str, now: float) -> float:
         """When the files of a task were written last; now if it is gone."""

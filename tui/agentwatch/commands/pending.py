@@ -75,10 +75,9 @@ def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
 
 
 def _words(task: Task, action: Action, return_sha256: str | None, workspace: Path) -> list[str]:
-    words = [*called(), "decide", *_asked(task, action)]
-    words += ["--attempt", str(task.attempt), "--return-sha256", return_sha256 or "none"]
-    # Behind this nothing is an option, whatever an agent calls its task.
-    return [*words, "--", task.task_id, str(workspace)]
+    seen = ["--attempt", str(task.attempt), "--return-sha256", return_sha256 or "none"]
+    # Behind `--` nothing is an option, whatever an agent calls its task.
+    return [*called(), "decide", *_asked(task, action), *seen, "--", task.task_id, str(workspace)]
 
 
 def _asked(task: Task, action: Action) -> list[str]:

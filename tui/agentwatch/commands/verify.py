@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch import exit_codes
-from agentwatch.checkup import Result, bad, counted, good, note, tell
+from agentwatch.checkup import Result, bad, good, note, tell
 from agentwatch.decisions.chain import Chain, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
 from agentwatch.decisions.delivery import page
@@ -26,6 +26,7 @@ from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import open_dot_directory
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, quoted, say
+from agentwatch.view.words import plural
 
 _RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 _MOST: Final = 1_000
@@ -70,14 +71,17 @@ def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
     except RefusedError as error:
         yield bad("signature", str(error))
         return
-    yield good("signature", f"{_what(record)}, signed with your key {keyid[:16]}…")
-    if record.workspace_id == desk.workspace_id:
-        yield good("workspace", "it is about this one")
-    else:
+    what = f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}, by {quoted(record.operator, 60)}"
+    yield good("signature", f"{what}, signed with your key {keyid[:16]}…")
+    if record.workspace_id != desk.workspace_id:
         yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
         return
+    yield good("workspace", "it is about this one")
     yield _in_chain(record, data, desk)
-    yield _of_time(record)
+    if record.is_expired(datetime.now(UTC)):
+        yield bad("expiry", f"it held until {record.expires_at}; the operator must decide again")
+    else:
+        yield good("expiry", f"it holds until {record.expires_at or 'further notice'}")
     yield _of_return(record, tree, desk)
 
 
@@ -91,12 +95,6 @@ def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
     if chain.latest[record.decision_id] is not entry:
         return bad("ledger", f"number {record.seq}, and the attempt has been decided again since")
     return good("ledger", f"number {record.seq}, byte for byte")
-
-
-def _of_time(record: Record) -> Result:
-    if record.is_expired(datetime.now(UTC)):
-        return bad("expiry", f"it held until {record.expires_at}; the operator must decide again")
-    return good("expiry", f"it holds until {record.expires_at or 'further notice'}")
 
 
 def _of_return(record: Record, tree: DelegationTree, desk: Desk) -> Result:
@@ -120,10 +118,8 @@ def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Result]:
     if not chain.entries and not chain.problems:
         yield good("ledger", f"nothing has been decided in {where}")
     elif chain.entries:
-        yield good(
-            "ledger",
-            f"{counted(len(chain.entries), 'decision')} in {where}, each signed, and each following the one before it",
-        )
+        decisions = plural(len(chain.entries), "decision")
+        yield good("ledger", f"{decisions} in {where}, each signed, and each following the one before it")
     for problem in chain.problems:
         yield bad("ledger", f"{problem.message} ({problem.kind})")
 
@@ -133,21 +129,18 @@ def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Result]:
     try:
         with open_dot_directory(workspace, MIRROR) as directory:
             names = sorted(name for name in directory.names() if not name.startswith(TEMPORARY))
-            sound = 0
-            for name in names[:_MOST]:
-                why = _why_not(directory, name, chain, trust)
-                sound += why is None
-                if why is not None:
-                    yield bad("mirror", f"{place}/{quoted(name)}: {why}")
+            differing = [(name, why) for name in names[:_MOST] if (why := _why_not(directory, name, chain, trust))]
     except FileNotFoundError:
-        names, sound = [], 0
+        names, differing = [], []
     except OSError as error:
         yield bad("mirror", f"{place} cannot be looked at: {reason(error)}")
         return
+    for name, why in differing:
+        yield bad("mirror", f"{place}/{quoted(name)}: {why}")
     if len(names) > _MOST:
         yield bad("mirror", f"{len(names) - _MOST:,} more files, which were not looked at; remove them")
-    if sound:
-        yield good("mirror", f"{counted(sound, 'file')} in {place} as the ledger has them")
+    if sound := min(len(names), _MOST) - len(differing):
+        yield good("mirror", f"{plural(sound, 'file')} in {place} as the ledger has them")
     missing = [one for one in chain.latest if not {f"{one}.json", f"{one}.md"} <= set(names)]
     if missing:
         yield note("mirror", f"{len(missing)} not delivered yet, or removed; agentwatch puts them back")
@@ -171,7 +164,3 @@ def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str
         return "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
     wanted = entry.sha256 if ending == "json" else hashlib.sha256(page(entry.record)).hexdigest()
     return None if hashlib.sha256(data).hexdigest() == wanted else "it differs from the ledger: it was edited"
-
-
-def _what(record: Record) -> str:
-    return f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}, by {quoted(record.operator, 60)}"

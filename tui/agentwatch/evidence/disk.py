@@ -7,6 +7,7 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
@@ -59,6 +60,7 @@ class DiskFacts(NamedTuple):
 
 
 MISSING: Final = DiskFacts(FileKind.MISSING)
+_MOVING: Final = DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
 
 
 class Disk:
@@ -73,31 +75,29 @@ class Disk:
         """The facts of each path, given relative to the root, with `/`, without `.` and `..`."""
         self._listings.clear()
         self._folding.clear()
-        found, links = self._walk(set(paths))
+        facts, links = self._walk(set(paths))
         targets: dict[str, str] = {}
+        base = self.root.rstrip("/") + "/"
         for path in links:
             target = os.path.realpath(f"{self.root}/{path}")
-            base = self.root.rstrip("/") + "/"
             if target.startswith(base):
                 targets[path] = target.removeprefix(base)
-            elif target == self.root:
-                found[path] = DiskFacts(FileKind.DIRECTORY, linked=True)
             else:
-                found[path] = DiskFacts(FileKind.OUTSIDE)
-        behind, moving = self._walk(set(targets.values()))
-        for path, target in targets.items():
-            if target in moving:
-                found[path] = DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
-            else:
-                found[path] = behind[target]._replace(linked=True)
-        return found
+                is_root = target == self.root
+                facts[path] = DiskFacts(FileKind.DIRECTORY if is_root else FileKind.OUTSIDE, linked=is_root)
+        behind, _ = self._walk(set(targets.values()))
+        # What is behind a link again leads in a circle.
+        facts |= {
+            path: behind.get(target, _MOVING)._replace(linked=target in behind) for path, target in targets.items()
+        }
+        return facts
 
     def _walk(self, paths: set[str]) -> tuple[dict[str, DiskFacts], list[str]]:
         """(facts by path, paths that are or lie behind a symbolic link)."""
-        found: dict[str, DiskFacts] = {}
+        known: dict[str, DiskFacts] = {}
         links: list[str] = []
         if not paths:
-            return found, links
+            return known, links
         try:
             descriptors = [os.open(self.root, _OPEN_DIRECTORY)]
         except OSError as error:
@@ -108,21 +108,18 @@ class Disk:
             # In this order the paths of one directory stand together: each directory is opened once.
             for parts in sorted(path.split("/") for path in paths):
                 path = "/".join(parts)
-                shared = 0
-                while shared < min(len(names), len(parts) - 1) and names[shared] == parts[shared]:
-                    shared += 1
-                while len(names) > shared:
+                while names != parts[:-1][: len(names)]:
                     names.pop()
                     os.close(descriptors.pop())
                 facts = self._descend(parts, names, descriptors)
                 if facts is None:
                     links.append(path)
                 else:
-                    found[path] = facts
+                    known[path] = facts
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-        return found, links
+        return known, links
 
     def _descend(self, parts: list[str], names: list[str], descriptors: list[int]) -> DiskFacts | None:
         """The facts of a path whose first directories are open; None where a link is on it."""
@@ -135,8 +132,7 @@ class Disk:
             status = os.stat(parts[-1], dir_fd=descriptors[-1], follow_symlinks=False)
         except OSError as error:
             if error.errno in _GONE:
-                variant = self._variant(parts, names, descriptors[-1])
-                return MISSING._replace(variant=variant) if variant else MISSING
+                return MISSING._replace(variant=self._variant(parts, names, descriptors[-1]))
             return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
         if stat.S_ISLNK(status.st_mode):
             return None
@@ -152,49 +148,35 @@ class Disk:
         swapped = name.swapcase()
         if swapped == name:
             return False
-        known = self._folding.get(path)
-        if known is None:
-            try:
+        if path not in self._folding:
+            self._folding[path] = False
+            with suppress(OSError):
                 other = os.stat(swapped, dir_fd=directory, follow_symlinks=False)
-                known = (other.st_ino, other.st_dev) == (status.st_ino, status.st_dev)
-            except OSError:
-                known = False
-            self._folding[path] = known
-        return known
+                self._folding[path] = os.path.samestat(other, status)
+        return self._folding[path]
 
     def _variant(self, parts: list[str], names: list[str], directory: int) -> str | None:
         """The path of a file that differs from a missing one only by letter case or Unicode form."""
         spelled = list(names)
-        opened: list[int] = []
-        try:
-            for position in range(len(names), len(parts)):
-                name = self._spellings(tuple(spelled), directory).get(_folded(parts[position]))
+        with suppress(OSError), ExitStack() as opened:
+            for part in parts[len(names) :]:
+                if len(spelled) > len(names):
+                    directory = os.open(spelled[-1], _OPEN_DIRECTORY, dir_fd=directory)
+                    opened.callback(os.close, directory)
+                name = self._spellings(tuple(spelled), directory).get(_folded(part))
                 if name is None:
                     return None
                 spelled.append(name)
-                if position < len(parts) - 1:
-                    directory = os.open(name, _OPEN_DIRECTORY, dir_fd=directory)
-                    opened.append(directory)
-        except OSError:
-            return None
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
-        return "/".join(spelled)
+            return "/".join(spelled)
+        return None
 
     def _spellings(self, path: tuple[str, ...], directory: int) -> dict[str, str]:
         """The names of a directory by their folded form."""
-        known = self._listings.get(path)
-        if known is None:
-            known = {}
-            if len(self._listings) < _LISTINGS:
-                try:
-                    with os.scandir(directory) as entries:
-                        known = {_folded(entry.name): entry.name for entry in islice(entries, _NAMES)}
-                except OSError:
-                    known = {}
-                self._listings[path] = known
-        return known
+        if path not in self._listings and len(self._listings) < _LISTINGS:
+            self._listings[path] = {}
+            with suppress(OSError), os.scandir(directory) as entries:
+                self._listings[path] = {_folded(entry.name): entry.name for entry in islice(entries, _NAMES)}
+        return self._listings.get(path, {})
 
 
 def trace(path: str) -> object:
@@ -222,14 +204,9 @@ def _facts(status: os.stat_result, name: str, directory: int) -> DiskFacts:
 
 
 def _is_empty(name: str, directory: int) -> bool:
-    try:
+    with suppress(OSError), ExitStack() as opened:
         descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=directory)
-    except OSError:
-        return False
-    try:
+        opened.callback(os.close, descriptor)
         with os.scandir(descriptor) as entries:
             return next(entries, None) is None
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
+    return False
