@@ -228,6 +228,12 @@ def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
     assert (reading.contract, reading.findings) == (contract, ())
 
 
+def test_every_contract_with_a_schema_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["rules", "--help"])
+    assert f"JSON Schema: {', '.join(CONTRACTS_IN_JSON)}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_an_unknown_rule_is_wrong_usage_with_a_hint() -> None:
     with pytest.raises(UsageError, match="RET004"):
         explain("RET0004")

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from agentwatch import __version__
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import COMMANDS, PATH, Argument, Command, argument, flag, load, one_of, scanned
-from agentwatch.contracts.rules import CONTRACTS_IN_JSON
 from agentwatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 _WATCH: Final = partial(Command, "watch")
 _PRINT: Final = partial(Command, "print and go")
 
+_IN_JSON: Final = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
+"""The contracts that have a schema; `contracts.rules` takes a while to load."""
 _MOST_PROBLEMS: Final = 20
 """Lines of a recording whose problem is told."""
 
@@ -229,7 +230,7 @@ def _check(options: argparse.Namespace) -> int:
 @_PRINT(
     "rules", "list the rules that are checked",
     argument("--explain", "ID", "why the rule is there, with a right and a wrong example", offers="rules"),
-    argument("--schema", "CONTRACT", f"its JSON Schema: {', '.join(CONTRACTS_IN_JSON)}", choices=CONTRACTS_IN_JSON),
+    argument("--schema", "CONTRACT", f"its JSON Schema: {', '.join(_IN_JSON)}", choices=_IN_JSON),
     _format("text", "json"),
 )  # fmt: skip
 def _rules(options: argparse.Namespace) -> int:
