@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from typing import Final
 
 from agentwatch.contracts.shapes import Finding
@@ -64,22 +64,14 @@ class Clerk:
             self._thread.join(_JOIN_SECONDS)
 
     def decide(
-        self,
-        subject: Subject,
-        action: Action,
-        params: Params | None = None,
-        *,
-        returned: Callable[[], str | None],
-        note: str = "",
+        self, subject: Subject, action: Action, params: Params | None, *, returned: Callable[[], str | None], note: str
     ) -> Pressed:
         """Record a decision and deliver it, as `Desk.decide` does. Blocks; any thread may call it."""
         try:
             return self.desk.decide(subject, action, params, returned=returned, note=note)
         finally:
             # Also where it failed: what is on disk is the truth, whatever was said.
-            with self._news:
-                self._hurry = True
-                self._news.notify()
+            self._look_soon()
 
     def look(self, *, mirror: bool = True) -> list[Observation]:
         """What has changed since the call before. Blocks."""
@@ -97,8 +89,8 @@ class Clerk:
         observations: list[Observation] = []
         for record in records:
             waits = f"{NOT_DELIVERED}{self._mirror.reason}" if record.decision_id in self._mirror.pending else ""
-            decision = decision_of(record, receipts[record.decision_id], waits)
-            decision = replace(decision, announced=self._announced.get(record.decision_id, ""))
+            announced = self._announced.get(record.decision_id, "")
+            decision = decision_of(record, receipts[record.decision_id], waits, announced)
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 observations.append(Decided(0, decision.at, decision.decision_id, decision))
@@ -122,8 +114,11 @@ class Clerk:
 
     def note_announced(self, decision_id: str, words: str) -> None:
         """Say of a decision that the session that waits for it was told. Any thread may call it."""
+        self._announced[decision_id] = words
+        self._look_soon()
+
+    def _look_soon(self) -> None:
         with self._news:
-            self._announced[decision_id] = words
             self._hurry = True
             self._news.notify()
 
@@ -160,16 +155,18 @@ class Clerk:
                     return
 
 
-def decision_of(record: Record, receipts: Receipts, waits: str = "") -> told.Decision:
+def decision_of(record: Record, receipts: Receipts, waits: str = "", announced: str = "") -> told.Decision:
     """A record of the ledger as the tree knows it."""
-    reached: dict[told.Stage, told.Receipt] = {
-        told.Stage.RECORDED: told.Receipt(told.Stage.RECORDED, time_of(record.created_at).timestamp(), record.operator)
-    }
+    created_at = time_of(record.created_at).timestamp()
+    reached = {told.Stage.RECORDED: told.Receipt(told.Stage.RECORDED, created_at, record.operator)}
     for receipt in receipts.all:
-        stage = receipt.stage
-        known = reached.get(stage)
+        known = reached.get(receipt.stage)
         if known is None or (known.claimed and not receipt.claimed):
-            reached[stage] = told.Receipt(stage, _time(receipt.at, record), receipt.by, receipt.claimed)
+            at = created_at
+            # A claim of an agent may state any time, or none.
+            with suppress(ValueError, OverflowError):
+                at = time_of(receipt.at).timestamp()
+            reached[receipt.stage] = told.Receipt(receipt.stage, at, receipt.by, receipt.claimed)
     params = record.params
     return told.Decision(
         decision_id=record.decision_id,
@@ -178,7 +175,7 @@ def decision_of(record: Record, receipts: Receipts, waits: str = "") -> told.Dec
         handoff_sha256=record.handoff_sha256,
         return_sha256=record.return_sha256,
         action=record.action,
-        at=time_of(record.created_at).timestamp(),
+        at=created_at,
         receipts=tuple(reached[stage] for stage in told.Stage if stage in reached),
         expires_at=None if record.expires_at is None else time_of(record.expires_at).timestamp(),
         operator=record.operator,
@@ -186,12 +183,5 @@ def decision_of(record: Record, receipts: Receipts, waits: str = "") -> told.Dec
         mode=params.mode,
         mitigation=params.mitigation.value if params.mitigation else None,
         waits=waits,
+        announced=announced,
     )
-
-
-def _time(at: str, record: Record) -> float:
-    """A claim of an agent may state any time, or none."""
-    try:
-        return time_of(at).timestamp()
-    except (ValueError, OverflowError):
-        return time_of(record.created_at).timestamp()

@@ -120,16 +120,9 @@ class Desk:
         Raises DecisionError: see `errors`.
         """
         now = now or datetime.now(UTC)
-        draft = Draft(
-            subject,
-            action,
-            params or Params(),
-            note,
-            operator or operator_name(),
-            now,
-            # Nobody works on what was ended, so there is no other workspace that it could meet.
-            None if self._lifetime is None or action in ENDING else now + self._lifetime,
-        )
+        # Nobody works on what was ended, so there is no other workspace that it could meet.
+        expires_at = None if self._lifetime is None or action in ENDING else now + self._lifetime
+        draft = Draft(subject, action, params or Params(), note, operator or operator_name(), now, expires_at)
         key = self._key()
         recorded = self.ledger.append(draft, key, self.keys.trust(), returned)
         entry = recorded.entry
@@ -155,9 +148,8 @@ class Desk:
         self._book.tidy()
         if self._read_only:
             return Mirror(pending=tuple(chain.latest), reason=_READ_ONLY if chain.latest else None)
-        mirror = mirror_missing(
-            self._workspace, chain, self.ledger.bytes_of, trust, disk=self._disk, known=self._mirrored
-        )
+        given = self._workspace, chain, self.ledger.bytes_of, trust
+        mirror = mirror_missing(*given, disk=self._disk, known=self._mirrored)
         for decision_id in mirror.delivered:
             self._mark_delivered(chain.latest[decision_id].record)
         return mirror
@@ -168,7 +160,13 @@ class Desk:
 
     def changes(self) -> tuple[int | None, ...]:
         """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
-        return tuple(_changed_at(directory) for directory in self._directories)
+        times: list[int | None] = []
+        for directory in self._directories:
+            try:
+                times.append(directory.lstat().st_mtime_ns)
+            except OSError:
+                times.append(None)
+        return tuple(times)
 
     def acted(self, decision: Decision, by: str) -> Receipt:
         """Tell that a decision was carried out: a new attempt, or the fitter that it called, was seen.
@@ -224,13 +222,6 @@ class Desk:
             if record.seq not in self._marked:
                 self._book.mark(record.decision_id, Stage.DELIVERED, _OURSELVES, since=record.created_at)
                 self._marked.add(record.seq)
-
-
-def _changed_at(directory: Path) -> int | None:
-    try:
-        return directory.lstat().st_mtime_ns
-    except OSError:
-        return None
 
 
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:

@@ -11,7 +11,9 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -102,13 +104,10 @@ class Ledger:
                     directory.sweep(0)
                     return self._append(directory, draft, key, trust, returned)
         except LockedError as error:
-            raise NotRecordedError(
-                f"not recorded: another process keeps {self.directory} locked; end it, then decide again"
-            ) from error
+            why = f"another process keeps {self.directory} locked; end it, then decide again"
+            raise NotRecordedError(f"not recorded: {why}") from error
         except OSError as error:
-            raise NotRecordedError(
-                f"not recorded: {self.directory}: {reason(error)}; {remedy(error)}, then decide again"
-            ) from error
+            raise self._not_recorded(error) from error
 
     def bytes_of(self, entry: Entry) -> bytes:
         """The bytes of the file of a decision. Raises LedgerError."""
@@ -131,7 +130,7 @@ class Ledger:
                 names = [name for name in dict.fromkeys(broken) if name in present]
                 with directory.child(ASIDE, make=0o700) as aside:
                     for name in names:
-                        directory.move(name, aside, _free(name, set(aside.names())))
+                        directory.move(name, aside, _free(name, aside.names()))
                 return names
         except OSError as error:
             raise LedgerError(f"{self.directory}: {reason(error)}; {remedy(error)}, then try again") from error
@@ -159,21 +158,16 @@ class Ledger:
         before = chain.entries[-1] if chain.entries else None
         record = Record(
             version=VERSION,
-            workspace_id=self._workspace_id,
+            **(subject._asdict() | {"workspace_id": self._workspace_id}),
             seq=len(chain.entries) + 1,
             prev_sha256=before.sha256 if before else None,
             decision_id=subject.decision_id,
-            task_id=subject.task_id,
-            attempt=subject.attempt,
-            handoff_sha256=subject.handoff_sha256,
-            return_sha256=subject.return_sha256,
             action=draft.action,
             params=draft.params,
             note=draft.note,
             operator=draft.operator,
             created_at=written(draft.created_at),
             expires_at=None if draft.expires_at is None else written(draft.expires_at),
-            after=subject.after,
         )
         name, data = name_of(record), seal(record.to_bytes(), key)
         # As it will be read: a key that is not trusted must not write what nobody accepts.
@@ -188,24 +182,26 @@ class Ledger:
 
     def _settled(self, directory: Directory, name: str, data: bytes, error: OSError) -> str:
         """What is true after an error while writing, by reading again. Raises where it is not recorded, or unknown."""
+        there = b""
         try:
-            found = directory.read(name, LARGEST)
-        except FileNotFoundError:
-            found = b""
+            with suppress(FileNotFoundError):
+                there = directory.read(name, LARGEST)
         except OSError:
             raise UncertainError(
                 f"{self.directory}: {reason(error)}, and it cannot be read either, so nobody can tell whether the"
                 f" decision is recorded; {remedy(error)}, then decide the same again: it counts once"
             ) from error
-        if found != data:
-            raise NotRecordedError(
-                f"not recorded: {self.directory}: {reason(error)}; {remedy(error)}, then decide again"
-            ) from error
+        if there != data:
+            raise self._not_recorded(error) from error
         # A sync that failed is not tried again: the system may have dropped what it could not write, and say no more.
         return (
             f"recorded, but the disk reported an error behind it ({reason(error)}): a power failure could lose it;"
             f" {remedy(error)}"
         )
+
+    def _not_recorded(self, error: OSError) -> NotRecordedError:
+        why = f"{self.directory}: {reason(error)}; {remedy(error)}, then decide again"
+        return NotRecordedError(f"not recorded: {why}")
 
     def _read(self, directory: Directory, trust: Trust, *, sweeps: bool = True) -> Chain:
         """All decisions. `sweeps`: look at every file, for what was changed in place; else at those not known good."""
@@ -218,15 +214,16 @@ class Ledger:
             names = {name for name in directory.names() if not name.startswith(".") and name != ASIDE}
             looked: dict[str, tuple[Identity, Entry | Problem]] = {}
             gone = self._known.keys() - names
-            for name in sorted(name for name in names if sweeps or not self._is_good(name)):
+            good = {name for name, (_, one) in self._known.items() if isinstance(one, Entry)}
+            for name in sorted(names if sweeps else names - good):
                 try:
-                    found = self._file(directory, name, trust)
+                    file = self._file(directory, name, trust)
                 except FileNotFoundError:
                     # Set aside since the names were listed.
                     gone.update(self._known.keys() & {name})
                     continue
-                if found is not self._known.get(name):
-                    looked[name] = found
+                if file is not self._known.get(name):
+                    looked[name] = file
             if looked or gone:
                 grows = not gone and not self._chain.problems and looked.keys().isdisjoint(self._known)
                 for name in gone:
@@ -237,9 +234,6 @@ class Ledger:
                     chain = chained((self._known[name][1] for name in sorted(self._known)), trust)
                 self._chain = chain
             return self._chain
-
-    def _is_good(self, name: str) -> bool:
-        return name in self._known and isinstance(self._known[name][1], Entry)
 
     def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[Identity, Entry | Problem]:
         identity = directory.identity(name)
@@ -256,9 +250,8 @@ class Ledger:
         except NotRegularError as error:
             return identity, Problem(name, ProblemKind.DAMAGED, f"{quoted(name)}: {reason(error)}")
         except OSError as error:
-            message = f"{quoted(name)}: cannot be read: {reason(error)}"
             # Not kept: the next look may succeed, and nothing about the file will have changed.
-            return (), Problem(name, ProblemKind.UNREADABLE, message)
+            return (), Problem(name, ProblemKind.UNREADABLE, f"{quoted(name)}: cannot be read: {reason(error)}")
         return identity, entry_of(name, data, trust, self._workspace_id)
 
     def _refuse_open(self, directory: Directory) -> None:
@@ -270,9 +263,6 @@ class Ledger:
             )
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, taken: list[str]) -> str:
     """A name that nothing has yet."""
-    number = 1
-    while f"{name}.{number}" in taken:
-        number += 1
-    return f"{name}.{number}"
+    return next(new for number in count(1) if (new := f"{name}.{number}") not in taken)

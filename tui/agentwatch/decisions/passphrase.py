@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
 from typing import Final, TypeVar
 
 from agentwatch.decisions.envelope import SigningKey
@@ -32,9 +33,9 @@ _Answer = TypeVar("_Answer")
 
 def unlocked(keys: Keys) -> SigningKey:
     """The signing key, by the passphrase that the keyring holds. Raises KeyProblemError."""
-    found = stored(keys.directory / PRIVATE)
+    passphrase = stored(keys.directory / PRIVATE)
     try:
-        return keys.load(lambda: found)
+        return keys.load(lambda: passphrase)
     except KeyProblemError as error:
         raise KeyProblemError("what the keyring holds as the passphrase does not open it") from error
 
@@ -42,26 +43,18 @@ def unlocked(keys: Keys) -> SigningKey:
 def stored(key: Path) -> str:
     """The passphrase of the key in this file. Raises KeyProblemError."""
 
-    def ask() -> str | None:
-        import keyring
-
-        return keyring.get_password(SERVICE, str(key))
-
-    found = _answered(ask)
-    if found is None:
-        raise KeyProblemError(
-            "the keyring does not hold the passphrase any more (`agentwatch keys passphrase --keyring` puts it back)"
-        )
-    return found
+    passphrase = _answered(lambda: _keyring().get_password(SERVICE, str(key)))
+    if passphrase is None:
+        again = "`agentwatch keys passphrase --keyring` puts it back"
+        raise KeyProblemError(f"the keyring does not hold the passphrase any more ({again})")
+    return str(passphrase)
 
 
 def store(key: Path, passphrase: str) -> str:
     """Have the keyring hold the passphrase. Returns the name of the keyring; raises KeyProblemError."""
 
     def ask() -> str:
-        import keyring
-
-        backend = keyring.get_keyring()
+        backend = _keyring().get_keyring()
         name: str = backend.name
         if 0 < backend.priority < _RECOMMENDED:
             raise KeyProblemError(f"the only keyring here is {quoted(name)}, and it does not protect what it holds")
@@ -78,12 +71,16 @@ def forget(key: Path) -> None:
     """Have the keyring drop the passphrase; where it holds none, nothing is to be done. Raises KeyProblemError."""
 
     def ask() -> None:
-        import keyring
-
-        if keyring.get_password(SERVICE, str(key)) is not None:
-            keyring.delete_password(SERVICE, str(key))
+        if _keyring().get_password(SERVICE, str(key)) is not None:
+            _keyring().delete_password(SERVICE, str(key))
 
     _answered(ask)
+
+
+def _keyring() -> ModuleType:
+    import keyring
+
+    return keyring
 
 
 def _answered(ask: Callable[[], _Answer]) -> _Answer:

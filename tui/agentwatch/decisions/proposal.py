@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.handoff import SCHEMA
 from agentwatch.contracts.paths import why_not_relative
@@ -30,8 +30,7 @@ Check = Callable[[str], list[str]]
 """Gives what is wrong with a text, in sentences: none where it can be handed on. It may take some milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A text that is handed on, the text of the last attempt's that it was made from, and how it is checked.
 
     `name` is that of a file. `mended` are the keys that were filled in or corrected, for the last handoff broke its
@@ -83,7 +82,6 @@ def next_handoff(
     if before is None:
         raise AmendError(f"the text of {handoff.path} is not kept any more; write a new handoff")
     check = handoff_check(task, subject, handoff.path, mode=mode, embedded=handoff.stored)
-
     about: dict[str, Any] = {"attempt": subject.attempt + 1, "decision_id": subject.decision_id, "mode": mode}
     made: Callable[..., str] = partial(amended, name=handoff.path, **about)
     sound, keys = before, tuple[str, ...]()
@@ -115,11 +113,10 @@ def report(task: Task, failed: Sequence[Task], *, note: str, operator: str) -> P
 
 def _essence(text: str, name: str) -> tuple[object, ...] | None:
     """The packet and what stands around it, however it is laid out; None where there is none."""
-    try:
+    with suppress(ValueError):
         packet = PacketText(text, name)
-    except ValueError:
-        return None
-    return packet.value, *(part.split() for part in packet.around)
+        return packet.value, *(part.split() for part in packet.around)
+    return None
 
 
 def goes_to_fitter(task: Task, mode: str | None) -> bool:
@@ -186,31 +183,30 @@ def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", ope
     evidence += [f"- failed below: {clean(one.task_id)}: {_failure(one) or one.own_state}" for one in failed[:_MOST]]
     evidence += [f"- failed below: {len(failed) - _MOST} more"] if len(failed) > _MOST else []
     evidence += [f"- {clean(line)}" for line in note.splitlines() if line.strip()]
-    lines = [
-        "## Status",
-        "state: ERROR",
-        f"summary: Aborted by the operator after {attempts}{failure}",
-        f"error_code: {ABORTED}",
-        "retry_recommended: no",
-        f"task_id: {clean(task.task_id)}",
-        f"attempt: {task.attempt}",
-        "",
-        "## Deliverables",
-        "- (none)",
-        "",
-        "## Evidence",
-        *(evidence or ["- (none)"]),
-        "",
-        "## Runtime Attestation",
-        f"runtime_model_reported: {clean(operator).strip() or 'operator'}",
-        "runtime_mode_reported: operator",
-        "files_created:",
-        "- (none)",
-        "files_modified:",
-        "- (none)",
-        "",
-    ]
-    return "\n".join(lines)
+    said = "\n".join(evidence or ["- (none)"])
+    return f"""\
+## Status
+state: ERROR
+summary: Aborted by the operator after {attempts}{failure}
+error_code: {ABORTED}
+retry_recommended: no
+task_id: {clean(task.task_id)}
+attempt: {task.attempt}
+
+## Deliverables
+- (none)
+
+## Evidence
+{said}
+
+## Runtime Attestation
+runtime_model_reported: {clean(operator).strip() or "operator"}
+runtime_mode_reported: operator
+files_created:
+- (none)
+files_modified:
+- (none)
+"""
 
 
 def _failure(task: Task) -> str:
@@ -238,9 +234,7 @@ def report_problems(text: str) -> list[str]:
 def _files(task: Task) -> list[tuple[Version, str]]:
     """The files of the latest attempt's handoff and return, each with what it is."""
     latest = task.latest
-    if latest is None:
-        return []
-    both = (latest.handoff, "What the station was given."), (latest.returned, "What it returned.")
+    both = ((latest.handoff, "What the station was given."), (latest.returned, "What it returned.")) if latest else ()
     return [(version, purpose) for version, purpose in both if version is not None and not version.stored]
 
 
