@@ -160,13 +160,11 @@ class Desk:
 
     def changes(self) -> tuple[int | None, ...]:
         """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
-        times: list[int | None] = []
+        times: dict[Path, int] = {}
         for directory in self._directories:
-            try:
-                times.append(directory.lstat().st_mtime_ns)
-            except OSError:
-                times.append(None)
-        return tuple(times)
+            with suppress(OSError):
+                times[directory] = directory.lstat().st_mtime_ns
+        return tuple(map(times.get, self._directories))
 
     def acted(self, decision: Decision, by: str) -> Receipt:
         """Tell that a decision was carried out: a new attempt, or the fitter that it called, was seen.

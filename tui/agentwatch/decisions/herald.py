@@ -83,9 +83,8 @@ class Announcer:
             with self._marks.make() as marks:
                 return _mark(marks, name) or self._announce(marks, name, session, task_id)
         except OSError as error:
-            raise AnnouncingError(
-                f"OpenCode is not told of the decision about {task_id}: {self._marks.path} cannot be written ({error})"
-            ) from error
+            why = f"{self._marks.path} cannot be written ({error})"
+            raise AnnouncingError(f"OpenCode is not told of the decision about {task_id}: {why}") from error
 
     def _announce(self, marks: Directory, name: str, session: str, task_id: str) -> str:
         going_on = self._going_on(session)
@@ -131,9 +130,8 @@ class Announcer:
                 answer = connection.getresponse()
                 value = json.loads(answer.read(_LARGEST) or b"null")
             except (OSError, http.client.HTTPException) as error:
-                raise AnnouncingError(
-                    f"OpenCode at {self._url} does not answer ({str(error) or type(error).__name__})"
-                ) from error
+                why = str(error) or type(error).__name__
+                raise AnnouncingError(f"OpenCode at {self._url} does not answer ({why})") from error
             except (ValueError, RecursionError):
                 value = None
         return answer.status, mapping(value)
@@ -166,11 +164,10 @@ class Herald:
             session, decision = idle_parent(tree, task), task.binding
             if session is None or decision is None:
                 continue
-            if time.monotonic() < self._not_before.get(decision.decision_id, 0.0):
-                continue
-            self._not_before[decision.decision_id] = float("inf")
-            given = session, task_id, decision.decision_id
-            threading.Thread(target=self._announce, args=given, name="agentwatch-herald", daemon=True).start()
+            if time.monotonic() >= self._not_before.get(decision.decision_id, 0.0):
+                self._not_before[decision.decision_id] = float("inf")
+                given = session, task_id, decision.decision_id
+                threading.Thread(target=self._announce, args=given, name="agentwatch-herald", daemon=True).start()
 
     def _announce(self, session: str, task_id: str, decision_id: str) -> None:
         try:

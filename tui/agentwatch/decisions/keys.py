@@ -137,14 +137,11 @@ class Keys:
 
     def trust(self) -> Trust:
         """The keys whose records count; none where there is no key directory."""
-        try:
-            with self._opened() as directory:
-                current = self._public(directory)
-                retired = self._retired(directory)
-        except KeyMissingError:
-            return Trust()
-        kept = [key for key in retired if current is None or key.public != current]
-        return Trust((*kept, *([TrustedKey(current)] if current else [])))
+        with suppress(KeyMissingError), self._opened() as directory:
+            current = self._public(directory)
+            retired = tuple(key for key in self._retired(directory) if key.public != current)
+            return Trust((*retired, TrustedKey(current)) if current else retired)
+        return Trust()
 
     @contextmanager
     def _opened(self) -> Iterator[Directory]:
@@ -170,15 +167,12 @@ class Keys:
         except LockedError as error:
             raise KeyProblemError(f"another process is changing the keys in {self.directory}; try again") from error
         except OSError as error:
-            raise KeyProblemError(
-                f"the keys in {self.directory} cannot be {done}: {reason(error)}; correct the permissions or the disk"
-            ) from error
+            why = f"{reason(error)}; correct the permissions or the disk"
+            raise KeyProblemError(f"the keys in {self.directory} cannot be {done}: {why}") from error
 
     def _refuse_writable(self, directory: Directory) -> None:
-        for path, status in (
-            (self.directory, self._disk.fstat(directory.descriptor)),
-            (self.directory.parent, self._disk.stat(self.directory.parent)),
-        ):
+        own, parent = self._disk.fstat(directory.descriptor), self._disk.stat(self.directory.parent)
+        for path, status in ((self.directory, own), (self.directory.parent, parent)):
             if status.st_mode & _WRITABLE_BY_OTHERS:
                 raise KeyProblemError(f"others can write into {path}, and put their own key there: chmod go-w {path}")
             if status.st_uid != os.geteuid():
@@ -193,9 +187,8 @@ class Keys:
             status = directory.look(PRIVATE)
             data = directory.read(PRIVATE, _LARGEST)
         except FileNotFoundError:
-            if self._text_of(directory) is not None:
-                raise self._vanished() from None
-            raise self._none_yet() from None
+            is_lost = self._text_of(directory) is not None
+            raise (self._vanished() if is_lost else self._none_yet()) from None
         if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
             raise KeyProblemError(
                 f"others can read {path} (mode {status.st_mode & 0o777:o}), and so sign in your name: chmod 600 {path},"

@@ -2,8 +2,8 @@
 
 What an agent is told comes from a signature only. The ledger rules where it can be read; inside a sandbox that hides
 it together with the key that signs, the mirror in the workspace does, with the public key that the orchestrator was
-started with. Where that key is in sight and the ledger is not, nothing holds. A time-out is never
-an approval and never a refusal: it is `Pending`, and asking again is right.
+started with. Where the signing key is in sight and the ledger is not, nothing holds. A time-out is never an approval
+and never a refusal: it is `Pending`, and asking again is right.
 """
 
 from __future__ import annotations
@@ -263,15 +263,13 @@ class Reader:
             return identity, _problem(name, ProblemKind.MISPLACED, "a copy of another decision")
         return identity, record
 
-    def _sign(self) -> list[tuple[int, int] | None]:
+    def _sign(self) -> dict[Path, tuple[int, int]]:
         """What changes when a file comes or goes in one of the two places."""
-        signs: list[tuple[int, int] | None] = []
+        signs = {}
         for directory in (self._ledger.directory, self._workspace / DOT / MIRROR):
-            try:
+            with suppress(OSError):
                 status = directory.stat()
-                signs.append((status.st_mtime_ns, status.st_ino))
-            except OSError:
-                signs.append(None)
+                signs[directory] = status.st_mtime_ns, status.st_ino
         return signs
 
 

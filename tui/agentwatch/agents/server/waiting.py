@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
@@ -37,8 +36,7 @@ Progress = Callable[[float, float], Awaitable[None]]
 """Told after each slice: seconds waited, and seconds at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     question: Question
     task: Task | None
     unseen: Sequence[Problem] = ()
@@ -68,8 +66,7 @@ class Waiter:
         timeout = most if seconds is None else min(max(seconds, 0.0), most)
         end = time.monotonic() + timeout
         asked = await self._in_thread(partial(self._asked, task_id))
-        if asked.is_needless:
-            end = time.monotonic()
+        end = time.monotonic() if asked.is_needless else end
         asker = Asker(self._workspace, self._settings, "mcp")
         while True:
             left = max(end - time.monotonic(), 0.0)
