@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.sources.files.names import pruning
-from agentwatch.sources.files.scan import Listing, list_directory, walk
+from agentwatch.sources.files.scan import FolderListing, list_directory, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from tests.unit.files.watching import candidates, descriptors
 
@@ -86,7 +86,7 @@ def test_a_directory_that_cannot_be_listed_is_reported_and_the_others_are_walked
     monkeypatch.setattr(os, "open", refusing_open)
     walked = dict(walk(str(tmp_path), pruning(frozenset())))
     assert isinstance(walked["shut"], PermissionError)
-    assert isinstance(walked["open"], Listing)
+    assert isinstance(walked["open"], FolderListing)
     assert list(candidates(tmp_path)) == ["open/y.json"]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from agentwatch.delegation.observation import Seen
 from agentwatch.sources.files.inotify_backend import InotifyBackend
-from agentwatch.sources.files.scan import Listing, list_directory
+from agentwatch.sources.files.scan import FolderListing, list_directory
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.watch import Backend, Changes, PollingBackend, WatchError
@@ -500,7 +500,7 @@ def test_stopping_interrupts_the_walk_of_a_scan(root: Path, monkeypatch: pytest.
         (root / str(number)).mkdir()
     walking = threading.Event()
 
-    def slow(path: str, is_pruned: Callable[[str], bool]) -> Listing:
+    def slow(path: str, is_pruned: Callable[[str], bool]) -> FolderListing:
         walking.set()
         time.sleep(0.02)
         return list_directory(path, is_pruned)

@@ -13,7 +13,7 @@ from pathlib import Path
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
 from agentwatch.sources.files.names import pruning
-from agentwatch.sources.files.scan import Listing, walk
+from agentwatch.sources.files.scan import FolderListing, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.files.watch import Backend
@@ -44,7 +44,7 @@ def read_document(text: str, path: str) -> Reading | None:
 def candidates(root: Path) -> Iterator[str]:
     """The files of a workspace worth reading, as paths relative to it, in no order."""
     for path, listing in walk(os.path.realpath(root), pruning(DEFAULT_PRUNED)):
-        if isinstance(listing, Listing):
+        if isinstance(listing, FolderListing):
             yield from (f"{path}/{name}" if path else name for name in listing.candidates)
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.database import LARGEST_COPY, Database
-from agentwatch.sources.opencode.tables import LARGEST_RECORD, Record, Tables
+from agentwatch.sources.opencode.database import LARGEST_COPY, ForeignDatabase
+from agentwatch.sources.opencode.tables import LARGEST_RECORD, RecordRow, Tables
 from tests.unit.opencode.program import NOW, Program, framed
 from tests.unit.opencode.reading import Reading, fresh, reading
 
@@ -301,7 +301,7 @@ def test_a_look_that_breaks_off_loses_nothing(
         program.delegate(root, program.begin(root), "Please.")
     looks = 0
 
-    def sometimes(self: Tables, kind: str, name: str) -> Record | None:
+    def sometimes(self: Tables, kind: str, name: str) -> RecordRow | None:
         nonlocal looks
         looks += 1
         if looks % 4 == 0:
@@ -329,7 +329,7 @@ def test_parents_in_a_circle_are_no_trouble(program: Program, watched: Reading) 
 
 def test_a_database_that_never_answers_is_given_up(database: Path, tmp_path: Path) -> None:
     Program(database, tmp_path, journal="delete").close()
-    looking = Database(database, LARGEST_COPY, longest_look=0.05)
+    looking = ForeignDatabase(database, LARGEST_COPY, longest_look=0.05)
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     with looking.look() as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         connection.execute(endless)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.database import Database
+from agentwatch.sources.opencode.database import ForeignDatabase
 from tests.unit.opencode.program import Program
 from tests.unit.opencode.reading import fresh, reading
 
@@ -149,7 +149,7 @@ def test_a_journal_that_a_crash_left_is_rolled_back_in_a_copy(database: Path, wo
 def test_what_is_too_large_to_be_copied_is_read_in_its_place(program: Program, database: Path) -> None:
     program.session()
     program.close()
-    small = Database(database, largest_copy=0)
+    small = ForeignDatabase(database, largest_copy=0)
     with small.look() as connection:
         assert connection.execute("SELECT count(*) FROM session").fetchone() == (1,)
     small.close()
@@ -157,7 +157,7 @@ def test_what_is_too_large_to_be_copied_is_read_in_its_place(program: Program, d
 
 def test_nobody_can_write_through_a_look(program: Program, database: Path) -> None:
     program.session()
-    looking = Database(database)
+    looking = ForeignDatabase(database)
     with looking.look() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM session")
     looking.close()

@@ -25,7 +25,7 @@ from agentwatch.sources.files.names import looks_like_ours, pruning, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.rules import NOT_READABLE
 from agentwatch.sources.files.rules import RULES as FILE_RULES
-from agentwatch.sources.files.scan import Listing, walk
+from agentwatch.sources.files.scan import FolderListing, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
 from agentwatch.text import clean, complain, say
 from agentwatch.view.document import finding_document
@@ -135,7 +135,7 @@ def _below(directory: str) -> list[_File]:
     """The files worth reading in a directory, and the directories that cannot be listed."""
     root, relatives = os.path.realpath(directory), list[tuple[str, str]]()
     for path, listing in walk(root, pruning(DEFAULT_PRUNED)):
-        if isinstance(listing, Listing):
+        if isinstance(listing, FolderListing):
             relatives += [(f"{path}/{name}" if path else name, "") for name in listing.candidates]
         else:
             relatives.append((path, os.strerror(listing.errno or 0)))

@@ -20,7 +20,7 @@ from agentwatch.delegation.observation import Observation
 from agentwatch.sources.files.documents import TICK_NS, Documents, KnownFile
 from agentwatch.sources.files.names import is_candidate, pruning, to_path
 from agentwatch.sources.files.read import BehindLinkError
-from agentwatch.sources.files.scan import Listing, fingerprint, inode_in, list_directory, mtime_in, walk
+from agentwatch.sources.files.scan import FolderListing, fingerprint, inode_in, list_directory, mtime_in, walk
 from agentwatch.sources.health import FILES, Problem
 
 _STEP: Final = 128
@@ -150,7 +150,7 @@ class Catalogue:
         changed: list[tuple[int, str]] = []
         for path, listing in self._walk(below):
             old_directories.discard(path)
-            if isinstance(listing, Listing):
+            if isinstance(listing, FolderListing):
                 files = list(_in(path, listing.candidates))
             elif path in self.unlisted:
                 # What was known in it may still be there: a look at each file says whether it can be reached.
@@ -266,10 +266,10 @@ class Catalogue:
             if file not in self._documents.files or inode_in(self._documents.files[file].fingerprint) != inode:
                 self.mark(file)
 
-    def _walk(self, below: str) -> Iterator[tuple[str, Listing | OSError]]:
+    def _walk(self, below: str) -> Iterator[tuple[str, FolderListing | OSError]]:
         self._watch(below)
         for path, listing in walk(self._root, self._is_pruned, below):
-            if isinstance(listing, Listing):
+            if isinstance(listing, FolderListing):
                 self._remember(path, listing)
                 # Before the walk lists them: what appears in them from now on is an event or is listed.
                 for directory in _in(path, listing.directories):
@@ -278,7 +278,7 @@ class Catalogue:
                 self._remember_failure(path, listing)
             yield path, listing
 
-    def _remember(self, path: str, listing: Listing) -> None:
+    def _remember(self, path: str, listing: FolderListing) -> None:
         self.unlisted.pop(path, None)
         racy = time.time_ns() - listing.changed_ns < TICK_NS
         directories, files = set(listing.directories) or None, set(listing.candidates) or None

@@ -46,7 +46,7 @@ def mtime_in(known: int | None) -> int:
 
 
 @dataclass(slots=True)
-class Listing:
+class FolderListing:
     """One directory as it was listed; `fingerprint` and `changed_ns`, its ctime, are from before that."""
 
     fingerprint: int
@@ -57,12 +57,12 @@ class Listing:
     """Names of the files worth reading (of whatever kind: links, pipes too), with their inode."""
 
 
-def list_directory(path: str, is_pruned: Callable[[str], bool]) -> Listing:
+def list_directory(path: str, is_pruned: Callable[[str], bool]) -> FolderListing:
     """List one directory, given as an absolute path. Raises OSError; a symbolic link is NotADirectoryError."""
     descriptor = os.open(path, _OPEN_DIRECTORY)
     try:
         status = os.fstat(descriptor)
-        listing = Listing(fingerprint(status), status.st_ctime_ns)
+        listing = FolderListing(fingerprint(status), status.st_ctime_ns)
         directories, candidates = listing.directories, listing.candidates
         with os.scandir(descriptor) as entries:
             for entry in entries:
@@ -76,7 +76,7 @@ def list_directory(path: str, is_pruned: Callable[[str], bool]) -> Listing:
     return listing
 
 
-def walk(root: str, is_pruned: Callable[[str], bool], below: str = "") -> Iterator[tuple[str, Listing | OSError]]:
+def walk(root: str, is_pruned: Callable[[str], bool], below: str = "") -> Iterator[tuple[str, FolderListing | OSError]]:
     """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it.
 
     One that cannot be listed comes with its error.

@@ -61,7 +61,7 @@ class _Copy(NamedTuple):
     path: Path
 
 
-class Database:
+class ForeignDatabase:
     """A database of another program. One thread at a time."""
 
     def __init__(self, path: Path, largest_copy: int = LARGEST_COPY, longest_look: float = LONGEST_LOOK) -> None:

@@ -10,13 +10,13 @@ from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.opencode.runs import Maker
-from agentwatch.sources.opencode.session import Session
+from agentwatch.sources.opencode.session import Dialogue
+from agentwatch.sources.opencode.standing import OVER, Standing, judge, judge_call, waits_for
 from agentwatch.sources.opencode.tables import SessionRow, Tables
-from agentwatch.sources.opencode.verdict import OVER, Verdict, judge, judge_call, waits_for
 from agentwatch.sources.sessions.reader import Change, changes_between
 
-_NOTHING_YET: Final = Verdict(RunState.SUBMITTED)
-_UNREAD: Final = Verdict(RunState.SUBMITTED, "its messages are kept as OpenCode 2 does, which is not read yet")
+_NOTHING_YET: Final = Standing(RunState.SUBMITTED)
+_UNREAD: Final = Standing(RunState.SUBMITTED, "its messages are kept as OpenCode 2 does, which is not read yet")
 
 
 class Family:
@@ -26,7 +26,7 @@ class Family:
     """
 
     def __init__(self) -> None:
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, Dialogue] = {}
         self.rows: dict[tuple[object, ...], SessionRow] = {}
         """As they were when they were last compared, by version."""
         self.elsewhere: set[str] = set()
@@ -85,7 +85,7 @@ class Family:
             self.elsewhere.discard(name)
         for row in rows:
             if row.version not in before or row.id not in self.sessions:
-                self.sessions.setdefault(row.id, Session(row)).row = row
+                self.sessions.setdefault(row.id, Dialogue(row)).row = row
                 self.behind.add(row.id)
         if self.rows.keys() != before.keys():
             self._link()
@@ -156,7 +156,7 @@ class Family:
             self._touched |= nameless
             self._link()
 
-    def _compare(self, tables: Tables, session: Session) -> Session:
+    def _compare(self, tables: Tables, session: Dialogue) -> Dialogue:
         """Find out which records of a session are to be read: all of them where the changes do not tell."""
         row = session.row
         checklist = tables.todos(row.id)
@@ -168,7 +168,7 @@ class Family:
             changes = [record for record, _ in session.listed.items() ^ listed.items()]
             session.listed = listed
         if changes is None:
-            session = self.sessions[row.id] = Session(row)
+            session = self.sessions[row.id] = Dialogue(row)
             listed = tables.listing(row.id)
             session.listed = listed if row.seq is None else {}
             changes = list(listed)
@@ -178,24 +178,24 @@ class Family:
         session.waiting = sorted({*session.waiting, *changes}, reverse=True)
         return session
 
-    def _runs(self, maker: Maker, session: Session, parent: Session | None, now: float) -> dict[str, Run]:
+    def _runs(self, maker: Maker, session: Dialogue, parent: Dialogue | None, now: float) -> dict[str, Run]:
         name = session.row.id
         parent_id = self.parent_id(session.row)
         parent_state = self._state(parent_id) if parent is not None else None
-        verdict = judge(session, parent, parent_state, maker.tables.calls_a_tool)
+        standing = judge(session, parent, parent_state, maker.tables.calls_a_tool)
         self.elsewhere.discard(name)
-        if verdict == _NOTHING_YET and not session.turns and maker.tables.has_later_messages(name):
+        if standing == _NOTHING_YET and not session.turns and maker.tables.has_later_messages(name):
             self.elsewhere.add(name)
-            verdict = _UNREAD
-        waiting, due = waits_for(session, now) if verdict.state not in OVER else ("", None)
+            standing = _UNREAD
+        waiting, due = waits_for(session, now) if standing.state not in OVER else ("", None)
         self._due.pop(name, None)
         if due is not None and not self._is_abandoned:
             self._due[name] = due
-        runs = {name: self._with_process(maker.of_session(session, parent_id, parent, verdict, waiting))}
+        runs = {name: self._with_process(maker.of_session(session, parent_id, parent, standing, waiting))}
         for call in session.last_calls():
             if call.child in self.sessions:
                 continue
-            told = judge_call(call, session, verdict.state)
+            told = judge_call(call, session, standing.state)
             if told is not None and (call.child is None or not maker.tables.has_session(call.child)):
                 runs[call.id] = self._with_process(maker.of_call(session, call, told))
         return runs
@@ -206,7 +206,7 @@ class Family:
             return replace(run, process_gone=None)
         return replace(run, process_gone=True, waiting="")
 
-    def _dependent(self, session: Session) -> Iterable[str]:
+    def _dependent(self, session: Dialogue) -> Iterable[str]:
         """Children whose state may follow from what has changed in their parent."""
         moved, session.moved = session.moved, set()
         # What is over is so whatever its parent does, unless that has left it behind: then its call is still open.

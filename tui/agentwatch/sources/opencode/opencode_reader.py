@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.place import is_there
-from agentwatch.sources.opencode.database import Database, Signature, is_passing
+from agentwatch.sources.opencode.database import ForeignDatabase, Signature, is_passing
 from agentwatch.sources.opencode.family import Family
-from agentwatch.sources.opencode.runs import Maker, Texts
-from agentwatch.sources.opencode.tables import Columns, Tables, columns_of
+from agentwatch.sources.opencode.runs import Maker, PartTexts
+from agentwatch.sources.opencode.tables import TableColumns, Tables, columns_of
 from agentwatch.sources.sessions.reader import Change, Found, Progress, several
 
 _RACY_SECONDS: Final = 2.0
@@ -38,13 +38,13 @@ class OpenCodeReader:
     ) -> None:
         self.name = name
         self._path = database.absolute()
-        self._database = Database(self._path)
+        self._database = ForeignDatabase(self._path)
         self._directories = _spellings(workspace)
         self._clock = clock
         self._lock = threading.Lock()
-        self._texts = Texts()
+        self._texts = PartTexts()
         self._family = Family()
-        self._columns = Columns({})
+        self._columns = TableColumns({})
         self._identity: tuple[object, ...] = ()
         """Of the file and its schema: other ones mean that nothing which is known holds any more."""
         self._seen: Signature | None = None
@@ -155,7 +155,7 @@ class OpenCodeReader:
         self._family.judge(maker, self._clock())
 
     def _vanish(self, signature: Signature) -> None:
-        self._refusal, self._busy_since, self._columns, self._later_sessions = "", None, Columns({}), 0
+        self._refusal, self._busy_since, self._columns, self._later_sessions = "", None, TableColumns({}), 0
         self._identity, self._seen, self._is_calm, self._size = (), signature, True, 0
         self._family.forget()
         self._family.compare(())
@@ -173,5 +173,5 @@ class OpenCodeReader:
 
 def _spellings(workspace: Path) -> list[str]:
     """How a workspace may stand in a database: resolved, as the programs do it, or as it is called."""
-    found = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
-    return [os.fsencode(one).decode("utf-8", "replace") for one in found]
+    names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
+    return [os.fsencode(name).decode("utf-8", "replace") for name in names]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from agentwatch.sources.opencode.tables import LATEST, Record
+from agentwatch.sources.opencode.tables import LATEST, RecordRow
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text, whole
 
 _TASK: Final = "task"
@@ -54,7 +54,7 @@ class Turn(NamedTuple):
     tokens: int | None = None
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A tool call that matters: a task handed out, or any call while it is open.
 
     `child` is the session of a task, None as long as there is none. `is_open`: neither completed nor failed.
@@ -92,7 +92,7 @@ class Notice(NamedTuple):
     text: str
 
 
-def turn_of(record: Record) -> Turn:
+def turn_of(record: RecordRow) -> Turn:
     """What a message says; of one that cannot be read, only that it is there."""
     data = record.data or {}
     created, agent = _when(data, "created") or record.created, text(data, "agent")
@@ -119,14 +119,14 @@ def turn_of(record: Record) -> Turn:
     )
 
 
-def has_words(record: Record) -> bool:
+def has_words(record: RecordRow) -> bool:
     """Whether a part is a text with a word in it that a person or a model wrote, not the program."""
     data = record.data or {}
     is_theirs = data.get("synthetic") is not True and data.get("ignored") is not True
     return data.get("type") == "text" and is_theirs and bool((text(data, "text") or "").strip())
 
 
-def notice_of(record: Record) -> Notice | None:
+def notice_of(record: RecordRow) -> Notice | None:
     """A notice about a child; None where the part is something else."""
     data = record.data or {}
     said = text(data, "text") if data.get("synthetic") is True else None
@@ -137,7 +137,7 @@ def notice_of(record: Record) -> Notice | None:
     return Notice(record.id, record.message_id, frame["id"], frame["state"] == "error", words)
 
 
-def call_of(record: Record) -> Call | None:
+def call_of(record: RecordRow) -> ToolCall | None:
     """A call that matters; None where the part is something else."""
     data = record.data or {}
     tool, state = text(data, "tool") or "", inner(data, "state")
@@ -152,7 +152,7 @@ def call_of(record: Record) -> Call | None:
     frame = _FRAME.match(output) or _OLDER_FRAME.match(output)
     has_failed = is_refused or status == "error"
     child = text(told, "sessionId") or text(told, "sessionID") or (frame["id"] if frame else None)
-    return Call(
+    return ToolCall(
         id=record.id,
         message=record.message_id,
         call_id=text(data, "callID") or record.id,
@@ -174,7 +174,7 @@ def call_of(record: Record) -> Call | None:
     )
 
 
-def is_strange(record: Record) -> bool:
+def is_strange(record: RecordRow) -> bool:
     """Whether what a record says is lost: it is no JSON object, or where it matters too large or of unknown shape."""
     data = record.data
     if data is None:
@@ -184,7 +184,7 @@ def is_strange(record: Record) -> bool:
     return text(data, "tool") == _TASK and (record.is_cut or text(inner(data, "state"), "status") not in _KNOWN)
 
 
-def todos_of(record: Record) -> list[tuple[str, str]] | None:
+def todos_of(record: RecordRow) -> list[tuple[str, str]] | None:
     """(text, status) of the checklist that a call wrote; None where the part is something else."""
     data = record.data or {}
     if data.get("type") != "tool" or text(data, "tool") != _TODOS:
@@ -193,17 +193,17 @@ def todos_of(record: Record) -> list[tuple[str, str]] | None:
     return [(content, text(row, "status") or "") for row in rows if (content := text(row, "content"))]
 
 
-def text_in(record: Record) -> str | None:
+def text_in(record: RecordRow) -> str | None:
     """The text of a part."""
     return text(record.data or {}, "text")
 
 
-def prompt_in(record: Record) -> str | None:
+def prompt_in(record: RecordRow) -> str | None:
     """What a task call handed over."""
     return text(inner(record.data or {}, "state", "input"), "prompt")
 
 
-def output_in(record: Record) -> str | None:
+def output_in(record: RecordRow) -> str | None:
     """What a task call was answered, without the program's frame."""
     return _unframed(text(inner(record.data or {}, "state"), "output") or "")
 

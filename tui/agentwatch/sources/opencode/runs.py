@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
-from agentwatch.sources.opencode.records import Call, Turn, output_in, prompt_in, text_in
-from agentwatch.sources.opencode.session import Session, turn_order
-from agentwatch.sources.opencode.tables import Record, Tables
-from agentwatch.sources.opencode.verdict import UNREAD, WORDLESS, Verdict, standing_of
+from agentwatch.sources.opencode.records import ToolCall, Turn, output_in, prompt_in, text_in
+from agentwatch.sources.opencode.session import Dialogue, turn_order
+from agentwatch.sources.opencode.standing import UNREAD, WORDLESS, Standing, standing_of
+from agentwatch.sources.opencode.tables import RecordRow, Tables
 from agentwatch.sources.sessions.fields import todos_of
 from agentwatch.sources.sessions.reader import digest_of, message
 from agentwatch.sources.sessions.runs import KEPT_ROUNDS
@@ -24,7 +24,7 @@ _SHORTEST_CALL_ID: Final = 16
 class _Place(NamedTuple):
     """Where a text is: parts whose texts stand one below the other, and what is the text of each of them."""
 
-    text_of: Callable[[Record], str | None]
+    text_of: Callable[[RecordRow], str | None]
     parts: tuple[str, ...]
 
     def read(self, tables: Tables) -> str | None:
@@ -34,7 +34,7 @@ class _Place(NamedTuple):
         return "\n".join(there) if there and len(there) == len(self.parts) else None
 
 
-class Texts:
+class PartTexts:
     """Messages made of parts: read when they are needed, and found again by digest.
 
     Only the thread that reads asks for one; any thread may ask for its place.
@@ -45,7 +45,7 @@ class Texts:
         self._places: dict[str, _Place] = {}
 
     def message(
-        self, tables: Tables, text_of: Callable[[Record], str | None], parts: Mapping[str, int], at: int
+        self, tables: Tables, text_of: Callable[[RecordRow], str | None], parts: Mapping[str, int], at: int
     ) -> Message | None:
         """What some parts say together, None where they are gone. Times are in milliseconds: that of the message, and
         when each of the parts was last changed."""
@@ -81,10 +81,15 @@ class Maker(NamedTuple):
     source: str
     place: str
     tables: Tables
-    texts: Texts
+    texts: PartTexts
 
     def of_session(
-        self, session: Session, parent_id: str | None, parent: Session | None, verdict: Verdict, waiting: str
+        self,
+        session: Dialogue,
+        parent_id: str | None,
+        parent: Dialogue | None,
+        standing: Standing,
+        waiting: str,
     ) -> Run:
         """The run of a session; the parent may be known by its name alone."""
         row, turns = session.row, list(session.turns.values())
@@ -92,13 +97,13 @@ class Maker(NamedTuple):
         last = max((turn for turn in turns if not turn.is_user), key=turn_order, default=None)
         first = min((turn for turn in turns if turn.is_user), key=turn_order, default=None)
         sent_on, answer = session.last_round.asked, session.last_round.last
-        said = self._text_of(session, answer) if answer is not None and verdict.state is RunState.ENDED else None
+        said = self._text_of(session, answer) if answer is not None and standing.state is RunState.ENDED else None
         if said is None and call is not None and (sent_on is None or call.ended >= sent_on.created):
-            said = self._answered(call, verdict)
+            said = self._answered(call, standing)
         title = _SUFFIX.sub("", row.title) if row.title is not None and parent_id is not None else row.title
         todos = session.todos()
         tokens = [turn.tokens for turn in turns if turn.tokens is not None]
-        state, reason = verdict.state, verdict.reason
+        state, reason = standing.state, standing.reason
         if state is RunState.ENDED and said is None:
             is_read = self.tables.columns.has_words and (answer is None or answer.id not in session.unread.values())
             reason = WORDLESS if is_read else UNREAD
@@ -112,7 +117,7 @@ class Maker(NamedTuple):
             place=self.place,
             started_at=row.created / 1000,
             updated_at=self._last_sign(session) / 1000,
-            ended_at=verdict.ended / 1000 if verdict.ended and state is verdict.state else None,
+            ended_at=standing.ended / 1000 if standing.ended and state is standing.state else None,
             link=_link(row.parent_id, call),
             reason=reason,
             title=title,
@@ -132,22 +137,22 @@ class Maker(NamedTuple):
             asked_at=parent.asked_at(row.id) if parent is not None else None,
         )
 
-    def of_call(self, session: Session, call: Call, verdict: Verdict) -> Run:
+    def of_call(self, session: Dialogue, call: ToolCall, standing: Standing) -> Run:
         """The run of a task call without a session: refused, or its session was deleted."""
-        ended = verdict.ended or call.updated
-        said = self._answered(call, verdict)
+        ended = standing.ended or call.updated
+        said = self._answered(call, standing)
         prompt = self._given(call)
         return Run(
             source=self.source,
             session_id=call.child or (call.call_id if len(call.call_id) >= _SHORTEST_CALL_ID else call.id),
             parent_session=session.row.id,
-            state=verdict.state,
+            state=standing.state,
             place=self.place,
             started_at=call.started / 1000,
             updated_at=max(call.started, ended) / 1000,
             ended_at=ended / 1000,
             link="the task call of the parent",
-            reason=WORDLESS if verdict.state is RunState.ENDED and said is None else verdict.reason,
+            reason=WORDLESS if standing.state is RunState.ENDED and said is None else standing.reason,
             title=call.title,
             agent=call.agent,
             prompt=prompt,
@@ -157,48 +162,48 @@ class Maker(NamedTuple):
             asked_at=session.asked_at(call.child or call.id),
         )
 
-    def _rounds(self, session: Session, *, is_child: bool) -> tuple[Round, ...]:
+    def _rounds(self, session: Dialogue, *, is_child: bool) -> tuple[Round, ...]:
         """Those of a session that was sent on. What a human goes on to say in a session of his own is not read."""
         kept = session.rounds()[-KEPT_ROUNDS - 1 :]
         rounds: list[Round] = []
         for one in kept if len(kept) > 1 else ():
             asked, last = one.asked, one.last
             words = session.words_of(asked) if asked is not None and is_child else {}
-            verdict = standing_of(last) if last is not None and one is not kept[-1] else Verdict(RunState.WORKING)
-            if not words and verdict.state is RunState.WORKING and one is not kept[-1]:
+            standing = standing_of(last) if last is not None and one is not kept[-1] else Standing(RunState.WORKING)
+            if not words and standing.state is RunState.WORKING and one is not kept[-1]:
                 # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
                 continue
             prompt = self._text(text_in, words, asked.created) if asked is not None else None
-            said = self._text_of(session, last) if last is not None and verdict.state is RunState.ENDED else None
-            began, ended = (asked or one.answers[0]).created / 1000, verdict.ended / 1000 if verdict.ended else None
+            said = self._text_of(session, last) if last is not None and standing.state is RunState.ENDED else None
+            began, ended = (asked or one.answers[0]).created / 1000, standing.ended / 1000 if standing.ended else None
             asker = Asker.PARENT if words else Asker.PROGRAM
-            rounds.append(Round(began, prompt, asker, verdict.state, said, ended, verdict.reason))
+            rounds.append(Round(began, prompt, asker, standing.state, said, ended, standing.reason))
         return tuple(rounds)
 
-    def _answered(self, call: Call, verdict: Verdict) -> Message | None:
+    def _answered(self, call: ToolCall, standing: Standing) -> Message | None:
         """What the parent was answered, if the task ended."""
-        if verdict.state is not RunState.ENDED or call.is_answered_later:
+        if standing.state is not RunState.ENDED or call.is_answered_later:
             return None
-        return self._text(output_in, {call.id: call.updated}, verdict.ended or call.updated)
+        return self._text(output_in, {call.id: call.updated}, standing.ended or call.updated)
 
-    def _given(self, call: Call) -> Message | None:
+    def _given(self, call: ToolCall) -> Message | None:
         """What a task call handed over."""
         return self._text(prompt_in, {call.id: call.updated}, call.started)
 
-    def _text_of(self, session: Session, answer: Turn) -> Message | None:
+    def _text_of(self, session: Dialogue, answer: Turn) -> Message | None:
         """The last text of a message: that is what the program hands to the parent."""
         words = dict(list(session.words_of(answer).items())[-1:])
         return self._text(text_in, words, answer.completed or answer.created)
 
-    def _prompt(self, session: Session, first: Turn | None, call: Call | None) -> Message | None:
+    def _prompt(self, session: Dialogue, first: Turn | None, call: ToolCall | None) -> Message | None:
         if first is not None and (words := session.words_of(first)):
             return self._text(text_in, words, first.created)
         return self._given(call) if call is not None else None
 
-    def _text(self, text_of: Callable[[Record], str | None], parts: Mapping[str, int], at: int) -> Message | None:
+    def _text(self, text_of: Callable[[RecordRow], str | None], parts: Mapping[str, int], at: int) -> Message | None:
         return self.texts.message(self.tables, text_of, parts, at) if parts else None
 
-    def _last_sign(self, session: Session) -> int:
+    def _last_sign(self, session: Dialogue) -> int:
         if session.was_shortened:
             session.last_part = self.tables.last_change("part", session.row.id)
             session.was_shortened = False
@@ -206,7 +211,7 @@ class Maker(NamedTuple):
         return max(session.row.created, session.last_part, max(times, default=0))
 
 
-def _link(parent: str | None, call: Call | None) -> str:
+def _link(parent: str | None, call: ToolCall | None) -> str:
     if parent is None:
         return "the parent's task call names the session" if call is not None else ""
     return "the session names its parent" + (", whose task call names the session" if call is not None else "")

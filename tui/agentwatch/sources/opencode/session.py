@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agentwatch.sources.opencode import records
-from agentwatch.sources.opencode.records import Call, Notice, Turn
-from agentwatch.sources.opencode.tables import Kind, Record, SessionRow
+from agentwatch.sources.opencode.records import Notice, ToolCall, Turn
+from agentwatch.sources.opencode.tables import RecordKind, RecordRow, SessionRow
 from agentwatch.sources.sessions.runs import Rising
 
 
@@ -24,17 +24,17 @@ class Exchange(NamedTuple):
 
 
 @dataclass(slots=True)
-class Session:
+class Dialogue:
     """One session as far as its records have been read: up to `seq` and `version`, but for those in `waiting`."""
 
     row: SessionRow
-    waiting: list[tuple[Kind, str]] = field(default_factory=list)
-    listed: dict[tuple[Kind, str], object] = field(default_factory=dict)
+    waiting: list[tuple[RecordKind, str]] = field(default_factory=list)
+    listed: dict[tuple[RecordKind, str], object] = field(default_factory=dict)
     """The records and their times, where the database does not number its changes."""
     seq: int | None = None
     version: tuple[object, ...] | None = None
     turns: dict[str, Turn] = field(default_factory=dict)
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: dict[str, ToolCall] = field(default_factory=dict)
     notices: dict[str, Notice] = field(default_factory=dict)
     words: dict[str, dict[str, int]] = field(default_factory=dict)
     """When each part with words was last changed, in milliseconds, by message and part."""
@@ -55,7 +55,7 @@ class Session:
     def is_loaded(self) -> bool:
         return self.version == self.row.version and not self.waiting
 
-    def put(self, kind: Kind, name: str, record: Record | None) -> None:
+    def put(self, kind: RecordKind, name: str, record: RecordRow | None) -> None:
         """A record as it is now, None where it was removed."""
         self.unread.pop(name, None)
         if record is not None and records.is_strange(record):
@@ -103,11 +103,11 @@ class Session:
                 self._asked_at.setdefault(call.child or call.id, rising((call.created or call.started) / 1000))
         return self._asked_at.get(child_or_call)
 
-    def call_for(self, child: str) -> Call | None:
+    def call_for(self, child: str) -> ToolCall | None:
         """The last task call that is about a child."""
         return max((call for call in self.calls.values() if call.child == child), key=_call_order, default=None)
 
-    def last_calls(self) -> list[Call]:
+    def last_calls(self) -> list[ToolCall]:
         """The task calls without a child, and the last one about each child."""
         calls = sorted((call for call in self.calls.values() if call.is_task), key=_call_order)
         return list({call.child or call.id: call for call in calls}.values())
@@ -132,7 +132,7 @@ class Session:
             return self.checklist
         return self._checklists[max(self._checklists)][1] if self._checklists else None
 
-    def _put_message(self, name: str, record: Record | None) -> None:
+    def _put_message(self, name: str, record: RecordRow | None) -> None:
         self._rounds = None
         if record is not None:
             self.turns[name] = records.turn_of(record)
@@ -147,7 +147,7 @@ class Session:
         for part in parts:
             self._put_part(part, None)
 
-    def _put_part(self, name: str, record: Record | None) -> None:
+    def _put_part(self, name: str, record: RecordRow | None) -> None:
         before = self.calls.pop(name, None), self.notices.pop(name, None)
         self._asked_at = None
         self._checklists.pop(name, None)
@@ -157,7 +157,7 @@ class Session:
             self.was_shortened = True
             # The others may have been asked for at another place.
             self.moved |= self.asked
-            after: tuple[Call | None, Notice | None] = None, None
+            after: tuple[ToolCall | None, Notice | None] = None, None
         else:
             self.last_part = max(self.last_part, record.updated)
             after = call, notice = records.call_of(record), records.notice_of(record)
@@ -176,5 +176,5 @@ def turn_order(turn: Turn) -> tuple[int, str]:
     return turn.created, turn.id
 
 
-def _call_order(call: Call) -> tuple[int, str]:
+def _call_order(call: ToolCall) -> tuple[int, str]:
     return call.started, call.id

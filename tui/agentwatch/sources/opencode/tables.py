@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, text
 
-Kind = Literal["message", "part"]
+RecordKind = Literal["message", "part"]
 
 LATEST: Final = 1 << 43
 """Milliseconds, in the year 2248. No program has written anything later."""
@@ -39,12 +39,12 @@ _KEYS: Final = {
     "part": frozenset({"id", "session_id", "message_id", "data"}),
 }
 """Without these columns nothing can be made of a table."""
-_KINDS: Final[tuple[Kind, ...]] = ("message", "part")
+_KINDS: Final[tuple[RecordKind, ...]] = ("message", "part")
 
 _MOST_TODOS: Final = 500
 
 
-class Columns(NamedTuple):
+class TableColumns(NamedTuple):
     """Which columns a database has, by table: only those that are used."""
 
     tables: dict[str, frozenset[str]]
@@ -91,7 +91,7 @@ class SessionRow(NamedTuple):
     version: tuple[object, ...]
 
 
-class Record(NamedTuple):
+class RecordRow(NamedTuple):
     """A message or a part. `data` is None where it is no JSON object. `is_cut`: it was too large to be read whole.
 
     `row` rises in the order in which they were first written.
@@ -106,7 +106,7 @@ class Record(NamedTuple):
     row: int = 0
 
 
-def columns_of(connection: sqlite3.Connection) -> Columns:
+def columns_of(connection: sqlite3.Connection) -> TableColumns:
     """Look which tables and columns there are."""
     tables = {}
     for table, used in _USED.items():
@@ -115,13 +115,13 @@ def columns_of(connection: sqlite3.Connection) -> Columns:
         with suppress(sqlite3.OperationalError):  # a table may have none
             connection.execute(f"SELECT rowid FROM {table} LIMIT 0")  # noqa: S608
             tables[table] |= {_ROW}
-    return Columns(tables)
+    return TableColumns(tables)
 
 
 class Tables:
     """Queries in one look. All of them raise sqlite3.Error."""
 
-    def __init__(self, connection: sqlite3.Connection, columns: Columns) -> None:
+    def __init__(self, connection: sqlite3.Connection, columns: TableColumns) -> None:
         self.columns = columns
         self._connection = connection
 
@@ -173,16 +173,16 @@ class Tables:
         name = session.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         return self._connection.execute("SELECT 1 FROM session WHERE id = ?", (name,)).fetchone() is not None
 
-    def listing(self, session: str) -> dict[tuple[Kind, str], object]:
+    def listing(self, session: str) -> dict[tuple[RecordKind, str], object]:
         """All messages and parts of a session with the time of their last change, messages first."""
-        records: dict[tuple[Kind, str], object] = {}
+        records: dict[tuple[RecordKind, str], object] = {}
         for kind in filter(self.columns.has, _KINDS):
             updated = "time_updated" if "time_updated" in self.columns.tables[kind] else "NULL"
             rows = self._connection.execute(f"SELECT id, {updated} FROM {kind} WHERE session_id = ?", (session,))  # noqa: S608
             records |= {(kind, row[0]): row[1] for row in rows if isinstance(row[0], str)}
         return records
 
-    def changed(self, session: str, after: int, last: int) -> list[tuple[Kind, str]] | None:
+    def changed(self, session: str, after: int, last: int) -> list[tuple[RecordKind, str]] | None:
         """What changed between two events, the second included; None where the events do not tell."""
         rows = self._connection.execute(
             "SELECT type, coalesce(json_extract(sound, '$.part.id'), json_extract(sound, '$.partID')), "
@@ -193,7 +193,7 @@ class Tables:
         ).fetchall()
         if len(rows) != last - after:
             return None
-        changes: dict[tuple[Kind, str], None] = {}
+        changes: dict[tuple[RecordKind, str], None] = {}
         for name, part, message in rows:
             if isinstance(part, str):
                 changes["part", part] = None
@@ -205,7 +205,7 @@ class Tables:
                 return None
         return [change for change in changes if self.columns.has(change[0])]
 
-    def record(self, kind: Kind, name: str) -> Record | None:
+    def record(self, kind: RecordKind, name: str) -> RecordRow | None:
         """A message or a part as it is now, None where it is not there any more."""
         *columns, data = self.columns.of(kind)
         try:
@@ -215,15 +215,15 @@ class Tables:
                 (name,),
             ).fetchone()
         except sqlite3.DataError:  # larger than SQLite was allowed to hold
-            return Record(name, None, 0, 0, None, is_cut=True)
+            return RecordRow(name, None, 0, 0, None, is_cut=True)
         if row is None:
             return None
         message = row[2] if kind == "part" else name
         data, is_cut, place = row[-3:]
         message_id = message if isinstance(message, str) else None
-        return Record(name, message_id, _time(row[-4]), _time(row[-5]), _object(data), bool(is_cut), place)
+        return RecordRow(name, message_id, _time(row[-4]), _time(row[-5]), _object(data), bool(is_cut), place)
 
-    def last_change(self, kind: Kind, session: str) -> int:
+    def last_change(self, kind: RecordKind, session: str) -> int:
         """When a message or a part of a session was changed last, in milliseconds."""
         if "time_updated" not in self.columns.tables[kind]:
             return 0

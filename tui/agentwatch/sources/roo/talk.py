@@ -31,7 +31,7 @@ _RESUMED: Final = ("resume_task", "resume_completed_task")
 _LONGEST: Final = 500
 
 
-class Call(NamedTuple):
+class NewTask(NamedTuple):
     """A call of `new_task`: the words that were handed over, by digest, and when. `asked_at` is that of a run."""
 
     words: str
@@ -57,7 +57,7 @@ class Talk(NamedTuple):
     waiting: str = ""
     words: str = ""
     """The prompt, as in a call."""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[NewTask, ...] = ()
     calling: bool = False
     """Its last word is a call."""
     tokens: int | None = None
@@ -74,7 +74,7 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
     results: list[Message] = []
     rounds: list[Round] = []
     begun = Round(began_at or 0.0)
-    calls: list[Call] = []
+    calls: list[NewTask] = []
     rising = Rising()
     todos: tuple[Todo, ...] | None = None
     tokens, canceled = 0, False
@@ -97,22 +97,22 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
             if text(tool, "tool") == "updateTodoList":
                 todos = todos_in(listed(tool, "todos"), "content") or todos
             if text(tool, "tool") == "newTask" and message.get("partial") is not True:
-                calls.append(Call(_digest(text(tool, "content") or ""), at, rising(at)))
+                calls.append(NewTask(_digest(text(tool, "content") or ""), at, rising(at)))
     last = next((message for message in reversed(messages) if message.get("ask") not in _RESUMED), messages[-1])
     return Talk(
-        began_at,
-        last_at,
-        told(first, began_at or 0.0) if first is not None else None,
-        tuple(results[-KEPT_ROUNDS:]),
-        (*rounds[-KEPT_ROUNDS:], begun) if rounds else (),
-        todos,
-        _is_finished(messages),
-        canceled,
-        _waiting(last),
-        _digest(first or ""),
-        tuple(calls),
-        text(_inside(last), "tool") == "newTask",
-        tokens or None,
+        began_at=began_at,
+        last_at=last_at,
+        prompt=told(first, began_at or 0.0) if first is not None else None,
+        results=tuple(results[-KEPT_ROUNDS:]),
+        rounds=(*rounds[-KEPT_ROUNDS:], begun) if rounds else (),
+        todos=todos,
+        finished=_is_finished(messages),
+        canceled=canceled,
+        waiting=_waiting(last),
+        words=_digest(first or ""),
+        calls=tuple(calls),
+        calling=text(_inside(last), "tool") == "newTask",
+        tokens=tokens or None,
     )
 
 

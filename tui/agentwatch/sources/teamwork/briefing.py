@@ -31,7 +31,7 @@ _MOST_ROWS: Final = 1000
 _MOST_LINES: Final = 5000
 
 
-class Member(NamedTuple):
+class RosterRow(NamedTuple):
     """A row of an orchestrator's `## Team Roster`. Texts are foreign."""
 
     agent: str
@@ -51,20 +51,20 @@ class Briefing(NamedTuple):
     parents: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     started: tuple[str, ...] = ()
-    roster: tuple[Member, ...] = ()
+    roster: tuple[RosterRow, ...] = ()
     goes_on: bool = False
 
 
 def read_briefing(text: str) -> Briefing:
     """Find what is known of it; the rest of the file is free text."""
     archetype = _ARCHETYPE.search(text)
-    parents = [found[1].lower() for found in (_CURRENT_PARENT.search(text), _ORIGINAL_PARENT.search(text)) if found]
+    parents = [named[1].lower() for named in (_CURRENT_PARENT.search(text), _ORIGINAL_PARENT.search(text)) if named]
     phase = _PHASE.search(text)
     return Briefing(
         archetype[1].strip() if archetype else None,
         tuple(dict.fromkeys(parents)),
-        tuple(dict.fromkeys(found.lower() for found in _OWN_TIMER.findall(text))),
-        tuple(found.lower() for found in _CHILD.findall(text)),
+        tuple(dict.fromkeys(name.lower() for name in _OWN_TIMER.findall(text))),
+        tuple(name.lower() for name in _CHILD.findall(text)),
         _roster(text),
         phase is not None and not _ITS_END.match(phase[1]),
     )
@@ -72,14 +72,14 @@ def read_briefing(text: str) -> Briefing:
 
 def last_visited(text: str) -> float | None:
     """The heartbeat in progress.md, in seconds since the epoch."""
-    times = [moment(found) for found in _VISITED.findall(text)]
+    times = [moment(time) for time in _VISITED.findall(text)]
     return max((time for time in times if time is not None), default=None)
 
 
 def first_time(text: str) -> float | None:
     """The first time that is written in a text: a request begins with the one when it was made."""
-    found = _TIME.search(text, 0, 2000)
-    return moment(found[1]) if found else None
+    time = _TIME.search(text, 0, 2000)
+    return moment(time[1]) if time else None
 
 
 def checklist(text: str) -> tuple[Todo, ...] | None:
@@ -87,7 +87,7 @@ def checklist(text: str) -> tuple[Todo, ...] | None:
     return read_checklist(lines_of(text)[:_MOST_LINES], Judgement(), alone=True) or None
 
 
-def _roster(text: str) -> tuple[Member, ...]:
+def _roster(text: str) -> tuple[RosterRow, ...]:
     section = _ROSTER.search(text)
     if section is None:
         return ()
@@ -103,7 +103,7 @@ def _roster(text: str) -> tuple[Member, ...]:
         if agent and not set(agent) <= set("-: "):
             conversation = re.search(ID, _cell(row, columns.get("conv id")))
             status = _cell(row, columns.get("status")).lower()
-            members.append(Member(agent, status, conversation[0].lower() if conversation else None))
+            members.append(RosterRow(agent, status, conversation[0].lower() if conversation else None))
     return tuple(members)
 
 

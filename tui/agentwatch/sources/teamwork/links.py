@@ -12,32 +12,32 @@ from collections.abc import Iterable, Mapping
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
-from agentwatch.sources.teamwork.briefing import ID, Member
+from agentwatch.sources.teamwork.briefing import ID, RosterRow
 from agentwatch.sources.teamwork.roles import Role
 
 _PREFIX: Final = re.compile(r"^teamwork_preview_")
 _CONVERSATION: Final = re.compile(f"^{ID}$")
 
-_Members = Mapping[str, Mapping[str, Member]]
+_Rosters = Mapping[str, Mapping[str, RosterRow]]
 """For each role with a roster: the rows that go by the name of another role's directory, by that name."""
 
 
-class Link(NamedTuple):
+class RoleLink(NamedTuple):
     """The role that asked for another one, by what that is known, and the row of its roster, if it has one."""
 
     parent: str
     basis: str
-    member: Member | None = None
+    member: RosterRow | None = None
 
 
-def links_of(roles: Mapping[str, Role]) -> dict[str, Link]:
+def links_of(roles: Mapping[str, Role]) -> dict[str, RoleLink]:
     """The link of each role that has a parent."""
     plain = {(dirname(role.place), _plain(basename(role.place))): name for name, role in roles.items()}
     members = {name: _members(role, plain) for name, role in roles.items() if role.briefing.roster}
     owners = _owners(roles, members)
     listed = {name: owner for owner, rows in members.items() for name in rows}
     started = {owners[one]: name for name, role in roles.items() for one in role.briefing.started if one in owners}
-    links: dict[str, Link] = {}
+    links: dict[str, RoleLink] = {}
     for name, role in roles.items():
         named = next((owners[parent] for parent in role.briefing.parents if parent in owners), None)
         if named is not None and named != name:
@@ -50,11 +50,11 @@ def links_of(roles: Mapping[str, Role]) -> dict[str, Link]:
             parent, basis = next(iter(members)), "the only team roster there is"
         else:
             continue
-        links[name] = Link(parent, basis, members.get(parent, {}).get(name))
+        links[name] = RoleLink(parent, basis, members.get(parent, {}).get(name))
     return links
 
 
-def _owners(roles: Mapping[str, Role], members: _Members) -> dict[str, str]:
+def _owners(roles: Mapping[str, Role], members: _Rosters) -> dict[str, str]:
     """The role that each conversation is one of, as far as it can be told."""
     owners: dict[str, str] = {}
     for name, role in roles.items():
@@ -79,7 +79,7 @@ def _own_by_children(name: str, children: Iterable[str], roles: Mapping[str, Rol
             owners.setdefault(parent, name)
 
 
-def _name_started(role: Role, members: _Members, roles: Mapping[str, Role], owners: dict[str, str]) -> None:
+def _name_started(role: Role, members: _Rosters, roles: Mapping[str, Role], owners: dict[str, str]) -> None:
     """An orchestrator may name its own conversation as its parent: it is the one that was started as that."""
     for conversation in role.briefing.started:
         itself = [name for name in members if conversation in roles[name].briefing.parents]
@@ -87,8 +87,8 @@ def _name_started(role: Role, members: _Members, roles: Mapping[str, Role], owne
             owners[conversation] = itself[0]
 
 
-def _members(owner: Role, plain: Mapping[tuple[str, str], str]) -> dict[str, Member]:
-    members: dict[str, Member] = {}
+def _members(owner: Role, plain: Mapping[tuple[str, str], str]) -> dict[str, RosterRow]:
+    members: dict[str, RosterRow] = {}
     for member in owner.briefing.roster:
         name = plain.get((dirname(owner.place), _plain(member.agent)))
         if name is not None and name != owner.name:

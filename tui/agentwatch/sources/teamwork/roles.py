@@ -70,12 +70,12 @@ def places_of_roles(root: Path) -> dict[str, str]:
 def _listed(root: Path, above: str) -> Iterator[tuple[str, str]]:
     try:
         with os.scandir(root / above) as entries:
-            found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+            is_directory = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     except (FileNotFoundError, NotADirectoryError):
         return
-    if found.get(BRIEFING) is False:
+    if is_directory.get(BRIEFING) is False:
         yield basename(above), above
-    names = [name for name, is_directory in sorted(found.items()) if is_directory and _may_be_role(root, above, name)]
+    names = [name for name in sorted(is_directory) if is_directory[name] and _may_be_role(root, above, name)]
     for name in names[:_MOST_ROLES]:
         yield f"{above}/{name}".removeprefix(f"{TOP}/"), f"{above}/{name}"
 

@@ -11,7 +11,7 @@ from typing import Final
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts
-from agentwatch.sources.teamwork.links import Link, links_of
+from agentwatch.sources.teamwork.links import RoleLink, links_of
 from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, TOP, Role, places_of_roles, read_role
 
 NAME: Final = "teamwork"
@@ -74,7 +74,7 @@ class TeamworkReader(StoreReader):
         except FileRefusedError:
             return []
 
-    def _run(self, role: Role, link: Link | None) -> Run:
+    def _run(self, role: Role, link: RoleLink | None) -> Run:
         status = link.member.status if link is not None and link.member is not None else ""
         state, reason = _state(role), ""
         if state is not RunState.ENDED and status.startswith(_FAILED):

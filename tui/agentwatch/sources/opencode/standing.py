@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.records import Call, Turn
-from agentwatch.sources.opencode.session import Session
+from agentwatch.sources.opencode.records import ToolCall, Turn
+from agentwatch.sources.opencode.session import Dialogue
 
 OVER: Final = frozenset({RunState.ENDED, RunState.FAILED, RunState.CANCELED})
 
@@ -22,7 +22,7 @@ PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
 
 
-class Verdict(NamedTuple):
+class Standing(NamedTuple):
     """`reason` is in the program's words. `ended` is in milliseconds, 0 where it is not known."""
 
     state: RunState
@@ -31,15 +31,18 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    session: Session, parent: Session | None, parent_state: RunState | None, calls_a_tool: Callable[[str], bool]
-) -> Verdict:
+    session: Dialogue,
+    parent: Dialogue | None,
+    parent_state: RunState | None,
+    calls_a_tool: Callable[[str], bool],
+) -> Standing:
     """How a session stands. `parent_state` is None where there is no parent or its state is not known.
 
     `calls_a_tool` tells it of a message: a model that says "stop" beside a call is asked again.
     """
     asked, last = session.last_round.asked, session.last_round.last
     has_answered = any(one.answers for one in session.rounds())
-    nothing_yet = Verdict(RunState.WORKING if has_answered else RunState.SUBMITTED)
+    nothing_yet = Standing(RunState.WORKING if has_answered else RunState.SUBMITTED)
     own = standing_of(last) if last is not None else nothing_yet
     call = parent.call_for(session.row.id) if parent is not None else None
     if parent is None or call is None:
@@ -49,29 +52,29 @@ def judge(
     if told is None and call.is_answered_later:
         told = _noticed(session, parent, begun)
     if own.state is RunState.ENDED and told is None and last is not None and calls_a_tool(last.id):
-        own = Verdict(RunState.WORKING)
+        own = Standing(RunState.WORKING)
     if own.state in _UNFINISHED:
         if told is not None:
             return told
-        return Verdict(RunState.FAILED, LEFT_BEHIND) if _is_left_behind(call, parent, parent_state) else own
+        return Standing(RunState.FAILED, LEFT_BEHIND) if _is_left_behind(call, parent, parent_state) else own
     if own.state is RunState.ENDED and told is not None and told.state is RunState.FAILED:
         return told
     return own
 
 
-def judge_call(call: Call, parent: Session, parent_state: RunState | None) -> Verdict | None:
+def judge_call(call: ToolCall, parent: Dialogue, parent_state: RunState | None) -> Standing | None:
     """How a task stands that has no session; None as long as it may still get one."""
     if not call.is_open:
-        return _told(call, 0) or Verdict(RunState.WORKING)
-    return Verdict(RunState.FAILED, LEFT_BEHIND) if _is_left_behind(call, parent, parent_state) else None
+        return _told(call, 0) or Standing(RunState.WORKING)
+    return Standing(RunState.FAILED, LEFT_BEHIND) if _is_left_behind(call, parent, parent_state) else None
 
 
-def _is_left_behind(call: Call, parent: Session, parent_state: RunState | None) -> bool:
+def _is_left_behind(call: ToolCall, parent: Dialogue, parent_state: RunState | None) -> bool:
     """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
     return call.is_open and (parent_state in OVER or parent.goes_on_after(call.message))
 
 
-def waits_for(session: Session, now: float) -> tuple[str, float | None]:
+def waits_for(session: Dialogue, now: float) -> tuple[str, float | None]:
     """What a working session waits for from a human, and when to ask again, in seconds since the epoch."""
     due: float | None = None
     for call in sorted(session.calls.values(), key=lambda call: call.id):
@@ -84,34 +87,36 @@ def waits_for(session: Session, now: float) -> tuple[str, float | None]:
     return "", due
 
 
-def standing_of(last: Turn) -> Verdict:
+def standing_of(last: Turn) -> Standing:
     """How a round stands by its last message."""
     if last.is_aborted:
-        return Verdict(RunState.CANCELED, last.error, last.completed)
+        return Standing(RunState.CANCELED, last.error, last.completed)
     if last.error:
-        return Verdict(RunState.FAILED, last.error, last.completed)
+        return Standing(RunState.FAILED, last.error, last.completed)
     if last.is_ended:
-        return Verdict(RunState.ENDED, "", last.completed)
-    return Verdict(RunState.WORKING)
+        return Standing(RunState.ENDED, "", last.completed)
+    return Standing(RunState.WORKING)
 
 
-def _told(call: Call, begun: int) -> Verdict | None:
+def _told(call: ToolCall, begun: int) -> Standing | None:
     """By the call that waited for the session, unless that was for an earlier round."""
     if call.is_open or call.is_answered_later or call.ended < begun:
         return None
     if call.error.startswith(_CANCELED):
-        return Verdict(RunState.CANCELED, call.error, call.ended)
+        return Standing(RunState.CANCELED, call.error, call.ended)
     if call.error:
-        return Verdict(RunState.FAILED, call.error, call.ended)
-    return Verdict(RunState.ENDED, "", call.ended)
+        return Standing(RunState.FAILED, call.error, call.ended)
+    return Standing(RunState.ENDED, "", call.ended)
 
 
-def _noticed(session: Session, parent: Session, begun: int) -> Verdict | None:
+def _noticed(session: Dialogue, parent: Dialogue, begun: int) -> Standing | None:
     """By what the parent was told of a session in the background."""
     told = parent.notice_about(session.row.id)
     if told is None or told[0] < begun:
         return None
     at, notice = told
     return (
-        Verdict(RunState.FAILED, notice.text or "it failed", at) if notice.is_error else Verdict(RunState.ENDED, "", at)
+        Standing(RunState.FAILED, notice.text or "it failed", at)
+        if notice.is_error
+        else Standing(RunState.ENDED, "", at)
     )
