@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ def names(workspace: Path) -> list[str]:
 
 
 def many(count: int) -> list[Failure]:
-    return [replace(FAILURE, task_id=f"task.{number}") for number in range(count)]
+    return [FAILURE._replace(task_id=f"task.{number}") for number in range(count)]
 
 
 def test_an_entry_says_who_broke_what_where_and_what_to_do(tmp_path: Path) -> None:
@@ -69,10 +68,16 @@ def test_an_entry_says_who_broke_what_where_and_what_to_do(tmp_path: Path) -> No
     assert (tmp_path / ".agentwatch" / ".gitignore").read_text() == "*\n"
 
 
+def test_where_nobody_knows_the_agent_the_task_is_named(tmp_path: Path) -> None:
+    assert append(tmp_path, [FAILURE._replace(agent=None)]) is None
+    (entry,) = entries(tmp_path)
+    assert entry["recommendation"] == "Fix checkout.api subagent return format"
+
+
 def test_each_failure_is_appended_once(tmp_path: Path) -> None:
-    other = replace(FAILURE, digest="b" * 64)
+    other = FAILURE._replace(digest="b" * 64)
     assert append(tmp_path, [FAILURE, FAILURE]) is None
-    assert append(tmp_path, [replace(FAILURE, at=5.0), other]) is None
+    assert append(tmp_path, [FAILURE._replace(at=5.0), other]) is None
     written = (tmp_path / ".agentwatch" / "errors.json").stat()
     assert append(tmp_path, [other, FAILURE]) is None
     assert [entry["digest"][0] for entry in entries(tmp_path)] == ["a", "b"]
@@ -106,13 +111,13 @@ def test_the_largest_entries_are_still_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [1e300, -1e300, float("nan"), float("inf")])
 def test_a_time_of_another_world_breaks_nothing(tmp_path: Path, at: float) -> None:
-    assert append(tmp_path, [replace(FAILURE, at=at)]) is None
+    assert append(tmp_path, [FAILURE._replace(at=at)]) is None
     assert entries(tmp_path)[0]["at"].startswith("1970")
 
 
 def test_foreign_text_is_written_as_ascii_json(tmp_path: Path) -> None:
     hostile = 'x"\x1b]52;c;aGk=\x07\u202e\ud800\n'
-    assert append(tmp_path, [replace(FAILURE, task_id=hostile, agent=hostile)]) is None
+    assert append(tmp_path, [FAILURE._replace(task_id=hostile, agent=hostile)]) is None
     assert entries(tmp_path)[0]["task_id"] == hostile
     assert b"\x1b" not in (tmp_path / ".agentwatch" / "errors.json").read_bytes()
 
@@ -348,4 +353,4 @@ def test_every_attempt_that_broke_its_contract_is_a_failure() -> None:
     assert found[0].digest == attempt.returned.digest
     assert rules_of(found[0])
     assert all(rule.startswith("RET") for rule in rules_of(found[0]))
-    assert found[0].recommendation == "Fix x subagent return format"
+    assert (found[0].agent, found[0].task_id) == (None, "x")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from posixpath import normpath
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.sums import ancestors, below
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.task import State, Task, Version
 
 _MADE: Final = frozenset({"created", "modified", "deliverable", "artifact"})
 """Kinds of claims by which a child says that it made a file."""
@@ -161,9 +161,7 @@ def _running(spans: _Spans, at: float) -> int:
 def _claimed(task: Task) -> Iterator[str]:
     yield from (claim.file for claim in task.claims if claim.file is not None and claim.kind in _MADE)
     # Only the latest return was held against the disk; the ones before are taken at their word.
-    yield from (normpath(path.strip()) for attempt in task.attempts[:-1] for path in _said(attempt))
-
-
-def _said(attempt: Attempt) -> Iterable[str]:
-    result = attempt.result
-    return (*result.files_created, *result.files_modified, *result.artifacts) if result else ()
+    for result in (attempt.result for attempt in task.attempts[:-1]):
+        if result is not None:
+            said = (*result.files_created, *result.files_modified, *result.artifacts)
+            yield from (normpath(path.strip()) for path in said)

@@ -84,7 +84,7 @@ class Files:
         path = seen.path
         versions = self._versions.setdefault(path, ())
         concerned = self._find_again(path)
-        if versions and self._remembers and _is_same(versions[-1], seen):
+        if versions and self._remembers and _held(versions[-1]) == _held(seen):
             concerned |= self.tasks_of(path)
         else:
             if versions and not _continues(versions[-1], seen):
@@ -99,8 +99,7 @@ class Files:
             self._named.pop(path, None)
         else:
             self._named[path] = None
-        followers = self._register(path, self._versions[path][-1])
-        concerned = concerned.union(*map(self._assign, {path, *followers}))
+        concerned = concerned.union(*map(self._assign, {path, *self._register(path, self._versions[path][-1])}))
         if self._remembers:
             concerned |= self._hold(path)
         return concerned
@@ -176,12 +175,8 @@ class Files:
         """Give the versions of a file that is gone to the task of the one that it was renamed to."""
         self._moved.setdefault(heir, set()).add(path)
         key = self._keys[heir][-1]
-        concerned: set[str] = set()
-        for index, version in enumerate(self._versions[path]):
-            concerned |= self._give(path, index, version, key)
-        for earlier in self._moved.get(path, ()):
-            concerned |= self._hand_on(earlier, path)
-        return concerned
+        given = [self._give(path, index, version, key) for index, version in enumerate(self._versions[path])]
+        return set[str]().union(*given, *[self._hand_on(one, path) for one in self._moved.get(path, ())])
 
     def _register(self, path: str, version: Version) -> set[str]:
         """Tell the index of handoffs what the file is now. Returns the files whose owner may have changed."""
@@ -246,12 +241,10 @@ class Files:
     def _take(self, version: Version, key: str | None) -> set[str]:
         if key is None:
             return set()
-        held = self._by_task[key]
-        index = held.index(version)
+        held = self._by_task.pop(key)
         if len(held) > 1:
+            index = held.index(version)
             self._by_task[key] = held[:index] + held[index + 1 :]
-        else:
-            del self._by_task[key]
         return {key}
 
 
@@ -260,9 +253,8 @@ def _continues(before: Version, seen: Seen) -> bool:
     return type(before.document) is type(seen.document) and not isinstance(seen.document, TodoList)
 
 
-def _is_same(before: Version, seen: Seen) -> bool:
-    """Whether a file holds what it held when it was last seen: it was found again, or is seen once more."""
-    return before.digest == seen.digest and before.incomplete == seen.incomplete and before.document == seen.document
+def _held(version: Version | Seen) -> tuple[object, ...]:
+    return version.digest, version.incomplete, version.document
 
 
 def _drop(index: dict[str, dict[str, None]], digest: str, path: str) -> None:

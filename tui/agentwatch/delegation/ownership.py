@@ -20,8 +20,8 @@ class Ownership:
 
     def __init__(self) -> None:
         self._handoffs: dict[str, tuple[int, str]] = {}
-        self._handoffs_by_slot = Groups[Slot]()
-        self._handoffs_by_directory = Groups[str]()
+        self._by_slot = Groups[Slot]()
+        self._by_directory = Groups[str]()
         self._kinds: dict[str, str] = {}
         self._followers_by_slot = Groups[Slot]()
         self._followers_by_group = Groups[tuple[str, str]]()
@@ -34,16 +34,16 @@ class Ownership:
         if self._handoffs.get(path) == (seq, task_id):
             return set()
         self._handoffs[path] = (seq, task_id)
-        self._handoffs_by_slot.add(slot(path), path)
-        self._handoffs_by_directory.add(dirname(path), path)
+        self._by_slot.add(slot(path), path)
+        self._by_directory.add(dirname(path), path)
         return self._followers_around(path)
 
     def drop_handoff(self, path: str) -> set[str]:
         """The file is no handoff any more. Returns the followers whose owner may have changed."""
         if self._handoffs.pop(path, None) is None:
             return set()
-        self._handoffs_by_slot.discard(slot(path), path)
-        self._handoffs_by_directory.discard(dirname(path), path)
+        self._by_slot.discard(slot(path), path)
+        self._by_directory.discard(dirname(path), path)
         return self._followers_around(path)
 
     def add_follower(self, path: str, kind: str) -> set[str]:
@@ -70,22 +70,17 @@ class Ownership:
 
         `by_stem`: that it lies in the directory of only one handoff is not enough.
         """
-        beside = self._handoffs_by_slot.of(slot(path))
-        if not beside and by_stem:
-            return None
-        if not beside:
-            beside = self._handoffs_by_directory.of(dirname(path))
-            if len(beside) != 1 or not (slot(path)[1] == "" or self._is_alone(path)):
-                return None
-        return min(self._handoffs[handoff] for handoff in beside)[1]
+        beside = self._by_slot.of(slot(path))
+        if not beside and not by_stem:
+            around = self._by_directory.of(dirname(path))
+            # Alone with the only handoff, a file belongs to it whatever its name; among others it cannot be told.
+            alike = self._followers_by_group.of((dirname(path), self._kinds.get(path, "")))
+            beside = around if len(around) == 1 and (slot(path)[1] == "" or len(alike) == 1) else frozenset()
+        return min(self._handoffs[handoff] for handoff in beside)[1] if beside else None
 
     def beside(self, path: str) -> set[str]:
         """The handoffs whose file names say that this file belongs to them, whatever it holds."""
-        return set(self._handoffs_by_slot.of(slot(path)))
-
-    def _is_alone(self, path: str) -> bool:
-        """Alone with the only handoff, a file belongs to it whatever its name; among others it cannot be told."""
-        return len(self._followers_by_group.of((dirname(path), self._kinds.get(path, "")))) == 1
+        return set(self._by_slot.of(slot(path)))
 
     def _followers_around(self, path: str) -> set[str]:
         directory, stem = slot(path)
@@ -99,5 +94,5 @@ class Ownership:
     def _rivals(self, path: str, kind: str) -> set[str]:
         """The follower that was, or is again, alone in its directory."""
         group = self._followers_by_group.of((dirname(path), kind))
-        others = {*group} - {path} if len(group) <= 2 else set[str]()
-        return others if len(others) == 1 else set()
+        others = group - {path}
+        return {*others} if len(group) <= 2 and len(others) == 1 else set()

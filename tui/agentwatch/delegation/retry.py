@@ -82,11 +82,10 @@ def is_line_fault(task: Task) -> bool:
 
 def failed_alike(task: Task) -> bool:
     """Whether the last two attempts failed in the same way, so that a retry would most likely as well."""
-    failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in _FAILED]
-    results = [result for result in failed if result is not None]
-    if len(results) < 2:
+    failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in _FAILED and attempt.result]
+    if len(failed) < 2:
         return False
-    before, last = results
+    before, last = failed
     if before.error_code or last.error_code:
         return before.error_code == last.error_code
     said = last.error_message or last.summary
@@ -129,9 +128,8 @@ def _begun(attempts: Sequence[Attempt], until: float = math.inf) -> int:
 
 
 def _began_at(attempt: Attempt) -> float:
-    if attempt.started_at is not None:
-        return attempt.started_at
-    return attempt.returned.at if attempt.returned is not None else 0.0
+    seen_at = attempt.returned.at if attempt.returned is not None else 0.0
+    return seen_at if attempt.started_at is None else attempt.started_at
 
 
 def _was_none(attempt: Attempt) -> bool:

@@ -111,10 +111,8 @@ class DelegationTree:
         return self._unread.paths
 
     def apply(self, observation: Observation) -> set[str]:
-        """Take one observation in.
-
-        Returns the ids of the tasks that were added, changed (also in the sums over what is below) or removed.
-        """
+        """Take one observation in. Returns the ids of the tasks that were added, changed (also in the sums over what is
+        below) or removed."""
         self.take(observation)
         return self.settle()
 
@@ -311,23 +309,19 @@ class DelegationTree:
         current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
         own = (*attempts.problems, *placed, *missing_artifacts(task), *answered_in_prose(task))
+        self._own_findings.pop(task.task_id, None)
         if own:
             self._own_findings[task.task_id] = own
-        else:
-            self._own_findings.pop(task.task_id, None)
         task.retry = budget(task, max_retries=self._max_retries, restored=self._fitters.restored(task.task_id))
 
     def _hang(self, task_ids: set[str]) -> set[str]:
         """Put tasks where their links say. Returns the tasks that an abort above may end now, or no more."""
         moving = []
-        for task_id in task_ids:
-            task = self.tasks[task_id]
-            first_seq = self._first_seen(task)
-            parent_id = self._linking.link(task_id).parent
-            self._sums.touched.add(task_id)
-            is_placed = task_id in self._sums.placed
-            if not is_placed or task.first_seq != first_seq or task.parent_id != parent_id:
-                moving.append((task, parent_id, first_seq))
+        for task in map(self.tasks.__getitem__, task_ids):
+            place = self._linking.link(task.task_id).parent, self._first_seen(task)
+            if task.task_id not in self._sums.placed or place != (task.parent_id, task.first_seq):
+                moving.append((task, *place))
+        self._sums.touched |= task_ids
         # All leave before the first arrives: two tasks that change places must at no time be each other's parent.
         for task, _, _ in moving:
             if task.task_id in self._sums.placed:
@@ -371,8 +365,7 @@ class DelegationTree:
         findings = self._own_findings.get(task.task_id, ())
         versions = self._files.versions(task.task_id)
         if (problem := self._linking.link(task.task_id).problem) is not None:
-            rule, other = problem
-            findings += (PlacedFinding(finding_of(rule, other), versions[0].path if versions else ""),)
+            findings += (PlacedFinding(finding_of(*problem), versions[0].path if versions else ""),)
         return findings + self._overruns.of(task.task_id) + self._unread.of(versions)
 
     def _queue(self, task: Task) -> None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import fcntl
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.identity import agent_of
@@ -40,8 +39,7 @@ _LOCK_SECONDS: Final = 1.0
 _ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """One return that broke its contract: when it was written, whose it is, where, and what is wrong with it."""
 
     at: float
@@ -51,11 +49,6 @@ class Failure:
     digest: str
     findings: tuple[Finding, ...]
 
-    @property
-    def recommendation(self) -> str:
-        """What the contract says to do about it (subagent-return, "Validation Failures")."""
-        return f"Fix {self.agent or self.task_id} subagent return format"
-
 
 class _RefusedError(Exception):
     """Nothing was written; the message is for people."""
@@ -63,24 +56,13 @@ class _RefusedError(Exception):
 
 def failures(task: Task) -> list[Failure]:
     """The attempts of a task whose return breaks its contract."""
-    found = []
+    failed = []
     for attempt in task.attempts:
-        returned = attempt.returned
-        if returned is None or (rules := _broken(task, attempt, returned)) is None:
+        if (returned := attempt.returned) is None or (rules := _broken(task, attempt, returned)) is None:
             continue
-        result = attempt.result
-        agent = (agent_of(result) if result else None) or task.agent
-        found.append(
-            Failure(
-                at=returned.at,
-                agent=agent,
-                task_id=task.task_id,
-                path=returned.path,
-                digest=returned.digest,
-                findings=tuple(rules),
-            )
-        )
-    return found
+        agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
+        failed.append(Failure(returned.at, agent, task.task_id, returned.path, returned.digest, tuple(rules)))
+    return failed
 
 
 def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding] | None:
@@ -89,8 +71,7 @@ def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding] | 
     others = [placed.finding for placed in task.findings if placed.path in places]
     if attempt.state is not State.INVALID:
         # A return whose artifacts are missing is contradicted, and keeps its state; only the latest was looked at.
-        missing = [one for one in others if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
-        return missing or None
+        return [one for one in others if attempt is task.latest and one.rule == ARTIFACT_MISSING.id] or None
     if attempt.ended_without_result:
         # Nothing is wrong with what it wrote.
         return None
@@ -108,7 +89,9 @@ def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
     if not failures:
         return None
     try:
-        with _directory(workspace) as directory:
+        with open_dot_directory(workspace, make=True) as directory:
+            _lock(directory.descriptor)
+            directory.sweep()
             _append(directory, failures)
     except _RefusedError as error:
         return str(error)
@@ -122,13 +105,11 @@ def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
 
 def _append(directory: Directory, failures: Sequence[Failure]) -> None:
     entries = _entries(directory)
-    known = {(entry["task_id"], entry["digest"]) for entry in entries}
-    new = []
-    for failure in failures:
-        entry = _entry(failure)
-        key = entry["task_id"], entry["digest"]
-        if key not in known:
-            known.add(key)
+    known = {_key(entry) for entry in entries}
+    new: list[dict[str, Any]] = []
+    for entry in map(_entry, failures):
+        if _key(entry) not in known:
+            known.add(_key(entry))
             new.append(entry)
     if new:
         ignore_ourselves(directory)
@@ -136,7 +117,17 @@ def _append(directory: Directory, failures: Sequence[Failure]) -> None:
         # Entries that somebody else put there may be of any size; what is too large would not be read again.
         while len(text := _text(kept)) > _MAX_BYTES:
             kept = kept[len(kept) // 2 :]
-        _write(directory, text)
+        data = text.encode("ascii")
+        try:
+            directory.replace(NAME, data, 0o644)
+        except (IsADirectoryError, FileExistsError):
+            # A directory was put there since the look.
+            _set_aside(directory)
+            directory.replace(NAME, data, 0o644)
+
+
+def _key(entry: dict[str, Any]) -> tuple[str, str]:
+    return entry["task_id"], entry["digest"]
 
 
 def _entry(failure: Failure) -> dict[str, Any]:
@@ -151,16 +142,18 @@ def _entry(failure: Failure) -> dict[str, Any]:
             {"rule": finding.rule, "line": finding.line, "message": finding.message[:_LONGEST]}
             for finding in failure.findings[:_MOST_ERRORS]
         ],
-        "recommendation": failure.recommendation[:_LONGEST],
+        # What the contract says to do about it (subagent-return, "Validation Failures").
+        "recommendation": f"Fix {failure.agent or failure.task_id} subagent return format"[:_LONGEST],
     }
 
 
 def _time(at: float) -> str:
     try:
-        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+        time = datetime.fromtimestamp(at, UTC)
     except (ValueError, OverflowError, OSError):
         # A file's time can be set to any year.
-        return datetime.fromtimestamp(0, UTC).isoformat(timespec="seconds")
+        time = datetime.fromtimestamp(0, UTC)
+    return time.isoformat(timespec="seconds")
 
 
 def _text(entries: list[dict[str, Any]]) -> str:
@@ -168,15 +161,6 @@ def _text(entries: list[dict[str, Any]]) -> str:
     # Indented by the library it would take ten times as long, and the file is written whole for each new entry.
     lines = ",\n".join(map(_ENCODER.encode, entries))
     return f'{{"schema_version": {SCHEMA_VERSION}, "errors": [\n{lines}\n]}}\n'
-
-
-@contextmanager
-def _directory(workspace: Path) -> Iterator[Directory]:
-    """`.agentwatch`, made where it is missing, locked against another agentwatch."""
-    with open_dot_directory(workspace, make=True) as directory:
-        _lock(directory.descriptor)
-        directory.sweep()
-        yield directory
 
 
 def _lock(directory: int) -> None:
@@ -205,8 +189,7 @@ def _entries(directory: Directory) -> list[dict[str, Any]]:
         entries = None
     if entries is None:
         _set_aside(directory)
-        return []
-    return entries
+    return entries or []
 
 
 def _parse(data: bytes) -> list[dict[str, Any]] | None:
@@ -214,16 +197,11 @@ def _parse(data: bytes) -> list[dict[str, Any]] | None:
     try:
         document = json.loads(data)
         entries = document["errors"]
-        if not isinstance(entries, list) or not all(_is_entry(entry) for entry in entries):
-            return None
         _text(entries)
+        are_ours = isinstance(entries, list) and all(isinstance(text, str) for entry in entries for text in _key(entry))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return entries
-
-
-def _is_entry(entry: object) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("task_id"), str) and isinstance(entry.get("digest"), str)
+    return entries if are_ours else None
 
 
 def _set_aside(directory: Directory) -> None:
@@ -239,13 +217,3 @@ def _set_aside(directory: Directory) -> None:
     raise _RefusedError(
         f"{DIRECTORY}/{NAME} is broken, and {_MOST_ASIDE} broken ones are set aside already; delete them"
     )
-
-
-def _write(directory: Directory, text: str) -> None:
-    data = text.encode("ascii")
-    try:
-        directory.replace(NAME, data, 0o644)
-    except (IsADirectoryError, FileExistsError):
-        # A directory was put there since the look.
-        _set_aside(directory)
-        directory.replace(NAME, data, 0o644)

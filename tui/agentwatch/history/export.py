@@ -14,10 +14,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, NoReturn, TypeGuard
 
 from agentwatch.delegation.observation import Gone, Observation, Ran, Seen
 from agentwatch.delegation.run import Message, Run
@@ -40,8 +40,7 @@ _LATEST: Final = 253_402_300_800.0
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(NamedTuple):
     """What a file holds. `problems` has a sentence for each line that was left out. All texts are foreign."""
 
     workspace: str
@@ -57,25 +56,19 @@ class Recording:
 def lines(workspace: str, observations: Iterable[Observation], text_of: Callable[[str], str | None]) -> Iterator[str]:
     """The lines of a recording, without their ends. `text_of` gives the text of a digest, None where it is lost."""
     yield json.dumps({"agentwatch_recording": VERSION, "workspace": workspace})
-    for observation in observations:
+    for one in observations:
         fields: dict[str, object]
-        if isinstance(observation, Gone):
-            fields = {"at": observation.at, "path": observation.path, "digest": None}
-        elif isinstance(observation, Seen):
-            fields = {
-                "at": observation.at,
-                "path": observation.path,
-                "digest": observation.digest,
-                "text": text_of(observation.digest),
-                "outline": outline_of(observation),
-            }
-        elif isinstance(observation, Ran) and observation.run is not None:
-            run = observation.run
-            texts = {message.digest: text_of(message.digest) for message in _messages(run)}
-            fields = {"at": observation.at, "path": observation.path, "run": asdict(run), "texts": texts}
-        else:
-            continue
-        yield json.dumps(fields)
+        match one:
+            case Gone():
+                fields = {"digest": None}
+            case Seen(digest=digest):
+                fields = {"digest": digest, "text": text_of(digest), "outline": outline_of(one)}
+            case Ran(run=Run() as run):
+                texts = {message.digest: text_of(message.digest) for message in _messages(run)}
+                fields = {"run": asdict(run), "texts": texts}
+            case _:
+                continue
+        yield json.dumps({"at": one.at, "path": one.path, **fields})
 
 
 def write(path: Path, lines: Iterable[str]) -> int:
@@ -172,7 +165,11 @@ def _observation(line: bytes | None, seq: int) -> tuple[Recorded, dict[str, str]
     if not isinstance(path, str) or not path:
         raise ValueError("`path` is no path of a file")
     if "run" in fields:
-        return Ran(seq, float(at), path, _run(fields["run"])), _texts(fields.get("texts"))
+        texts = fields.get("texts")
+        texts = texts if isinstance(texts, dict) else {}
+        return Ran(seq, float(at), path, _run(fields["run"])), {
+            key: text for key, text in texts.items() if isinstance(text, str)
+        }
     if digest is None:
         return Gone(seq, float(at), path), {}
     if not isinstance(digest, str) or not _DIGEST.match(digest):
@@ -181,16 +178,7 @@ def _observation(line: bytes | None, seq: int) -> tuple[Recorded, dict[str, str]
     content = content_of(path, text, outline)
     if content is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
-    seen = Seen(
-        seq=seq,
-        at=float(at),
-        path=path,
-        digest=digest,
-        document=content.document,
-        findings=content.findings,
-        incomplete=content.incomplete,
-    )
-    return seen, {} if text is None else {digest: text}
+    return Seen(seq, float(at), path, digest, *content), {} if text is None else {digest: text}
 
 
 def _run(fields: object) -> Run:
@@ -199,17 +187,17 @@ def _run(fields: object) -> Run:
         run = _shape().validate_python(fields)
     except ValueError as error:
         raise ValueError("`run` is no run of a session") from error
-    rounds = (at for one in run.rounds for at in (one.began_at, one.ended_at or 0.0))
-    times = (run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0, *rounds)
-    if not all(map(_is_time, (*times, *(message.at for message in _messages(run))))):
+    times = [run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0]
+    times += (at for one in run.rounds for at in (one.began_at, one.ended_at or 0.0))
+    times += (message.at for message in _messages(run))
+    if not all(map(_is_time, times)):
         raise ValueError("a time in `run` is none in seconds since 1970")
     return run
 
 
 @cache
 def _shape() -> TypeAdapter[Run]:
-    # Recordings of files alone need not wait for it.
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter  # Recordings of files alone need not wait for it.
 
     return TypeAdapter(Run)
 
@@ -217,10 +205,6 @@ def _shape() -> TypeAdapter[Run]:
 def _messages(run: Run) -> list[Message]:
     told = (message for one in run.rounds for message in (one.prompt, one.said))
     return [message for message in (run.prompt, run.said, *told) if message is not None]
-
-
-def _texts(fields: object) -> dict[str, str]:
-    return {key: text for key, text in fields.items() if isinstance(text, str)} if isinstance(fields, dict) else {}
 
 
 def _is_time(value: object) -> TypeGuard[int | float]:

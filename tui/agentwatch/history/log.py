@@ -51,21 +51,17 @@ class Changes:
     def after(self, changed: Iterable[str], at: float) -> list[Change]:
         """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
         tasks = self._tree.tasks
-        found: list[Change] = []
+        changes: list[Change] = []
         self._at = at = max(self._at, at)
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
-            known = self._known.get(task_id)
-            task = tasks.get(task_id)
-            if task is None:
-                if known is not None:
-                    del self._known[task_id]
-                    found.append(Change(at, task_id, known[0], None, known[1], "nothing speaks of it any more"))
-                continue
-            now = task.state, task.attempt
-            if now != known:
-                self._known[task_id] = now
-                found.append(Change(at, task_id, known[0] if known else None, task.state, task.attempt, task.why))
-        return found
+            before, number = self._known.pop(task_id, (None, 0))
+            if (task := tasks.get(task_id)) is not None:
+                self._known[task_id] = task.state, task.attempt
+                if (before, number) != self._known[task_id]:
+                    changes.append(Change(at, task_id, before, task.state, task.attempt, task.why))
+            elif before is not None:
+                changes.append(Change(at, task_id, before, None, number, "nothing speaks of it any more"))
+        return changes
 
     def _moves(self, observations: Iterable[Observation]) -> Iterator[list[Observation]]:
         """Each by itself, but files that are gone and those in which their contents are found again: a directory was
