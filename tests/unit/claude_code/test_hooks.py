@@ -25,9 +25,7 @@ def test_the_stop_of_an_agent_carries_its_last_words() -> None:
         event="SubagentStop",
         session_id="s1",
         cwd="/w",
-        transcript="/h/s1.jsonl",
         agent_id="a1",
-        agent_type="architect",
         agent_transcript="/h/s1/subagents/agent-a1.jsonl",
         last_message="## Status",
         stop_hook_active=True,
@@ -51,4 +49,4 @@ def test_what_is_no_payload_is_none(payload: bytes) -> None:
 def test_values_of_other_types_are_not_there() -> None:
     payload = COMMON | {"hook_event_name": "Stop", "cwd": 7, "agent_id": [], "stop_hook_active": "yes"}
     call = read_hook_call(json.dumps(payload))
-    assert call == HookCall("Stop", "s1", transcript="/h/s1.jsonl")
+    assert call == HookCall("Stop", "s1")

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, inner, mapping, text
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
+_NOTHING: Final[Fields] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class HookCall:
+class HookCall(NamedTuple):
     """One call of a hook. Every text is foreign and unsanitised; None stands for what the payload does not say.
 
     `event` is `SubagentStart`, `SubagentStop`, `PostToolUse`, …; `agent_id` is None for the session's own agent.
-    `agent_transcript` is the transcript of the agent that stops, `transcript` that of its session. `last_message` is
-    whole, while the transcript may still lack its last lines. `stop_hook_active` says that a stop was already blocked.
-    `given` and `answered` are what a tool was used with and what came of it.
+    `agent_transcript` is the transcript of the agent that stops. `last_message` is whole, while the transcript may
+    still lack its last lines. `stop_hook_active` says that a stop was already blocked. `given` and `answered` are what
+    a tool was used with and what came of it.
     """
 
     event: str
     session_id: str
     cwd: str | None = None
-    transcript: str | None = None
     agent_id: str | None = None
-    agent_type: str | None = None
     agent_transcript: str | None = None
     last_message: str | None = None
     tool: str | None = None
     tool_use_id: str | None = None
     stop_hook_active: bool = False
-    given: Fields = field(default_factory=dict)
-    answered: Fields = field(default_factory=dict)
+    given: Fields = _NOTHING
+    answered: Fields = _NOTHING
 
 
 def read_hook_call(payload: bytes | str) -> HookCall | None:
@@ -41,25 +38,22 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
     if len(payload) > _MAX_BYTES:
         return None
     try:
-        given = mapping(json.loads(payload))
+        fields = mapping(json.loads(payload))
     except (ValueError, RecursionError):
         return None
-    event, session_id = text(given, "hook_event_name"), text(given, "session_id")
+    event, session_id = text(fields, "hook_event_name"), text(fields, "session_id")
     if event is None or session_id is None:
         return None
-    last = given.get("last_assistant_message")
     return HookCall(
-        event,
-        session_id,
-        text(given, "cwd"),
-        text(given, "transcript_path"),
-        text(given, "agent_id"),
-        text(given, "agent_type"),
-        text(given, "agent_transcript_path"),
-        last if isinstance(last, str) else None,
-        text(given, "tool_name"),
-        text(given, "tool_use_id"),
-        given.get("stop_hook_active") is True,
-        inner(given, "tool_input"),
-        inner(given, "tool_response"),
+        event=event,
+        session_id=session_id,
+        cwd=text(fields, "cwd"),
+        agent_id=text(fields, "agent_id"),
+        agent_transcript=text(fields, "agent_transcript_path"),
+        last_message=text(fields, "last_assistant_message"),
+        tool=text(fields, "tool_name"),
+        tool_use_id=text(fields, "tool_use_id"),
+        stop_hook_active=fields.get("stop_hook_active") is True,
+        given=inner(fields, "tool_input"),
+        answered=inner(fields, "tool_response"),
     )

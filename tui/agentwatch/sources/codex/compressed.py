@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, stamp_of
+from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, open_regular, stamp_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -100,13 +100,10 @@ class CompressedTail(Tail):
 
 def line_at(path: Path, offset: int) -> bytes | None:
     """As `tail.line_at`, in a compressed file: all before the line is decompressed once more."""
-    tail = CompressedTail(path, most=offset + LINE_LIMIT)
     try:
-        while True:
-            for line in tail.read(_PIECE).lines:
-                if line.offset >= offset:
-                    return line.data if line.offset == offset else None
-            if not tail.behind:
-                return None
-    except OSError:
+        with os.fdopen(open_regular(path), "rb") as raw, zstd.open(raw, options=_OPTIONS) as file:
+            file.seek(offset)
+            line = file.readline(LINE_LIMIT + 1)
+    except (OSError, EOFError, zstd.ZstdError):
         return None
+    return line.removesuffix(b"\n") or None if len(line) <= LINE_LIMIT else None

@@ -81,6 +81,18 @@ class Kind(NamedTuple, Generic[T]):
     wait_in: WaitIn = lambda _: None
 
 
+class Stock(NamedTuple):
+    """Bytes of all files and of what is to be read yet; agents, also those that never began; files that cannot be read;
+    lines and descriptions that are not understood."""
+
+    total: int
+    left: int
+    agents: int
+    unreadable: int
+    lines: int
+    metas: int
+
+
 @dataclass(slots=True)
 class _File(Generic[T]):
     stored: StoredFile
@@ -124,37 +136,17 @@ class Group(Generic[T]):
         self._is_open = False
         self._program = UNKNOWN
 
-    @property
-    def total(self) -> int:
-        """Bytes of its files."""
-        return sum(file.status.st_size for file in self._files.values())
-
-    @property
-    def left(self) -> int:
-        """Bytes of them that are to be read yet."""
-        files = (self._files[path] for path in self.pending())
-        return sum(max(file.status.st_size - file.growing.tail.position, 0) for file in files)
-
-    @property
-    def agents(self) -> int:
-        """How many were asked for in it, also of those that never began."""
-        return sum(run.parent_session is not None for run in self._given.values())
-
-    @property
-    def unreadable(self) -> int:
-        """Files that cannot be read."""
-        return sum(file.growing.is_stuck for file in self._files.values())
-
-    @property
-    def not_understood(self) -> int:
-        """Lines that are left out."""
-        files = [file.growing for file in self._files.values()]
-        return sum(one.fold.not_understood + one.tail.passed_over for one in files)
-
-    @property
-    def bad_metas(self) -> int:
-        """Descriptions of agents that are half written, or none."""
-        return sum(meta.is_bad for meta in self._metas.values())
+    def stock(self) -> Stock:
+        """What it holds now."""
+        files = [(file.growing, file.status.st_size, self._is_pending(file)) for file in self._files.values()]
+        return Stock(
+            total=sum(size for _, size, _ in files),
+            left=sum(max(size - growing.tail.position, 0) for growing, size, is_pending in files if is_pending),
+            agents=sum(run.parent_session is not None for run in self._given.values()),
+            unreadable=sum(growing.is_stuck for growing, _, _ in files),
+            lines=sum(growing.fold.not_understood + growing.tail.passed_over for growing, _, _ in files),
+            metas=sum(meta.is_bad for meta in self._metas.values()),
+        )
 
     @property
     def is_settled(self) -> bool:

@@ -29,13 +29,6 @@ class Listings:
         """How often another listing than before was found."""
         self._known: dict[str, Listing] = {}
 
-    def __contains__(self, directory: str) -> bool:
-        return directory in self._known
-
-    def directories(self) -> list[str]:
-        """Those that were listed, in which something new may appear."""
-        return list(self._known)
-
     def of(self, directory: str) -> Listing | None:
         """What lies there: the same object as before where nothing has changed, None where there is no such place."""
         known = self._known.get(directory)

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -79,19 +80,14 @@ class Processes:
 
     def look(self) -> None:
         """Read what has changed since the last look."""
-        found: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
-        try:
+        before, self._read = self._read, {}
+        with suppress(OSError):
             for path, mark in self._listed():
-                known = self._read.get(path)
-                if known is None or known[0] != mark:
-                    # The program writes over what is there: a half-written one says nothing, and what it said holds.
-                    known = mark, self._look_into(path) or (known[1] if known is not None else None)
-                found[path] = known
-        except OSError:
-            found = {}
-        self._read = found
+                known_mark, known = before.get(path, (None, None))
+                # The program writes over what is there: a half-written one says nothing, and what it said holds.
+                self._read[path] = mark, known if known_mark == mark else self._look_into(path) or known
         self._registered = {}
-        for _, one in found.values():
+        for _, one in self._read.values():
             if one is not None:
                 self._registered.setdefault(one.session, []).append(one)
         self._known |= self._registered.keys()
@@ -112,29 +108,29 @@ class Processes:
 
     def _look_into(self, path: str) -> _Registered | None:
         try:
-            found = mapping(document(Path(path), _MAX_BYTES))
+            fields = mapping(document(Path(path), _MAX_BYTES))
         except (OSError, ValueError):
             return None
-        session, pid = text(found, "sessionId"), whole(found, "pid") or 0
+        session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid") or 0, whole(fields, "pidNs")
         if session is None or pid < 2:
             return None
-        # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
-        start = (text(found, "procStart") or "").rpartition(":")[2] or None
-        namespace = whole(found, "pidNs")
-        domain = text(found, "pidDomain") or (str(namespace) if namespace is not None else None)
         return _Registered(
-            session, pid, start, domain, (number(found, "startedAt") or 0.0) / 1000, self._wait_in(found)
+            session=session,
+            pid=pid,
+            # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
+            start=(text(fields, "procStart") or "").rpartition(":")[2] or None,
+            domain=text(fields, "pidDomain") or (str(namespace) if namespace is not None else None),
+            began=(number(fields, "startedAt") or 0.0) / 1000,
+            wait=self._wait_in(fields),
         )
 
     def _listed(self) -> Iterator[tuple[str, tuple[int, int]]]:
         with os.scandir(self.directory) as entries:
             named = (entry for entry in entries if entry.name.endswith(".json"))
             for entry in islice(named, _MOST):
-                try:
+                with suppress(FileNotFoundError):  # it has just ended
                     status = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # it has just ended
-                yield entry.path, (status.st_mtime_ns, status.st_size)
+                    yield entry.path, (status.st_mtime_ns, status.st_size)
 
 
 def _gone(registered: _Registered) -> bool | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Generic
 
 from agentwatch.delegation.run import Message
-from agentwatch.sources.sessions.group import Group, Kind, T
+from agentwatch.sources.sessions.group import Group, Kind, Stock, T
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes
 from agentwatch.sources.sessions.projects import Interest, Projects
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, in_lines, several
@@ -80,9 +80,10 @@ class TranscriptsReader(StoreReader, Generic[T]):
             other = sum(group.belongs is False for group in groups)
             reasons = [self.trouble] if self._projects.unreadable and self.trouble else []
             reasons += [f"{several(other, 'session')} of other directories"] if other else []
-            reasons += _left_out(groups, "not understood")
+            stock = _stock_of(groups)
+            reasons += _left_out(stock, "not understood")
             mine = sum(group.belongs is True for group in groups)
-            rows.append(Found(self.name, project, mine, "; ".join(reasons), sum(group.agents for group in groups)))
+            rows.append(Found(self.name, project, mine, "; ".join(reasons), stock.agents))
         return rows
 
     def _look(self) -> bool:
@@ -140,18 +141,19 @@ class TranscriptsReader(StoreReader, Generic[T]):
 
     def _take_stock(self) -> None:
         groups = self._wanted()
-        total = sum(group.total for group in groups)
-        self.progress = Progress(total - sum(group.left for group in groups), total)
-        mine = [group for group in groups if group.belongs is not False]
+        every, mine = _stock_of(groups), _stock_of([group for group in groups if group.belongs is not False])
+        self.progress = Progress(every.total - every.left, every.total)
         refused = sorted(self._projects.unreadable)
         parts = [f"{place} cannot be read" for place in refused[:1]]
-        if files := sum(group.unreadable for group in mine) + len(refused[1:]):
+        if files := mine.unreadable + len(refused[1:]):
             parts.append(f"{several(files, 'file')} cannot be read")
         self.trouble = " and ".join([*parts, *_left_out(mine, "not understood and left out")]) or None
 
 
-def _left_out(groups: Sequence[Group[T]], why: str) -> list[str]:
-    lines = sum(group.not_understood for group in groups)
-    metas = sum(group.bad_metas for group in groups)
-    said = [f"{several(lines, 'line')} {why}"] if lines else []
-    return said + ([f"{several(metas, 'description')} of agents not understood"] if metas else [])
+def _stock_of(groups: Sequence[Group[T]]) -> Stock:
+    return Stock(*map(sum, zip(Stock(0, 0, 0, 0, 0, 0), *(group.stock() for group in groups), strict=True)))
+
+
+def _left_out(stock: Stock, why: str) -> list[str]:
+    said = [f"{several(stock.lines, 'line')} {why}"] if stock.lines else []
+    return said + ([f"{several(stock.metas, 'description')} of agents not understood"] if stock.metas else [])
