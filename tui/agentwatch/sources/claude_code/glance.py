@@ -14,17 +14,9 @@ from agentwatch.delegation.run import RunState
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
 from agentwatch.sources.sessions.tail import Line
 
-TOLD_ELSEWHERE: Final = frozenset(
-    {
-        b"api-request",
-        b"api-request-blob",
-        b"api-request-shape",
-        b"atis-latch",
-        b"cost-state",
-        b"file-history-snapshot",
-        b"last-prompt",
-        b"tools-used",
-    }
+_TOLD_ELSEWHERE: Final = frozenset(
+    b"api-request api-request-blob api-request-shape atis-latch cost-state file-history-snapshot last-prompt"
+    b" tools-used".split()
 )
 """Records that say nothing which the others do not say; together they are most of a transcript's bytes."""
 
@@ -168,9 +160,12 @@ class Glance:
         if found is None:
             return not buffer[start:end].strip()
         kind = found[1]
-        if kind in TOLD_ELSEWHERE:
+        if kind in _TOLD_ELSEWHERE:
             return True
-        if not self.begun or not (self._is_agent or _is_own(buffer, start, end)):
+        brace = buffer.find(b"{", start + 1, end)
+        # What is not surely the session's own may be one of an agent in its file.
+        is_own = self._is_agent or (brace >= 0 and buffer.find(_OWN, start, brace) >= 0)
+        if not self.begun or not is_own:
             return False
         is_attachment = buffer.endswith(_ATTACHMENT, start, found.start())
         if kind == b"queued_command" if is_attachment else kind != b"progress":
@@ -201,9 +196,3 @@ def _last(mark: bytes, pattern: re.Pattern[bytes], buffer: bytes, start: int, en
     if found is None or (buffer.find(b"}", found.end(), end) != end - 1 and buffer.find(mark, start, place) >= 0):
         return None
     return found[1]
-
-
-def _is_own(buffer: bytes, start: int, end: int) -> bool:
-    """Whether a record is surely not one of an agent in the session's own file."""
-    brace = buffer.find(b"{", start + 1, end)
-    return brace >= 0 and buffer.find(_OWN, start, brace) >= 0

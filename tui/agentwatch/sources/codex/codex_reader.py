@@ -12,7 +12,6 @@ from typing import Final
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.place import is_there
 from agentwatch.sources.codex.beside import Database, Writers
-from agentwatch.sources.codex.calls import Asked, Refused
 from agentwatch.sources.codex.catalogue import (
     TO_DECOMPRESS,
     Catalogue,
@@ -22,8 +21,8 @@ from agentwatch.sources.codex.catalogue import (
     line_at,
     tail_of,
 )
+from agentwatch.sources.codex.records import Asked, Refused, every_text_in
 from agentwatch.sources.codex.rollout import ENCRYPTED, Rollout
-from agentwatch.sources.codex.texts import every_text_in
 from agentwatch.sources.sessions.reader import (
     Change,
     Found,

@@ -13,9 +13,8 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
-from agentwatch.sources.codex.calls import Spawns
 from agentwatch.sources.codex.catalogue import THREAD_ID, Header, header_of
-from agentwatch.sources.codex.texts import answer_in, arguments_of, last_answer_in, prompt_in
+from agentwatch.sources.codex.records import Spawns, answer_in, arguments_of, prompt_in
 from agentwatch.sources.sessions.fields import (
     Fields,
     inner,
@@ -39,22 +38,10 @@ _OPENING: Final = re.compile(
 )
 _ITEM: Final = re.compile(rb'"item":\{"type":"(\w{1,60})"')
 _ITEMS: Final = frozenset({b"UserMessage", b"AgentMessage", b"CollabAgentToolCall", b"SubAgentActivity"})
+_FUNCTIONS: Final = (b"spawn_agent", b"update_plan", b"wait_agent", b"close_agent", b"request_user_input")
 _WANTED: Final = frozenset(
-    {
-        b"session_meta",
-        b"turn_context",
-        b"token_usage_record",
-        b"task_started",
-        b"turn_started",
-        b"task_complete",
-        b"turn_complete",
-        b"turn_aborted",
-        b"error",
-        b"user_message",
-        b"agent_message",
-        b"token_count",
-        b"collab_agent_spawn_end",
-    }
+    b"session_meta turn_context token_usage_record task_started turn_started task_complete turn_complete turn_aborted"
+    b" error user_message agent_message token_count collab_agent_spawn_end".split()
 )
 
 
@@ -123,8 +110,11 @@ class Rollout:
         if kind == b"item_completed":
             item = _ITEM.search(data, 0, 1000)
             wanted = item is None or item[1] in _ITEMS
-        elif kind in (b"function_call", b"function_call_output"):
-            wanted = self.spawns.concern(data) or self._asks(data)
+        elif kind == b"function_call":
+            wanted = any(name in data for name in _FUNCTIONS)
+        elif kind == b"function_call_output":
+            calls = (*self.spawns.open_calls, *self._questions)
+            wanted = any(call.encode("utf-8", "surrogatepass") in data for call in calls)
         else:
             wanted = kind in _WANTED
         if wanted:
@@ -134,10 +124,6 @@ class Rollout:
         if not self._inherited and (below is None or ordinal is None or int(ordinal) >= below):
             self.updated_at = max(self.updated_at, moment(opening["at"].decode("latin-1")) or 0.0)
         return True
-
-    def _asks(self, data: bytes) -> bool:
-        calls = (call.encode("utf-8", "surrogatepass") for call in self._questions)
-        return b"request_user_input" in data or any(call in data for call in calls)
 
     def _is_inherited(self, fields: Fields) -> bool:
         """Whether a record is part of a copy of the parent's history.
@@ -167,7 +153,9 @@ class Rollout:
             case "task_complete" | "turn_complete":
                 self._complete(payload, at, offset)
             case "turn_aborted":
-                self._abort(text(payload, "reason") or "", at)
+                self.reason = text(payload, "reason") or "aborted"
+                self.state = RunState.FAILED if self.reason == "budget_limited" else RunState.CANCELED
+                self.ended_at, self._answer = at, None
             case "error":
                 self._failure = text(payload, "message") or "an error of Codex"
             case "user_message":
@@ -211,7 +199,7 @@ class Rollout:
     def _complete(self, payload: Fields, at: float, offset: int) -> None:
         self.ended_at = at
         error = text(inner(payload, "error"), "message")
-        last = last_answer_in(payload)
+        last = answer_in(payload)
         if last is not None:
             self._answer = last, at, offset
         self._failure = error or (self._failure if last is None else None)
@@ -220,12 +208,6 @@ class Rollout:
         else:
             self.state, self.reason = RunState.ENDED, ""
             self.said = self._told(*self._answer) if self._answer is not None else None
-        self._answer = None
-
-    def _abort(self, reason: str, at: float) -> None:
-        self.state = RunState.FAILED if reason == "budget_limited" else RunState.CANCELED
-        self.ended_at = at
-        self.reason = reason or "aborted"
         self._answer = None
 
     def _asked(self, payload: Fields, at: float, offset: int) -> None:

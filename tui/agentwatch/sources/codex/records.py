@@ -1,21 +1,86 @@
-"""The agents that a session asked for: those that came to be, those that were refused, and those it closed."""
+"""What the records of Codex hold: texts that were handed over and back, and calls about other agents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Message
-from agentwatch.sources.codex.texts import arguments_of, spawn_prompt_in
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, parts_in, text
+from agentwatch.sources.sessions.group import Keep
 from agentwatch.sources.sessions.runs import Rising
 
+_PAYLOAD: Final = "\nPayload:\n"
 _OPEN_CALLS: Final = 1000
 _RUNNING: Final = frozenset({"running", "pending_init"})
 _ASKING: Final = frozenset({"wait_agent", "close_agent"})
 """Functions whose output says how other agents stand."""
 _LOST: Final = "not_found"
+
+
+def prompt_in(payload: Fields) -> str | None:
+    """What a session was asked, in a `user_message`, a `UserMessage` item or a `NEW_TASK` of another agent.
+
+    None where there is none, or where it is encrypted.
+    """
+    return _task_in(payload) if payload.get("type") == "agent_message" else _message_in(payload)
+
+
+def answer_in(payload: Fields) -> str | None:
+    """What a session said, in an `agent_message` or an `AgentMessage` item, or in the end of a turn.
+
+    None where that is blank.
+    """
+    words = text(payload, "last_agent_message") or _message_in(payload)
+    return words if words is not None and words.strip() else None
+
+
+def arguments_of(payload: Fields) -> Fields:
+    """The arguments of a function call, which are JSON in a string."""
+    try:
+        return mapping(json.loads(text(payload, "arguments") or "{}"))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def spawn_prompt_in(payload: Fields) -> str | None:
+    """What an agent was to be asked, in a call of `spawn_agent`; None where it is encrypted."""
+    arguments = arguments_of(payload)
+    message = text(arguments, "message") or "\n".join(parts_in(arguments, "items"))
+    return message if is_readable(message) else None
+
+
+def is_readable(words: str) -> bool:
+    """Whether a text that may be encrypted is not: what is encrypted has no space in it.
+
+    A model provider of the user's own leaves the texts of other agents readable.
+    """
+    return any(character.isspace() for character in words)
+
+
+def every_text_in(record: Fields) -> Iterator[str]:
+    """All the texts of a record that a message may have been made of, to find one of them again."""
+    payload = mapping(record.get("payload"))
+    yield from filter(None, (prompt_in(payload), answer_in(payload), spawn_prompt_in(payload)))
+
+
+def _task_in(payload: Fields) -> str | None:
+    parts = [mapping(part) for part in listed(payload, "content")]
+    opening = text(parts[0], "text") if parts else None
+    if opening is None or _PAYLOAD not in opening or "NEW_TASK" not in opening:
+        return None
+    task = opening.partition(_PAYLOAD)[2]
+    for part in parts[1:]:
+        encrypted = text(part, "encrypted_content")
+        if encrypted is not None and not is_readable(encrypted):
+            return None
+        task += encrypted or text(part, "text") or ""
+    return task or None
+
+
+def _message_in(payload: Fields) -> str | None:
+    return text(payload, "message") or "".join(parts_in(inner(payload, "item"), "content")) or None
 
 
 class Asked(NamedTuple):
@@ -44,7 +109,7 @@ class Refused(NamedTuple):
 class Spawns:
     """What the calls of one session show of other sessions, by their ids."""
 
-    def __init__(self, told: Callable[[str, float, int], Message]) -> None:
+    def __init__(self, told: Keep) -> None:
         self.refused: dict[str, Refused] = {}
         self.spawned: dict[str, Asked] = {}
         self.closed: set[str] = set()
@@ -58,12 +123,10 @@ class Spawns:
         """Open calls of `wait_agent` and `close_agent`; of the latter, with the agent that is to be closed."""
         self._answered: set[str] = set()
 
-    def concern(self, data: bytes) -> bool:
-        """Whether the line of a function call, or of its output, has to be read."""
-        if b'"function_call_output"' in data:
-            calls = (*self._calls, *self._asking)
-            return any(call.encode("utf-8", "surrogatepass") in data for call in calls)
-        return any(name in data for name in (b"spawn_agent", b"update_plan", b"wait_agent", b"close_agent"))
+    @property
+    def open_calls(self) -> tuple[str, ...]:
+        """Calls whose outputs have to be read."""
+        return (*self._calls, *self._asking)
 
     def call(self, payload: Fields, at: float, offset: int) -> None:
         """A function is called."""
@@ -102,13 +165,9 @@ class Spawns:
         if asked is None:
             target = self._asking.pop(call)
             self._miss(inner(answer, "status"), at)
-            if target is not None and (
-                text(answer, "previous_status") == _LOST or words.endswith(f"{target} not found")
-            ):
-                self._miss({target: _LOST}, at)
-            return
-        thread = text(answer, "agent_id")
-        if thread is not None:
+            is_lost = text(answer, "previous_status") == _LOST or words.endswith(f"{target} not found")
+            self._miss({target: _LOST} if target is not None and is_lost else {}, at)
+        elif (thread := text(answer, "agent_id")) is not None:
             self.spawned.setdefault(thread, asked)
         elif text(answer, "task_name") is None and asked.call not in self._answered:
             self.refused[asked.call] = Refused(asked, at, words)
