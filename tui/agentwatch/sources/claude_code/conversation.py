@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final
 
 from agentwatch.delegation.run import Asker, Message, Round, RunState
@@ -23,6 +25,9 @@ _ENDS: Final = ("end_turn", "stop_sequence")
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _SYNTHETIC: Final = "<synthetic>"
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
+
+
+_BeforePrompt = tuple[RunState, Message | None, str, float | None, Message | None, Round | None]
 
 
 class Conversation:
@@ -48,21 +53,17 @@ class Conversation:
         self.model: str | None = None
         self.checklist = Checklist()
         self.uses: dict[str, Use] = {}
-        """Those of tools in the last message that have no result yet, by id. Agents that it asked for are not among
-        them."""
+        """Those of tools in the last message that have no result yet, by id; not of those that hand out work."""
         self._updated_at = 0.0
         self._latest = b""
         self._tokens = 0
         self._usage = 0
         self._message_id: str | None = None
-        self._text: tuple[str, float, int] | None = None
-        self._last: Message | None = None
-        """The same as a message, made when somebody asks."""
+        self._text: Callable[[], Message] | None = None
+        """Gives that of the last message."""
         self._uses_tools = False
         self._is_strange = False
-        self._before_prompt: tuple[RunState, Message | None, str, float | None, Message | None, Round | None] | None = (
-            None
-        )
+        self._before_prompt: _BeforePrompt | None = None
 
     @property
     def updated_at(self) -> float:
@@ -77,20 +78,18 @@ class Conversation:
 
     def touch(self, at: float | None) -> None:
         """A sign of life."""
-        if at is None:
-            return
-        if self.started_at is None:
-            self.started_at = at
-        self._updated_at = max(self._updated_at, at)
+        if at is not None:
+            self.started_at = at if self.started_at is None else self.started_at
+            self._updated_at = max(self._updated_at, at)
 
     def seen(self, written: bytes) -> None:
         """A sign of life, at a time in ISO 8601 of UTC. It is read when somebody asks: most are followed by a later."""
         if self.started_at is None:
             self.touch(moment(written.decode()))
-            return
-        if len(written) != len(self._latest) or written < self._latest:
-            self._settle()
-        self._latest = written
+        else:
+            if len(written) != len(self._latest) or written < self._latest:
+                self._settle()
+            self._latest = written
 
     def prompted(self, text: str, at: float, offset: int, asker: Asker) -> None:
         """The agent was given something to do."""
@@ -139,8 +138,7 @@ class Conversation:
         self.stepped(message_id, text(message, "model"), tokens, uses_tools="tool_use" in types)
         said = "\n".join(texts(message.get("content")))
         if said.strip() not in NOTHING:
-            self._text = said, at, offset
-            self._last = None
+            self._text = cache(partial(self._keep, said, at, offset))
         self._is_strange = self._is_strange or not is_understood(message.get("content"))
         if record.get("isApiErrorMessage") is True:
             self._stop(RunState.FAILED, _api_error(record, said), at)
@@ -181,11 +179,7 @@ class Conversation:
 
     def last_text(self) -> Message | None:
         """The text of the last message, where it is no preface to a use of tools."""
-        if self._text is None or self._uses_tools:
-            return None
-        if self._last is None:
-            self._last = self._keep(*self._text)
-        return self._last
+        return self._text() if self._text is not None and not self._uses_tools else None
 
     def _settle(self) -> None:
         if self._latest:

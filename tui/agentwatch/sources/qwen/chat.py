@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
@@ -30,7 +31,7 @@ _TELEMETRY: Final = b'"subtype":"ui_telemetry"'
 _CUT_OFF: Final = "cut off before it answered"
 
 
-class Answer(NamedTuple):
+class QwenAnswer(NamedTuple):
     """What a parent was told of an agent. `status` is a word of the program: completed, failed, cancelled, error."""
 
     at: float
@@ -40,7 +41,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(slots=True)
-class Call:
+class QwenCall:
     """A use of the tool that hands work out. `asked_at` is that of a run."""
 
     id: str = ""
@@ -50,7 +51,7 @@ class Call:
     agent_type: str | None = None
     title: str | None = None
     background: bool = False
-    answer: Answer | None = None
+    answer: QwenAnswer | None = None
     is_left: bool = False
     """A human went on with the session before there was an answer: the program was killed meanwhile."""
 
@@ -63,7 +64,7 @@ class Chat:
         self.not_understood = 0
         self.state = RunState.SUBMITTED
         self.prompt: Message | None = None
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, QwenCall] = {}
         self.started_at: float | None = None
         self.round_at = 0.0
         self.updated_at = 0.0
@@ -77,15 +78,12 @@ class Chat:
         self._open: set[str] = set()
         """Calls of any tool that have no result."""
         self.rounds = Rounds()
-        self._answer: tuple[str, float, int] | None = None
-        self._said: Message | None = None
+        self._answer: Callable[[], Message] | None = None
 
     @property
     def said(self) -> Message | None:
         """The last answer, None where it asks for a tool or a new round has begun."""
-        if self._said is None and self._answer is not None:
-            self._said = self._keep(*self._answer)
-        return self._said
+        return self._answer() if self._answer is not None else None
 
     def fold(self, stretch: Line) -> None:
         for line in lines_of(stretch):
@@ -114,8 +112,8 @@ class Chat:
         by_program = "subtype" in fields
         told = read_notification(words) if by_program else None
         if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
-            said = self._keep(told.said, at, offset) if told.said and told.said.strip() else None
-            call.answer = Answer(at, told.status, told.summary, said)
+            said = self._keep(told.said, at, offset) if told.said is not None else None
+            call.answer = QwenAnswer(at, told.status, told.summary, said)
         for call in self.calls.values():
             call.is_left = call.is_left or (not by_program and call.answer is None)
         if self._is_agent:
@@ -142,7 +140,7 @@ class Chat:
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
             self.state, self.ended_at = RunState.ENDED, at
-            self._answer = (words, at, offset) if words.strip() else None
+            self._answer = cache(partial(self._keep, words, at, offset)) if words.strip() else None
 
     def _called(self, name: str, tool: str | None, given: Fields, at: float, offset: int) -> None:
         self._open.add(name)
@@ -153,7 +151,7 @@ class Chat:
             prompt = self._keep(words, at, offset) if words is not None else None
             kind, title = text(given, "subagent_type"), text(given, "description")
             background = given.get("run_in_background") is True
-            self.calls[name] = Call(name, at, self._rising(at), prompt, kind, title, background)
+            self.calls[name] = QwenCall(name, at, self._rising(at), prompt, kind, title, background)
 
     def _returned(self, fields: Fields, at: float, offset: int) -> None:
         self.updated_at = max(self.updated_at, at)
@@ -172,7 +170,7 @@ class Chat:
                 call.background = True
             elif call is not None and call.answer is None:
                 said = self._keep(output, at, offset) if status == "completed" and output.strip() else None
-                call.answer = Answer(at, status, first_line(output), said)
+                call.answer = QwenAnswer(at, status, first_line(output), said)
 
     def _broken_off(self, name: str, at: float, words: str) -> None:
         """A human, or a signal, has ended the turn inside a call."""
@@ -180,12 +178,12 @@ class Chat:
             self._open.discard(name)
             self.state, self.ended_at, self.updated_at = RunState.CANCELED, at, max(self.updated_at, at)
             if name in self.calls:
-                self.calls[name].answer = Answer(at, "cancelled", first_line(words))
+                self.calls[name].answer = QwenAnswer(at, "cancelled", first_line(words))
 
     def _go_on(self, at: float) -> None:
         self.started_at = at if self.started_at is None else self.started_at
         self.updated_at = max(self.updated_at, at)
-        self.state, self.ended_at, self._answer, self._said = RunState.WORKING, None, None, None
+        self.state, self.ended_at, self._answer = RunState.WORKING, None, None
 
 
 def texts_in(fields: Fields) -> Iterator[str]:

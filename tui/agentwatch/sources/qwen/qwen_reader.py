@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.sources.qwen.chat import Answer, Call, Chat, texts_in
+from agentwatch.sources.qwen.chat import Chat, QwenAnswer, QwenCall, texts_in
 from agentwatch.sources.sessions.fields import Fields, moment, text
 from agentwatch.sources.sessions.group import Kind, StoredSession
 from agentwatch.sources.sessions.processes import Program
@@ -31,7 +31,7 @@ _STATES: Final = {
     "cancelled": RunState.CANCELED,
 }
 _BY_HUMAN: Final = "[Operation Cancelled]"
-_NO_CALL: Final = Call()
+_NO_CALL: Final = QwenCall()
 _NO_CHAT: Final = Chat(lambda *_: Message(0.0, "", ""), is_agent=True)
 
 
@@ -48,7 +48,7 @@ class QwenSession(StoredSession[Chat]):
     __slots__ = ()
 
     def runs(self, program: Program) -> dict[str, Run]:
-        calls: dict[str, tuple[str, Call]] = {}
+        calls: dict[str, tuple[str, QwenCall]] = {}
         # The session first: a later copy of a call is none.
         for asker in sorted(self.transcripts):
             for call in self.transcripts[asker].calls.values():
@@ -71,7 +71,7 @@ class QwenSession(StoredSession[Chat]):
         pass_up_life(runs)
         return runs
 
-    def _run(self, agent_id: str | None, parent: str | None, meta: Fields, call: Call) -> Run | None:
+    def _run(self, agent_id: str | None, parent: str | None, meta: Fields, call: QwenCall) -> Run | None:
         """The run of an agent, or of a call of which none is known; None before there is anything but a name."""
         chat = _NO_CHAT if agent_id is None else self.transcripts.get(agent_id, _NO_CHAT)
         written = moment(meta.get("lastUpdatedAt"))
@@ -117,7 +117,7 @@ class QwenSession(StoredSession[Chat]):
 
 
 def _standing(
-    chat: Chat, state: RunState | None, status: str, call: Call, answer: Answer | None
+    chat: Chat, state: RunState | None, status: str, call: QwenCall, answer: QwenAnswer | None
 ) -> tuple[RunState, str]:
     """State and reason: by the description first, then by what the parent was told, then by the chat."""
     by_human = answer is not None and (answer.status == "cancelled" or answer.reason.startswith(_BY_HUMAN))

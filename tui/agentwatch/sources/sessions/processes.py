@@ -97,10 +97,10 @@ class Processes:
         registered = self._registered.get(session_id)
         if registered is None:
             return _ENDED if session_id in self._known else UNKNOWN
-        answers = [_gone(one) for one in registered]
-        running = [one for one, gone in zip(registered, answers, strict=True) if gone is False]
+        answers = {one: _gone(one) for one in registered}
+        running = [one for one, gone in answers.items() if gone is False]
         if not running:
-            return UNKNOWN if None in answers else _ENDED
+            return UNKNOWN if None in answers.values() else _ENDED
         # A clock that was set back must not hide anything.
         now = self._clock()
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
@@ -145,10 +145,9 @@ def _gone(registered: _Registered) -> bool | None:
     if registered.start is None or not registered.start.isdigit() or sys.platform != "linux":
         return False
     try:
-        status = Path(f"/proc/{registered.pid}/stat").read_bytes()
+        fields = Path(f"/proc/{registered.pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
-    fields = status.rpartition(b")")[2].split()
     return len(fields) > _START and fields[_START].decode("ascii", "replace") != registered.start
 
 
