@@ -29,8 +29,8 @@ from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import is_shown, shown
+from agentwatch.sources.claude_code.claude_code_reader import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
-from agentwatch.sources.claude_code.session import NAME
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.reader import message
 from tests.unit.agents.claude import AGENT, SESSION, Claude
