@@ -173,7 +173,8 @@ class Catalogue:
         for path in files:
             now = self._fingerprint(path)
             known = self._documents.files.get(path)
-            if known is None or known.fingerprint != now or known.racy or known.due is not None:
+            is_known = known is not None and known.fingerprint is not None and known.fingerprint == now
+            if known is None or not is_known or known.racy or known.due is not None:
                 yield mtime_in(now), path
 
     # Looking
