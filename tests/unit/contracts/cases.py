@@ -130,10 +130,7 @@ DOCUMENT: Final = [
     _broken("DOC003", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("Nine", "\\ud800"), '"summary"'),
     _broken("DOC003", "north.todos.md", TODOS, TODOS.replace("rows", "r\ufffd"), "Draw"),
     *_json(
-        "north.return.json",
-        REPORT,
-        ("DOC015", put("status", "failed"), 31),
-        ("DOC015", put("status", "Error"), 31),
+        "north.return.json", REPORT, ("DOC015", put("status", "failed"), 31), ("DOC015", put("status", "Error"), 31)
     ),
     *_json(
         "x.json", {**SUBAGENT, "report_metadata": {}}, ("DOC015", put("report_metadata.status", "failed"), '"status"')
@@ -419,7 +416,10 @@ RETURN_META: Final = [
         ("MET017", put("artifacts.0.type", "handoff"), '"type": "handoff"'),
         ("MET018", put("artifacts.0.path", "/srv/almanac.md"), "/srv"),
         ("MET022", drop("metadata.session_id"), '"metadata"'),
+        ("MET016", put("artifacts.0.path", " "), '"path": " "'),
         ("MET023", put("metadata", {"session_id": "sess_1"}), '"metadata"'),
+        ("MET025", put("metadata.delegation_path", "orchestrator/planner"), '"delegation_path"'),
+        ("MET026", lambda meta: put("session_id", 7)(drop("metadata.session_id")(meta)), '"session_id"'),
         ("MET024", put("metadata.delegation_depth", 4), '"delegation_depth"'),
         ("MET025", put("metadata.delegation_path.1", 3), "      3"),
         ("MET030", put("errors", "gap"), '"errors"'),

@@ -171,10 +171,7 @@ REPORT: dict[str, Any] = {
         "error_message": None,
     },
     "findings": {
-        "context_map": [
-            ["The soil is sandy.", None],
-            ["Where the samples are read.", "repo://src/soil.py:10-20"],
-        ]
+        "context_map": [["The soil is sandy.", None], ["Where the samples are read.", "repo://src/soil.py:10-20"]]
     },
     "recommendations": ["Add compost."],
     "identified_gaps": ["No sample of the west bed."],

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from agentwatch.contracts.reading import open_document, read_document
 from agentwatch.contracts.rows import Table
-from agentwatch.contracts.rules import RULES
+from agentwatch.contracts.rules import OTHERWISE, RULES
 from agentwatch.contracts.shapes import Severity
 from tests.unit.contracts.cases import CASES, TABLES, Case
 from tests.unit.contracts.documents import line_with
@@ -84,3 +84,7 @@ def test_a_rule_says_everything_that_explaining_needs(rule: object) -> None:
         assert getattr(rule, field).strip(), field
     assert getattr(rule, "message")[-1] in ".;"  # noqa: B009 - the parameter is typed as object for its id
     assert list(string.Formatter().parse(getattr(rule, "message")))  # noqa: B009
+
+
+def test_every_error_says_why_it_is_one() -> None:
+    assert [rule.id for rule in RULES.values() if rule.why == OTHERWISE and rule.severity is Severity.ERROR] == []

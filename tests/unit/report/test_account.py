@@ -117,7 +117,7 @@ def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_rea
     assert [set(claim) for claim in form["claims"]] == [{"kind", "path", "verdict", "detail"}]
     assert set(told["tasks"][0]["todos"][0]) == {"text", "status", "phase", "line"}
     assert api["waits"] == [
-        {"after_attempt": 1, "began_at": "2026-09-21T14:18:20Z", "ended_at": "2026-09-21T14:20:20Z"},
+        {"after_attempt": 1, "began_at": "2026-09-21T14:18:20Z", "ended_at": "2026-09-21T14:20:20Z"}
     ]
 
 

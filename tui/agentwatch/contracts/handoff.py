@@ -54,11 +54,7 @@ class HandoffPacket(Contracted):
     handoff_schema: str | None = row(SCHEMA, type="HOF040")
     task_id: str | None = row("shop.api", needs="a stable identifier", missing="HOF001", type="HOF002", empty="HOF003")
     objective: str | None = row(
-        "Build the checkout API.",
-        needs="one sentence",
-        missing="HOF004",
-        type="HOF005",
-        empty="HOF007",
+        "Build the checkout API.", needs="one sentence", missing="HOF004", type="HOF005", empty="HOF007"
     )
     evidence: list[EvidencePointer] | None = row(missing="HOF010", type="HOF011", entry="HOF012")
     success_criteria: list[str] | None = row(

@@ -149,8 +149,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     .says("`identified_gaps` is filled though the status is `{status}`; say in `blockers` what went wrong.")
     .because("Gaps are for issues found while a task succeeds; a reader of a failed one looks for the cause elsewhere.")
     .example(
-        '"status": "completed", "identified_gaps": ["Tests."]',
-        '"status": "failed", "identified_gaps": ["Tests."]',
+        '"status": "completed", "identified_gaps": ["Tests."]', '"status": "failed", "identified_gaps": ["Tests."]'
     ),
 )
 

@@ -52,12 +52,7 @@ class StatusSection(Contracted):
     state: Literal["SUCCESS", "ERROR", "PARTIAL"] | None = row(
         "SUCCESS", other="DONE", missing="RET010", value="RET011", case="RET012"
     )
-    summary: str | None = row(
-        "Built the API.",
-        needs="one sentence",
-        missing="RET013",
-        empty="RET014",
-    )
+    summary: str | None = row("Built the API.", needs="one sentence", missing="RET013", empty="RET014")
     error_code: str | None = None
     retry_recommended: Literal["yes", "no"] | None = row(
         "yes", section="Error Return Format (MVP)", other="maybe", value="ERR002", case="ERR003"

@@ -107,7 +107,6 @@ _RULES: Final[tuple[Rule, ...]] = (
     .example('"status": "implemented"', '"status": "translated"'),
     _warning("MET005", _DIALECT, "`status` in another letter case")
     .says("`status` is {value}; write it as `{meant}`.")
-    .because("Parsers compare the word exactly; another letter case is understood here and may not be elsewhere.")
     .example('"status": "researched"', '"status": "Researched"'),
     _warning("MET011", _DIALECT, "`summary` too long")
     .says("`summary` has {tokens} tokens ({characters} characters, 4 to a token); shorten it below 100.")

@@ -14,31 +14,26 @@ _DELIVERABLES = "## Deliverables"
 _EVIDENCE = "## Evidence"
 _ATTESTATION = "## Runtime Attestation"
 _PROPAGATION = "Error Return Format (MVP)"
+_HEADERS: Final = (
+    ("RET001", "Status", "The parent finds the state below this header and nowhere else."),
+    ("RET002", "Deliverables", "The parent learns here what there is to pick up."),
+    ("RET003", "Evidence", "A result without its evidence cannot be checked."),
+    ("RET004", "Runtime Attestation", "The attestation says who did the work and which files to look for."),
+)
 
 RULES: Final[tuple[Rule, ...]] = (
-    _error("RET001", _MINIMUM, "`## Status` missing")
-    .says("The header `## Status` is missing; add the section, spelled exactly so.")
-    .because("The parent finds the state below this header and nowhere else.")
-    .example("## Status", "(no `## Status`)"),
-    _error("RET002", _MINIMUM, "`## Deliverables` missing")
-    .says("The header `## Deliverables` is missing; add the section, spelled exactly so.")
-    .because("The parent learns here what there is to pick up.")
-    .example("## Deliverables", "(no `## Deliverables`)"),
-    _error("RET003", _MINIMUM, "`## Evidence` missing")
-    .says("The header `## Evidence` is missing; add the section, spelled exactly so.")
-    .because("A result without its evidence cannot be checked.")
-    .example("## Evidence", "(no `## Evidence`)"),
-    _error("RET004", _MINIMUM, "`## Runtime Attestation` missing")
-    .says("The header `## Runtime Attestation` is missing; add the section, spelled exactly so.")
-    .because("The attestation says who did the work and which files to look for.")
-    .example("## Runtime Attestation", "(no `## Runtime Attestation`)"),
+    *(
+        _error(rule_id, _MINIMUM, f"`## {header}` missing")
+        .says(f"The header `## {header}` is missing; add the section, spelled exactly so.")
+        .because(why)
+        .example(f"## {header}", f"(no `## {header}`)")
+        for rule_id, header, why in _HEADERS
+    ),
     _warning("RET005", _MINIMUM, "header of another level")
     .says("The header `{header}` has level {level}; write it with two `#`.")
-    .because("The four headers are written with two `#`; another level is understood here and may not be elsewhere.")
     .example("## Status", "### Status"),
     _warning("RET006", _MINIMUM, "header in another letter case")
     .says("The header is {value}; write it exactly as `{header}`.")
-    .because("The contract fixes the exact spelling; another letter case is understood here and may not be elsewhere.")
     .example("## Runtime Attestation", "## Runtime attestation"),
     _error("RET007", _MINIMUM, "header spelled otherwise")
     .says("The header is {value}; write it exactly as `{header}`.")
@@ -58,11 +53,9 @@ RULES: Final[tuple[Rule, ...]] = (
     .example("summary: Built the API; all tests pass.", "summary: Built the API. All tests pass."),
     _warning("RET016", _MINIMUM, "key in a bullet")
     .says("The key `{key}` stands in a bullet; write `{key}: …` without `-`.")
-    .because("Keys stand one per line as `key: value`; a bullet is understood here and may not be elsewhere.")
     .example("state: SUCCESS", "- state: SUCCESS"),
     _warning("RET017", _MINIMUM, "key in bold")
     .says("The key `{key}` is decorated; write `{key}: …` without markup.")
-    .because("Keys stand one per line as `key: value`; markup is understood here and may not be elsewhere.")
     .example("state: SUCCESS", "**state**: SUCCESS"),
     _error("RET018", _STATUS, "several keys on one line")
     .says("The key `{key}` stands on the line of another key; give it a line of its own.")
@@ -86,7 +79,6 @@ RULES: Final[tuple[Rule, ...]] = (
     .example("attempt: 2", "attempt: second"),
     _warning("RET023", _MINIMUM, "optional key spelled otherwise")
     .says("The key is {value}; write it exactly as `{key}:`.")
-    .because("Parsers look for the exact key; another spelling is understood here and may not be elsewhere.")
     .example("error_code: E_TOOL_FAILURE", "Error code: E_TOOL_FAILURE"),
     _error("RET024", _MINIMUM, "entry without its bullet")
     .says("This entry has no bullet: {value}; write it as `- path`.")
@@ -138,7 +130,6 @@ RULES: Final[tuple[Rule, ...]] = (
     .example("- src/api.py", "- /home/me/shop/src/api.py"),
     _warning("RET060", _ATTESTATION, "path written otherwise")
     .says("This line of `{key}` is not plain `- path`; remove the markup, or write `- (none)` for an empty list.")
-    .because("A path stands plainly behind `- `; other bullets and backticks are understood here, not everywhere.")
     .example("- src/api.py", "* `src/api.py`"),
     _warning("RET061", _ATTESTATION, "line is neither key nor list")
     .says("This line of `## Runtime Attestation` is neither `key: value` nor `- path` below a list; it is left aside.")

@@ -16,6 +16,7 @@ from agentwatch.contracts.shapes import Contract, Severity
 
 ERROR: Final = Severity.ERROR
 WARNING: Final = Severity.WARNING
+OTHERWISE: Final = "It is understood here, and may not be elsewhere."
 
 
 class Rule(NamedTuple):
@@ -24,7 +25,7 @@ class Rule(NamedTuple):
     `contract` is None for the rules that hold for any document. `section` is the heading of the contract's document
     that asks for it. `message` is a template: its `{names}` are filled with the facts of the place where the rule is
     broken. `right` and `wrong` are short examples. `warns_in` is the contract of which `check` takes an error for a
-    warning.
+    warning. A warning that has no `why` of its own is about another spelling or form.
     """
 
     id: str
@@ -33,7 +34,7 @@ class Rule(NamedTuple):
     section: str
     title: str
     message: str = ""
-    why: str = ""
+    why: str = OTHERWISE
     right: str = ""
     wrong: str = ""
     warns_in: Contract | None = None
@@ -133,8 +134,7 @@ _DOCUMENT: Final[tuple[Rule, ...]] = (
     .says("`status` is {value} and `report_metadata.status` is {other}; keep the status of one contract.")
     .because("A reader of the one contract sees success where a reader of the other sees failure: nobody can tell.")
     .example(
-        '{"report_metadata": {"status": "failed"}}',
-        '{"status": "failed", "report_metadata": {"status": "completed"}}',
+        '{"report_metadata": {"status": "failed"}}', '{"status": "failed", "report_metadata": {"status": "completed"}}'
     ),
 )
 

@@ -26,12 +26,7 @@ _SECOND: Final = re.compile(r"(?:^|\s)[-*+][ \t]+\[[ xX-]\]")
 _BULLET: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
 _PHASE: Final = re.compile(r"([A-Z][A-Z0-9]*(?:[ _/-][A-Z0-9]+)*):[ \t]+(?=\S)")
-_STATUSES: Final = {
-    " ": TodoStatus.PENDING,
-    "-": TodoStatus.IN_PROGRESS,
-    "x": TodoStatus.DONE,
-    "X": TodoStatus.DONE,
-}
+_STATUSES: Final = {" ": TodoStatus.PENDING, "-": TodoStatus.IN_PROGRESS, "x": TodoStatus.DONE, "X": TodoStatus.DONE}
 
 
 def first_item(lines: list[str], *, alone: bool = False) -> int | None:
@@ -128,7 +123,6 @@ RULES: Final[tuple[Rule, ...]] = (
     .example("- [-] Draft the API", "- [~] Draft the API"),
     _warning("TOD003", _REQUIRED, "checkbox in another letter case")
     .says("The checkbox is `[X]`; write it as `[x]`.")
-    .because("The canonical status is a small x; the capital is understood here and may not be elsewhere.")
     .example("- [x] Read the schema", "- [X] Read the schema"),
     _error("TOD004", _REQUIRED, "item without an action")
     .says("This item has no text; name one action or remove the line.")
