@@ -147,14 +147,11 @@ class Ledger:
                 return Recorded(existing, fresh=False)
             raise AlreadyDecidedError(decided)
         if chain.broken is not None:
-            raise LedgerError(
-                f"not recorded: the ledger is broken: {chain.broken}; look at it with `agentwatch verify`, put the file"
-                " back from a backup or set the broken part aside, then decide again"
-            )
+            what = "look at it with `agentwatch verify`, put the file back from a backup or set the broken part aside"
+            raise LedgerError(f"not recorded: the ledger is broken: {chain.broken}; {what}, then decide again")
         if returned() != subject.return_sha256:
-            raise ReturnChangedError(
-                "not recorded: the return has changed since you looked at it; look at it again, then decide"
-            )
+            why = "the return has changed since you looked at it; look at it again, then decide"
+            raise ReturnChangedError(f"not recorded: {why}")
         before = chain.entries[-1] if chain.entries else None
         record = Record(
             version=VERSION,
@@ -194,10 +191,8 @@ class Ledger:
         if there != data:
             raise self._not_recorded(error) from error
         # A sync that failed is not tried again: the system may have dropped what it could not write, and say no more.
-        return (
-            f"recorded, but the disk reported an error behind it ({reason(error)}): a power failure could lose it;"
-            f" {remedy(error)}"
-        )
+        so_far = f"recorded, but the disk reported an error behind it ({reason(error)})"
+        return f"{so_far}: a power failure could lose it; {remedy(error)}"
 
     def _not_recorded(self, error: OSError) -> NotRecordedError:
         why = f"{self.directory}: {reason(error)}; {remedy(error)}, then decide again"

@@ -147,10 +147,8 @@ class ReceiptBook:
                 if not won.won:
                     break
         if won is None:
-            raise ReceiptError(
-                f"nobody can claim the decision: neither {self._directory.path} nor the workspace can be written:"
-                f" {reason(trouble)}; {remedy(trouble)}"
-            )
+            why = f"neither {self._directory.path} nor the workspace can be written: {reason(trouble)}"
+            raise ReceiptError(f"nobody can claim the decision: {why}; {remedy(trouble)}")
         return won
 
     def _held_inside(self, names: tuple[str, str], since: str) -> Claim | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from agentwatch.decisions.errors import DecisionError, RecordError
@@ -24,8 +25,7 @@ LARGEST: Final = 2 * 1024 * 1024
 _LARGEST_INTEGER: Final = 2**53 - 1
 """What every reader of JSON can hold."""
 
-_SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
-_DECISION_ID: Final = re.compile(r"[0-9a-f]{32}\Z")
+_HEX: Final = re.compile(r"[0-9a-f]+\Z")
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -275,20 +275,13 @@ def _positive(name: str, value: object) -> None:
         raise RecordError(f"{name} must be a whole number, 1 or more")
 
 
-def _digest(name: str, value: object) -> None:
-    if not (isinstance(value, str) and _SHA256.match(value)):
-        raise RecordError(f"{name} must be 64 hex digits or null")
+def _hex(digits: int, name: str, value: object) -> None:
+    if not (isinstance(value, str) and len(value) == digits and _HEX.match(value)):
+        raise RecordError(f"{name} must be {digits} hex digits")
 
 
-def _identifier(name: str, value: object) -> None:
-    if not (isinstance(value, str) and _DECISION_ID.match(value)):
-        raise RecordError(f"{name} must be 32 hex digits")
-
-
-def _moment(name: str, value: object) -> None:
+def _moment(name: str, value: Any) -> None:
     try:
-        if not isinstance(value, str):
-            raise TypeError("not a text")  # noqa: TRY301  one message for both
         time_of(value)
     except (TypeError, ValueError) as error:
         raise RecordError(f"{name} must be a time in UTC such as 2030-01-01T00:00:00Z") from error
@@ -298,7 +291,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     "version": _version,
     "workspace_id": _named,
     "seq": _positive,
-    "decision_id": _identifier,
+    "decision_id": partial(_hex, 32),
     "task_id": _named,
     "attempt": _positive,
     "note": _text,
@@ -306,11 +299,11 @@ _CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     "created_at": _moment,
 }
 _CHECKS_UNLESS_NULL: Final[Mapping[str, Callable[[str, object], None]]] = {
-    "prev_sha256": _digest,
-    "handoff_sha256": _digest,
-    "return_sha256": _digest,
+    "prev_sha256": partial(_hex, 64),
+    "handoff_sha256": partial(_hex, 64),
+    "return_sha256": partial(_hex, 64),
     "expires_at": _moment,
-    "after": _identifier,
+    "after": partial(_hex, 32),
 }
 
 
