@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.clerk import Clerk
-    from agentwatch.decisions.desk import Decided, Desk
+    from agentwatch.decisions.desk import DecisionMade, Desk
     from agentwatch.decisions.herald import Herald
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
@@ -130,7 +130,7 @@ class Monitor:
 
         return recall_text(self.workspace, version.digest)
 
-    async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> Decided:
+    async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
         """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError.
 
         Whether the policy allows it is asked before. The return is read again: one that has changed since is refused.

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.setup.splice import Entry, Member, added, removed
+from agentwatch.agents.setup.splice import JsonEntry, JsonMember, added, removed
 from agentwatch.contracts.json_text import BrokenError, commented
 
-MEMBER = Member(("mcp", "agentwatch"), {"command": ["agentwatch", "mcp"], "enabled": True})
-ENTRY = Entry(("hooks", "Stop"), {"ours": 1}, lambda entry: isinstance(entry, dict) and "ours" in entry)
+MEMBER = JsonMember(("mcp", "agentwatch"), {"command": ["agentwatch", "mcp"], "enabled": True})
+ENTRY = JsonEntry(("hooks", "Stop"), {"ours": 1}, lambda entry: isinstance(entry, dict) and "ours" in entry)
 WISHES = (MEMBER, ENTRY)
 
 blanks = st.sampled_from(["", " ", "\n", "\n  ", "\t", " // a, note\n", "/* {, } */", "\r\n"])

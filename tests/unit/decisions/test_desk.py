@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentwatch.decisions.clerk import decision_of
-from agentwatch.decisions.desk import LIFETIME, Decided, Desk, operator_name, return_digest
+from agentwatch.decisions.desk import LIFETIME, DecisionMade, Desk, operator_name, return_digest
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import PRIVATE
 from agentwatch.decisions.reader import Question, Reader, Verified
@@ -41,7 +41,7 @@ def subject(of: Desk, task: str = "a.b") -> Subject:
     return Subject(of.workspace_id, task, 1, HANDOFF, RETURN)
 
 
-def decide(of: Desk, action: Action = Action.RETRY, task: str = "a.b", **changes: Any) -> Decided:
+def decide(of: Desk, action: Action = Action.RETRY, task: str = "a.b", **changes: Any) -> DecisionMade:
     values = {"returned": lambda: RETURN, "note": "once more", "operator": "ada", "now": NOON}
     return of.decide(subject(of, task), action, **(values | changes))
 
@@ -49,7 +49,7 @@ def decide(of: Desk, action: Action = Action.RETRY, task: str = "a.b", **changes
 def test_the_first_decision_makes_the_key_and_is_delivered(workspace: Path) -> None:
     operator = desk(workspace)
     decided = decide(operator)
-    assert decided == Decided(decided.record, fresh=True, doubt=None, undelivered=None)
+    assert decided == DecisionMade(decided.record, fresh=True, doubt=None, undelivered=None)
     assert decided.record.expires_at == written(NOON + LIFETIME)
     (entry,) = operator.read().entries
     assert entry.record == decided.record

@@ -15,7 +15,7 @@ from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plai
 from agentwatch.composition import Load, desk_of
 from agentwatch.config import Settings
 from agentwatch.decisions import policy
-from agentwatch.decisions.desk import Decided, Desk, operator_name, return_digest
+from agentwatch.decisions.desk import DecisionMade, Desk, operator_name, return_digest
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.task import State, Task, Version
@@ -135,7 +135,7 @@ def _returned(
     return now
 
 
-def _tell(decided: Decided) -> None:
+def _tell(decided: DecisionMade) -> None:
     record = decided.record
     if decided.fresh:
         say(f"recorded: decision {record.decision_id}")

@@ -10,8 +10,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Finding
 from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, Mirror
-from agentwatch.decisions.desk import Decided as Pressed
-from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.desk import DecisionMade, Desk
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.receipts import Receipts
 from agentwatch.decisions.record import Params, Record, Subject, time_of
@@ -65,7 +64,7 @@ class Clerk:
 
     def decide(
         self, subject: Subject, action: Action, params: Params | None, *, returned: Callable[[], str | None], note: str
-    ) -> Pressed:
+    ) -> DecisionMade:
         """Record a decision and deliver it, as `Desk.decide` does. Blocks; any thread may call it."""
         try:
             return self.desk.decide(subject, action, params, returned=returned, note=note)

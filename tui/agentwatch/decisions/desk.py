@@ -37,7 +37,7 @@ _OURSELVES: Final = "agentwatch"
 _READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"
 
 
-class Decided(NamedTuple):
+class DecisionMade(NamedTuple):
     """A decision that is recorded.
 
     `fresh` is False where the very same was recorded before. `doubt` says, in a sentence, that the disk reported an
@@ -113,7 +113,7 @@ class Desk:
         note: str = "",
         operator: str | None = None,
         now: datetime | None = None,
-    ) -> Decided:
+    ) -> DecisionMade:
         """Record a decision, then deliver it. Whether the policy allows it is asked before (`policy.refusal`).
 
         `returned` gives the sha256 of the return as it is now (`return_digest`). The first decision makes the key.
@@ -131,7 +131,7 @@ class Desk:
         )
         if undelivered is None:
             self._mark_delivered(entry.record)
-        return Decided(entry.record, recorded.fresh, recorded.doubt, undelivered)
+        return DecisionMade(entry.record, recorded.fresh, recorded.doubt, undelivered)
 
     def read(self) -> Chain:
         """Every decision, and what is wrong in the ledger. Cheap where nothing changed. Raises DecisionError."""

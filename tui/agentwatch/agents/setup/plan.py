@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.agents.setup.programs import ByHand, Program
-from agentwatch.agents.setup.splice import Entry, Wish, added, removed
+from agentwatch.agents.setup.splice import JsonEntry, Wish, added, removed
 from agentwatch.contracts.json_text import BrokenError
 from agentwatch.disk import Directory, NotRegularError
 
@@ -112,7 +112,7 @@ def _shown(wishes: tuple[Wish, ...]) -> str:
         inner = whole
         for key in wish.path[:-1]:
             inner = inner.setdefault(key, {})
-        inner[wish.path[-1]] = [wish.value] if isinstance(wish, Entry) else wish.value
+        inner[wish.path[-1]] = [wish.value] if isinstance(wish, JsonEntry) else wish.value
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 

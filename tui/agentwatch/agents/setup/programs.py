@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.agents.setup.splice import Entry, Member, Wish
+from agentwatch.agents.setup.splice import JsonEntry, JsonMember, Wish
 from agentwatch.config import Settings
 from agentwatch.shell import command_line
 
@@ -101,7 +101,7 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             "claude-code",
             (".claude", "CLAUDE.md", ".mcp.json"),
             "CLAUDE.md",
-            (Json((".mcp.json",), (Member(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
+            (Json((".mcp.json",), (JsonMember(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
             offers=(_claude_permissions(command),),
             notes=(
                 "its hooks may take longer than they wait, so that none fails open; MCP calls need no other time-out",
@@ -112,7 +112,7 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             "opencode",
             ("opencode.json", "opencode.jsonc", ".opencode"),
             "AGENTS.md",
-            (Json(("opencode.jsonc", "opencode.json"), (Member(("mcp", NAME), local),)),),
+            (Json(("opencode.jsonc", "opencode.json"), (JsonMember(("mcp", NAME), local),)),),
             notes=(needs_timeout,),
         ),
         Program(
@@ -121,7 +121,8 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             "AGENTS.md",
             (
                 Json(
-                    ("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"), (Member(("mcp", NAME), local),)
+                    ("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"),
+                    (JsonMember(("mcp", NAME), local),),
                 ),
             ),
             notes=(needs_timeout,),
@@ -152,7 +153,9 @@ def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
     call = {"type": "command", "command": command_line([*command, "hook"])}
     stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
     back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
-    wishes = [Entry(("hooks", on), at, _calls_our_hook) for on, at in (("SubagentStop", stop), ("PostToolUse", back))]
+    wishes = [
+        JsonEntry(("hooks", on), at, _calls_our_hook) for on, at in (("SubagentStop", stop), ("PostToolUse", back))
+    ]
     return Json((".claude/settings.json",), tuple(wishes))
 
 

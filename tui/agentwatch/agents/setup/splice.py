@@ -15,14 +15,14 @@ _BLANK: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _BREAK: Final = re.compile(r"[ \t]*\r?\n")
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     """`path[:-1]` names an object, `path[-1]` the key of ours in it."""
 
     path: tuple[str, ...]
     value: Any
 
 
-class Entry(NamedTuple):
+class JsonEntry(NamedTuple):
     """`path` names an array; `is_ours` knows an entry of ours in it, also one of before."""
 
     path: tuple[str, ...]
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
     is_ours: Callable[[Any], bool]
 
 
-Wish = Member | Entry
+Wish = JsonMember | JsonEntry
 
 
 def added(text: str, wishes: Sequence[Wish]) -> str:
@@ -45,17 +45,17 @@ def removed(text: str, wishes: Sequence[Wish]) -> str:
 
 def _added(text: str, wish: Wish) -> str:
     node = _needing(commented(text), dict)
-    path = wish.path[:-1] if isinstance(wish, Member) else wish.path
+    path = wish.path[:-1] if isinstance(wish, JsonMember) else wish.path
     for depth, key in enumerate(path):
         part = node.part(key)
         if part is None:
-            value: Any = {wish.path[-1]: wish.value} if isinstance(wish, Member) else [wish.value]
+            value: Any = {wish.path[-1]: wish.value} if isinstance(wish, JsonMember) else [wish.value]
             for inner in reversed(path[depth + 1 :]):
                 value = {inner: value}
             return _put(text, node, key, value)
-        is_array = isinstance(wish, Entry) and depth == len(path) - 1
+        is_array = isinstance(wish, JsonEntry) and depth == len(path) - 1
         node = _needing(part, list if is_array else dict)
-    if isinstance(wish, Member):
+    if isinstance(wish, JsonMember):
         there = node.part(wish.path[-1])
         if there is None:
             return _put(text, node, wish.path[-1], wish.value)
@@ -69,7 +69,7 @@ def _added(text: str, wish: Wish) -> str:
     return text if old.value == wish.value else _replaced(text, old, wish.value)
 
 
-def _ours(node: Node, wish: Entry) -> list[int]:
+def _ours(node: Node, wish: JsonEntry) -> list[int]:
     return [index for index, part in enumerate(node.parts) if wish.is_ours(part.value)]
 
 
@@ -83,7 +83,7 @@ def _removed(text: str, wish: Wish) -> str:
             return text
         trail.append((node, indexes[-1]))
         node = node.parts[indexes[-1]]
-    if isinstance(wish, Entry):
+    if isinstance(wish, JsonEntry):
         mine = _ours(node, wish)
         if not mine:
             return text

@@ -34,7 +34,7 @@ from agentwatch.app.widgets.details.blocks import Block
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
-from agentwatch.decisions.desk import Decided
+from agentwatch.decisions.desk import DecisionMade
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
@@ -290,7 +290,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
         else:
             self.look()
 
-    async def _decide(self) -> Decided | None:
+    async def _decide(self) -> DecisionMade | None:
         """Record it; None if something is missing. Raises DecisionError."""
         case = self.case
         if not await self._unlock():
@@ -384,7 +384,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
         )
 
 
-def _outcome(decided: Decided) -> str:
+def _outcome(decided: DecisionMade) -> str:
     """What became of a decision, in sentences."""
     done = "recorded" if decided.fresh else "the very same was recorded before"
     undelivered = decided.undelivered
