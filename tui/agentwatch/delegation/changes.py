@@ -21,7 +21,7 @@ _MADE: Final = frozenset({"created", "modified", "deliverable", "artifact"})
 """Kinds of claims by which a child says that it made a file."""
 
 
-class Checks:
+class CheckedReturns:
     """What was found about returns, by path and digest: a file may have held the latest returns of several tasks, one
     after the other."""
 

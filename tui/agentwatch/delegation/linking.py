@@ -8,7 +8,7 @@ of them comes or goes.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Literal, NamedTuple
 
 from agentwatch.contracts.rules import Rule
@@ -42,9 +42,6 @@ class Link(NamedTuple):
     problem: tuple[Rule, str] | None = None
 
 
-_ROOT = Link()
-
-
 class Linking:
     """The links of all tasks. Parents of a cycle are not followed: its members are roots."""
 
@@ -76,9 +73,9 @@ class Linking:
     def remove(self, task_id: str) -> set[str]:
         """Forget a task. Returns the tasks whose link may have changed, the removed one not among them."""
         claims = self._claims.pop(task_id)
-        affected = self._leave(task_id, claims.directory) | self._waiting.of(("id", task_id))
+        affected = {*self._leave(task_id, claims.directory), *self._waiting.of(("id", task_id))}
         self._wait(task_id, ())
-        changed = self._want(task_id, _ROOT)
+        changed = self._want(task_id, Link())
         del self._wanted[task_id]
         self._wanted_by[None] -= 1
         changed |= self._ask_again(affected - {task_id})
@@ -162,25 +159,22 @@ class Linking:
             parent = wanted.parent if wanted else None
         return changed
 
-    def _enter(self, task_id: str, directory: str | None) -> set[str]:
+    def _enter(self, task_id: str, directory: str | None) -> Set[str]:
         if directory is None:
             return set()
         self._in_directory.add(directory, task_id)
-        inside = self._in_directory.of(directory)
-        return set(self._waiting.of(("directory", directory))) if len(inside) <= 2 else set()
+        return self._waiting.of(("directory", directory)) if len(self._in_directory.of(directory)) <= 2 else set()
 
-    def _leave(self, task_id: str, directory: str | None) -> set[str]:
+    def _leave(self, task_id: str, directory: str | None) -> Set[str]:
         if directory is None:
             return set()
         self._in_directory.discard(directory, task_id)
-        inside = self._in_directory.of(directory)
-        return set(self._waiting.of(("directory", directory))) if len(inside) <= 1 else set()
+        return self._waiting.of(("directory", directory)) if len(self._in_directory.of(directory)) <= 1 else set()
 
     def _wait(self, task_id: str, awaited: tuple[_Awaited, ...]) -> None:
         before = self._awaited.pop(task_id, ())
         for key in before:
-            if key not in awaited:
-                self._waiting.discard(key, task_id)
+            self._waiting.discard(key, task_id)
         for key in awaited:
             self._waiting.add(key, task_id)
         if awaited:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from agentwatch.delegation import identity, reasons, standing
 from agentwatch.delegation.asks import LOW_CONFIDENCE, Asking, Recency, ask, ask_to_mend
-from agentwatch.delegation.changes import Changes, Checks, Unclaimed
+from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.effects import Aborts, Fitters, Overruns
@@ -71,7 +71,7 @@ class DelegationTree:
         self._unread = Unread(self._files)
         self._runs = Runs()
         self._decisions: dict[str, dict[str, Decision]] = defaultdict(dict)
-        self._checks = Checks()
+        self._checks = CheckedReturns()
         self._inference = Inference()
         self._linking = Linking()
         self._sums = Sums(self.tasks)

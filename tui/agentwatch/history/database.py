@@ -254,10 +254,8 @@ def _examine(connection: sqlite3.Connection) -> int:
         raise _DamagedError("it is not a history of agentwatch")
     if version < 1:
         raise _DamagedError("it has no version")
-    if version <= SCHEMA_VERSION:
-        problem = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if problem is None or problem[0] != "ok":
-            raise _DamagedError("its structure is broken")
+    if version <= SCHEMA_VERSION and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        raise _DamagedError("its structure is broken")
     return version
 
 

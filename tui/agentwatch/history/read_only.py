@@ -102,8 +102,7 @@ def _copied(path: Path) -> Snapshot:
 def _checked(snapshot: Snapshot) -> Snapshot:
     try:
         configure(snapshot.connection, _BUSY_MS)
-        version = examine(snapshot.connection)
-        if version > SCHEMA_VERSION:
+        if examine(snapshot.connection) > SCHEMA_VERSION:
             raise UnusableError(f"{snapshot.path} was written by a newer agentwatch; update this one")  # noqa: TRY301
     except (sqlite3.Error, UnusableError):
         snapshot.close()
@@ -118,12 +117,9 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 def _signature(path: Path) -> Signature:
     """Size, mtime and inode of the file and its log. Only a checkpoint changes the file while there is a log."""
-    found: list[tuple[int, int, int] | None] = []
-    for suffix in ("", "-wal"):
-        try:
+    signature: list[tuple[int, int, int] | None] = [None, None]
+    for number, suffix in enumerate(("", "-wal")):
+        with suppress(OSError):
             status = os.stat(f"{path}{suffix}")  # noqa: PTH116
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_size, status.st_mtime_ns, status.st_ino))
-    return tuple(found)
+            signature[number] = status.st_size, status.st_mtime_ns, status.st_ino
+    return tuple(signature)

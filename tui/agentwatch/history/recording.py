@@ -9,8 +9,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.observation import Gone, Observation, Seen
@@ -19,15 +18,18 @@ from agentwatch.history.outline import contracts_version, outline_of, pack
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import numbers_in
 
+_OF_ANOTHER: Final = """SELECT id FROM observations WHERE path = ? AND id > ? AND run <> ? AND digest IS ?
+    AND (digest IS NULL OR at = ?) ORDER BY id LIMIT 1"""
+"""The row of another process that says the same."""
 
-@dataclass(frozen=True, slots=True)
-class Note:
+
+class Note(NamedTuple):
     """One observation, ready to be written. `digest` is None where the file is gone."""
 
     ordinal: int
     at: float
     path: str
-    digest: str | None
+    digest: str | None = None
     outline: str | None = None
     packed: bytes | None = None
 
@@ -43,8 +45,7 @@ class Recorder:
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Begin with a history that was just opened: what is in it now is what came before. Raises sqlite3.Error."""
-        row = connection.execute("SELECT max(id) FROM observations").fetchone()
-        self._start = row[0] or 0
+        self._start = _value(connection, "SELECT max(id) FROM observations") or 0
         self._current = {}
 
     def notes(self, observations: Iterable[Observation], text_of: Callable[[str], str | None]) -> list[Note]:
@@ -54,13 +55,12 @@ class Recorder:
             if not isinstance(observation, Seen | Gone):
                 continue
             self._ordinal += 1
-            if isinstance(observation, Gone):
-                notes.append(Note(self._ordinal, observation.at, observation.path, None))
-                continue
-            text = text_of(observation.digest)
-            outline = outline_of(observation)
-            packed = None if text is None else pack(text)
-            notes.append(Note(self._ordinal, observation.at, observation.path, observation.digest, outline, packed))
+            note = Note(self._ordinal, observation.at, observation.path)
+            if isinstance(observation, Seen):
+                text = text_of(observation.digest)
+                packed = None if text is None else pack(text)
+                note = note._replace(digest=observation.digest, outline=outline_of(observation), packed=packed)
+            notes.append(note)
         return notes
 
     def write(self, connection: sqlite3.Connection, notes: Sequence[Note]) -> int:
@@ -89,10 +89,14 @@ class Recorder:
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def _write(self, connection: sqlite3.Connection, note: Note, current: dict[str, int]) -> int:
-        known = current.get(note.path) or self._current.get(note.path) or self._known(connection, note.path)
-        if note.digest == self._digest(connection, known):
+        known = current.get(note.path) or self._current.get(note.path)
+        if known is None:
+            before = "SELECT max(id) FROM observations WHERE path = ? AND id <= ?"
+            known = _value(connection, before, note.path, self._start)
+        # None where the file is gone, or was never there.
+        if note.digest == _value(connection, "SELECT digest FROM observations WHERE id = ?", known):
             return 0
-        same = self._adopt(connection, note, max(known or 0, self._start))
+        same = _value(connection, _OF_ANOTHER, note.path, max(known or 0, self._start), self._run, note.digest, note.at)
         if same is not None:
             current[note.path] = same
             return 0
@@ -100,11 +104,9 @@ class Recorder:
             "INSERT OR IGNORE INTO observations (run, ordinal, at, path, digest, outline) VALUES (?, ?, ?, ?, ?, ?)",
             (self._run, note.ordinal, note.at, note.path, note.digest, note.outline),
         )
-        row = connection.execute(
-            "SELECT id FROM observations WHERE run = ? AND ordinal = ?", (self._run, note.ordinal)
-        ).fetchone()
-        if row is not None:
-            current[note.path] = row[0]
+        ours = "SELECT id FROM observations WHERE run = ? AND ordinal = ?"
+        if (row_id := _value(connection, ours, self._run, note.ordinal)) is not None:
+            current[note.path] = row_id
         if not written.rowcount:
             return 0
         _forget_many(connection, note.path)
@@ -115,33 +117,16 @@ class Recorder:
         )
         return len(note.packed) if text.rowcount else 0
 
-    def _known(self, connection: sqlite3.Connection, path: str) -> int | None:
-        row = connection.execute(
-            "SELECT max(id) FROM observations WHERE path = ? AND id <= ?", (path, self._start)
-        ).fetchone()
-        known: int | None = row[0]
-        return known
 
-    def _digest(self, connection: sqlite3.Connection, row_id: int | None) -> str | None:
-        """The content of a row; None where the file is gone, or was never there."""
-        if row_id is None:
-            return None
-        row = connection.execute("SELECT digest FROM observations WHERE id = ?", (row_id,)).fetchone()
-        return None if row is None else row[0]
-
-    def _adopt(self, connection: sqlite3.Connection, note: Note, after: int) -> int | None:
-        row = connection.execute(
-            "SELECT id FROM observations WHERE path = ? AND id > ? AND run <> ? AND digest IS ?"
-            " AND (digest IS NULL OR at = ?) ORDER BY id LIMIT 1",
-            (note.path, after, self._run, note.digest, note.at),
-        ).fetchone()
-        return None if row is None else row[0]
+def _value(connection: sqlite3.Connection, query: str, *values: object) -> Any:
+    """The first column of the first row; None where there is none."""
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else row[0]
 
 
 def _forget_many(connection: sqlite3.Connection, path: str) -> None:
     """Keep as many rows of one file as the tree remembers: the first, which says when it began, and the last ones."""
-    rows = connection.execute("SELECT count(*) FROM observations WHERE path = ?", (path,)).fetchone()[0]
-    if rows <= MAX_VERSIONS:
+    if _value(connection, "SELECT count(*) FROM observations WHERE path = ?", path) <= MAX_VERSIONS:
         return
     row_id, digest = connection.execute(
         "SELECT id, digest FROM observations WHERE path = ? ORDER BY id LIMIT 1 OFFSET 1", (path,)

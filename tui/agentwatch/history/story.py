@@ -65,8 +65,8 @@ def _with_times_of_loss(observations: Sequence[Observation]) -> list[Observation
 def _moments(observation: Observation, now: float) -> Iterator[Observation]:
     if isinstance(observation, Ran) and observation.run is not None:
         yield from _moments_of_run(observation, observation.run)
-        return
-    yield observation
+    else:
+        yield observation
     if isinstance(observation, Decided) and observation.decision.is_expired(now):
         yield Tick(observation.seq, observation.decision.expires_at or now)
 
