@@ -20,9 +20,7 @@ _MOST_TOLD: Final = 20
 
 class Problem(NamedTuple):
     """Something that cannot be read. `place` is where, "" for no single place; `message` says why in a sentence.
-
-    Both may quote foreign text: they are unsanitised.
-    """
+    Both may quote foreign text: they are unsanitised."""
 
     source: str
     place: str

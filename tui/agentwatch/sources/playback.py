@@ -117,11 +117,9 @@ class Playback(Source):
         self._thread.start()
 
     def scan(self) -> Batch:
-        """The whole recording."""
         return Batch(self._observations, REPLAY)
 
     def stop(self) -> None:
-        """End, within a second."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -129,7 +127,6 @@ class Playback(Source):
             self._thread.join(_JOIN_SECONDS)
 
     def content(self, digest: str) -> str | None:
-        """The text of a document of the recording, None where it is not kept."""
         return self._text_of(digest)
 
     # The operator

@@ -16,9 +16,7 @@ _WORST_FIRST: Final[tuple[Mode, ...]] = ("starting", "degraded", "polling", "liv
 
 class Source(Protocol):
     """Where observations come from. It runs on its own thread and never blocks the caller.
-
-    A subclass need not say that it keeps nothing of files, or that it never begins.
-    """
+    A subclass need not say that it keeps nothing of files, or that it never begins."""
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:  # noqa: ARG002
         """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""

@@ -43,9 +43,7 @@ class _Directory:
 
 class Catalogue:
     """One workspace. Paths here are names of the system relative to the root, "" is the root.
-
-    `watch` and `unwatch` are called with each directory that comes and goes, `watch` before it is listed.
-    """
+    `watch` and `unwatch` are called with each directory that comes and goes, `watch` before it is listed."""
 
     def __init__(
         self,
@@ -138,9 +136,7 @@ class Catalogue:
 
     def scan(self, below: str = "") -> None:
         """Walk the tree from one directory on, and mark its files in the order they were last changed.
-
-        What was known and is no longer there is gone.
-        """
+        What was known and is no longer there is gone."""
         for _ in self.scanning(below):
             pass
 

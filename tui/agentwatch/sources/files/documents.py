@@ -148,9 +148,7 @@ class Documents:
 
     def look(self, path: str, status: os.stat_result) -> None:
         """Read a file if it may have changed; `status` is what lstat says now.
-
-        Raises FileNotFoundError where it is gone by now, BehindLinkError where it is not where its path says.
-        """
+        Raises FileNotFoundError where it is gone by now, BehindLinkError where it is not where its path says."""
         file = self.files.setdefault(path, KnownFile())
         now = time.monotonic()
         expired = file.due is not None and file.due <= now

@@ -38,9 +38,7 @@ _KINDS: Final = {
 
 class FileRefusedError(Exception):
     """A file is not read, by `rule`: `reason` says what is wrong, `message` also what to do; both are our own words.
-
-    `facts` are what the rule's message names. `lasting`: only a change of the file's attributes can help.
-    """
+    `facts` are what the rule's message names. `lasting`: only a change of the file's attributes can help."""
 
     def __init__(self, rule: Rule, *, lasting: bool = True, **facts: object) -> None:
         self.rule = rule
@@ -60,9 +58,7 @@ class BehindLinkError(FileRefusedError):
 
 class FileText(NamedTuple):
     """A file as it was read. `digest` is the sha256, in hex, of its bytes; `text` is those bytes as UTF-8 without BOM.
-
-    `changed_ns` is the ctime. `findings` has SRC006 where bytes are not UTF-8 and were replaced by U+FFFD.
-    """
+    `changed_ns` is the ctime. `findings` has SRC006 where bytes are not UTF-8 and were replaced by U+FFFD."""
 
     text: str
     digest: str
@@ -74,9 +70,7 @@ class FileText(NamedTuple):
 
 def read_file(root: Path | str, relative: str, max_bytes: int = MAX_BYTES) -> FileText:
     """Read one file of a workspace. `relative` is its name below `root`, with `/`; neither may contain a symbolic link.
-
-    Raises FileRefusedError where it must not or cannot be read, FileNotFoundError where there is none.
-    """
+    Raises FileRefusedError where it must not or cannot be read, FileNotFoundError where there is none."""
     components = relative.split("/")
     if "\0" in relative or not _NO_NAMES.isdisjoint(components):
         raise FileRefusedError(rules.OUTSIDE)

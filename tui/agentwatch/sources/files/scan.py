@@ -17,9 +17,7 @@ _INODE: Final = (1 << _INODE_BITS) - 1
 
 def fingerprint(status: os.stat_result) -> int:
     """What tells that a file or directory changed without reading it: mtime, ctime, size and inode in one number.
-
-    Nobody can set the ctime, so a rewrite of the same size that restores the mtime is noticed.
-    """
+    Nobody can set the ctime, so a rewrite of the same size that restores the mtime is noticed."""
     return fingerprint_of(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
@@ -78,9 +76,7 @@ def list_directory(path: str, is_pruned: Callable[[str], bool]) -> FolderListing
 
 def walk(root: str, is_pruned: Callable[[str], bool], below: str = "") -> Iterator[tuple[str, FolderListing | OSError]]:
     """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it.
-
-    One that cannot be listed comes with its error.
-    """
+    One that cannot be listed comes with its error."""
     prefix = root if root.endswith("/") else root + "/"
     pending = [below]
     while pending:

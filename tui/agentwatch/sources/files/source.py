@@ -136,29 +136,23 @@ class FilesSource:
                 self._contents.place(file.digest, name)
 
     def known(self) -> dict[str, KnownFile]:
-        """What to remember, by path. Any thread may call it."""
         return {to_path(name): file for name, file in list(self._documents.files.items())}
 
     def start(self, emit: Emit) -> None:
         """Begin. `emit` gets every batch in the source's thread, the first one right away and empty.
-
-        Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends.
-        """
+        Once it raises RuntimeError, as a closed event loop does, nobody listens any more and the source ends."""
         self._watcher = Watcher(self._root, self._settings, self._documents, emit=emit, open_backend=self._open_backend)
         self._thread = threading.Thread(target=self._watcher.run, name="agentwatch-files", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End, within a second."""
         if self._watcher is not None and self._thread is not None:
             self._watcher.wake()
             self._thread.join(_JOIN_SECONDS)
 
     def scan(self) -> Batch:
         """What the workspace holds now, in the order in which it was written; half-written files are waited for.
-
-        Raises WorkspaceError where there is no workspace.
-        """
+        Raises WorkspaceError where there is no workspace."""
         if not os.path.isdir(self._root):
             raise WorkspaceError(f"{self._root} is no directory. Give the directory in which the agents work.")
         documents = self._documents
@@ -176,7 +170,6 @@ class FilesSource:
         return Batch(tuple(observations), health)
 
     def content(self, digest: str) -> str | None:
-        """The text of a document that was emitted with this digest, None where it is lost. Any thread may call it."""
         return self._contents.get(digest)
 
 

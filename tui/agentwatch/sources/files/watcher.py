@@ -76,9 +76,7 @@ class _Sweeps:
 
     def ask(self, at: float, *, exact: bool = False) -> None:
         """Something happened: sweep then, or as soon as the cost of the last sweep allows.
-
-        `exact`: a backend reported it that would know if there had been more.
-        """
+        `exact`: a backend reported it that would know if there had been more."""
         share = _EXACT_SHARE if exact else _ACTIVE_SHARE
         self.next_at = min(self.next_at, max(at, self._ended_at + self._cost / share))
 

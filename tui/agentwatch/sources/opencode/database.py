@@ -73,9 +73,7 @@ class ForeignDatabase:
 
     def signature(self) -> Signature:
         """(device, inode, size, mtime) of the database, its log and its journal; None for each that is not there.
-
-        It changes with each write of another process, unless it comes in the same tick of the clock as another.
-        """
+        It changes with each write of another process, unless it comes in the same tick of the clock as another."""
         return tuple(_attributes(self._beside(suffix)) for suffix in ("", "-wal", "-journal"))
 
     @contextmanager

@@ -10,8 +10,7 @@ from typing import Final
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.opencode.runs import Maker
-from agentwatch.sources.opencode.session import Dialogue
-from agentwatch.sources.opencode.standing import OVER, Standing, judge, judge_call, waits_for
+from agentwatch.sources.opencode.session import OVER, Dialogue, Standing, judge, judge_call, waits_for
 from agentwatch.sources.opencode.tables import SessionRow, Tables
 from agentwatch.sources.sessions.reader import Change, changes_between
 
@@ -21,9 +20,7 @@ _UNREAD: Final = Standing(RunState.SUBMITTED, "its messages are kept as OpenCode
 
 class Family:
     """Knows what was last given of each session, so that only what differs from it is given again.
-
-    Whatever raises sqlite3.Error may be called again, and goes on where it was.
-    """
+    Whatever raises sqlite3.Error may be called again, and goes on where it was."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Dialogue] = {}

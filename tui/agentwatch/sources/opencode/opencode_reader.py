@@ -91,7 +91,6 @@ class OpenCodeReader:
             return self._family.take()
 
     def text(self, digest: str) -> str | None:
-        """Read again from its part, if that still holds it."""
         if not self._texts.has(digest):
             return None
         with self._lock:
@@ -102,7 +101,6 @@ class OpenCodeReader:
                 return None
 
     def found(self) -> Sequence[Found]:
-        """The database, if it is there."""
         if not is_there(self._path):
             return ()
         sessions = self._family.sessions.values()
@@ -110,7 +108,6 @@ class OpenCodeReader:
         return [Found(self.name, str(self._path), len(sessions) - children, self.trouble or "", children)]
 
     def close(self) -> None:
-        """Remove a copy; between two calls no connection is open."""
         with self._lock:
             self._database.close()
 

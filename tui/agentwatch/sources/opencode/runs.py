@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.sources.opencode.records import ToolCall, Turn, output_in, prompt_in, text_in
-from agentwatch.sources.opencode.session import Dialogue, turn_order
-from agentwatch.sources.opencode.standing import UNREAD, WORDLESS, Standing, standing_of
+from agentwatch.sources.opencode.session import UNREAD, WORDLESS, Dialogue, Standing, standing_of, turn_order
 from agentwatch.sources.opencode.tables import RecordRow, Tables
 from agentwatch.sources.sessions.fields import todos_of
 from agentwatch.sources.sessions.reader import digest_of, message
@@ -36,9 +35,7 @@ class _Place(NamedTuple):
 
 class PartTexts:
     """Messages made of parts: read when they are needed, and found again by digest.
-
-    Only the thread that reads asks for one; any thread may ask for its place.
-    """
+    Only the thread that reads asks for one; any thread may ask for its place."""
 
     def __init__(self) -> None:
         self._messages: dict[_Place, tuple[tuple[int, ...], Message | None]] = {}

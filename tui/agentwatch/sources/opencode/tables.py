@@ -93,9 +93,7 @@ class SessionRow(NamedTuple):
 
 class RecordRow(NamedTuple):
     """A message or a part. `data` is None where it is no JSON object. `is_cut`: it was too large to be read whole.
-
-    `row` rises in the order in which they were first written.
-    """
+    `row` rises in the order in which they were first written."""
 
     id: str
     message_id: str | None
@@ -129,9 +127,7 @@ class Tables:
         self, directories: Sequence[str], known: Mapping[tuple[object, ...], SessionRow]
     ) -> Sequence[SessionRow]:
         """The sessions of some directories and what is below them, and their children wherever those work.
-
-        `known` are those of an earlier look by their version: they are given back where nothing has changed.
-        """
+        `known` are those of an earlier look by their version: they are given back where nothing has changed."""
         if not self.columns.has("session"):
             return ()
         there = self.columns.tables

@@ -61,9 +61,7 @@ def item_of(value: object, told: Callable[[str, float], Message]) -> Item | None
 
 def older_item(directory: Path) -> Item | None:
     """What stands in for the history item of a task; None as long as its workspace is not known.
-
-    Raises OSError, and ValueError where it is damaged.
-    """
+    Raises OSError, and ValueError where it is damaged."""
     data = b""
     workspace = None
     with os.fdopen(open_regular(directory / CONVERSATION), "rb") as file:

@@ -32,9 +32,7 @@ _SLACK: Final = 1.0
 
 class Handing(NamedTuple):
     """Who handed a task on, and by which call: `at` is when that was made, None where it is not known.
-
-    `is_said`: the history item names the parent. `asked_at` is that of a run.
-    """
+    `is_said`: the history item names the parent. `asked_at` is that of a run."""
 
     parent: str
     at: float | None
