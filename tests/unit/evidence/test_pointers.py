@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.claims import claims_of
 from agentwatch.evidence.pointers import pointers
-from agentwatch.evidence.shapes import Kind
+from agentwatch.evidence.shapes import ClaimKind
 from tests.unit.evidence.repository import returned
 
 
@@ -55,7 +55,7 @@ def test_what_may_be_no_path_is_doubtful(text: str) -> None:
 
 def test_a_command_is_said_to_be_unverifiable() -> None:
     (claim,) = claims_of(returned(evidence=["`pytest -q`: 3 passed"]), "a.return.md", None, None)
-    assert claim.kind is Kind.EVIDENCE
+    assert claim.kind is ClaimKind.EVIDENCE
     assert claim.settled is not None
     assert claim.settled[0] is Verdict.UNVERIFIABLE
 

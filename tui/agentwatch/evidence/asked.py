@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.pointers import LONGEST
-from agentwatch.evidence.shapes import Assertion, Kind, Limit
+from agentwatch.evidence.shapes import Assertion, ClaimKind, Limit
 
 if TYPE_CHECKING:
     from agentwatch.contracts.handoff import HandoffPacket
@@ -81,22 +81,22 @@ def assertions_of(
     unfinished = outcome is not Outcome.COMPLETED
     for deliverable in packet.deliverables or ():
         if deliverable.must_create and deliverable.path:
-            yield Assertion(Kind.MUST_CREATE, deliverable.path, unfinished=unfinished)
+            yield Assertion(ClaimKind.MUST_CREATE, deliverable.path, unfinished=unfinished)
     looked_at = returned_text[:_LOOKED_AT]
     cited = None if evidence is None else "\n".join(evidence)
     for pointer in packet.evidence or ():
         if pointer.required and pointer.path and pointer.path.strip():
             settled = _cited(pointer.path.strip(), cited, looked_at, outcome)
-            yield Assertion(Kind.REQUIRED_EVIDENCE, pointer.path, settled=settled)
+            yield Assertion(ClaimKind.REQUIRED_EVIDENCE, pointer.path, settled=settled)
     stems = {word[:_STEM] for word in _WORD.findall(looked_at.casefold())}
     for criterion in packet.success_criteria or ():
         if criterion.strip():
             words = MENTIONED if _has_trace(criterion, stems) else NO_TRACE
-            yield Assertion(Kind.CRITERION, criterion, settled=(Verdict.UNVERIFIABLE, words))
+            yield Assertion(ClaimKind.CRITERION, criterion, settled=(Verdict.UNVERIFIABLE, words))
     for constraint in packet.constraints or ():
         limit, below = limit_of(constraint)
         if limit is not None:
-            yield Assertion(Kind.CONSTRAINT, constraint, limit=limit, below=below, made=tuple(made))
+            yield Assertion(ClaimKind.CONSTRAINT, constraint, limit=limit, below=below, made=tuple(made))
 
 
 def limit_of(constraint: str) -> tuple[Limit | None, str | None]:

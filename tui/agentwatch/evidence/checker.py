@@ -6,8 +6,9 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ from agentwatch.evidence.git import SLACK, GitFacts, GitHistory, GitView, look, 
 from agentwatch.evidence.paths import ClaimedPlace, beside, place_of
 from agentwatch.evidence.plumbing import SECONDS
 from agentwatch.evidence.repository import NoRepositoryError, NotInRepositoryError
-from agentwatch.evidence.shapes import Assertion, Kind
+from agentwatch.evidence.shapes import Assertion, ClaimKind
 from agentwatch.evidence.verdicts import NO_HANDOFF, Handed
 from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
@@ -98,6 +99,7 @@ class _Round:
     unread: int = _READ
     changes: dict[float, tuple[str, ...] | None] = field(default_factory=dict)
     newest: list[str] | None = None
+    """The files that differ from the last commit, the one last written first."""
 
     def changed_since(self, handed_off_at: float | None) -> tuple[str, ...] | None:
         """The paths changed since a handoff by commits, or on disk and written since; None where git cannot say."""
@@ -135,18 +137,10 @@ class _Round:
         committed = view.changes_since(handed_off_at)
         if committed is None or not view.complete:
             return None
-        written: set[str] = set()
-        for path in self._newest(view):
-            if verdicts.is_older(self._itself(path), handed_off_at):
-                break
-            written.add(path)
-        return tuple(sorted(committed | written))
-
-    def _newest(self, view: GitView) -> list[str]:
-        """The files that differ from the last commit, the one last written first."""
         if self.newest is None:
             self.newest = sorted(view.differing, key=lambda path: self._itself(path).mtime_ns, reverse=True)
-        return self.newest
+        written = takewhile(lambda path: not verdicts.is_older(self._itself(path), handed_off_at), self.newest)
+        return tuple(sorted(committed.union(written)))
 
     def _itself(self, path: str) -> DiskFacts:
         """A file as it is; of what is a link by now, the link; of what is gone, the directory that lost it."""
@@ -154,13 +148,10 @@ class _Round:
         if facts.kind is FileKind.REGULAR and not facts.linked:
             return facts
         place = Path(self.disk.root, path)
-        while True:
-            try:
-                status = place.lstat()
-            except OSError:
-                place = place.parent
-                continue
-            return DiskFacts(FileKind.OTHER, 0, status.st_mtime_ns)
+        for one in (place, *place.parents):
+            with suppress(OSError):
+                return DiskFacts(FileKind.OTHER, 0, one.lstat().st_mtime_ns)
+        return MISSING
 
 
 def _handed(one: _Prepared, state: _Round) -> Handed:
@@ -265,7 +256,7 @@ class Checker:
         changed = state.changed_since(handed.at) if one.assertions else None
         claims: list[Claim] = []
         for assertion, place in zip(one.assertions, one.places, strict=True):
-            if assertion.kind is Kind.CONSTRAINT and assertion.settled is None:
+            if assertion.kind is ClaimKind.CONSTRAINT and assertion.settled is None:
                 made = [place_of(path, self._workspace) for path in assertion.made]
                 # The return and the handoff themselves are not the work that was constrained.
                 own = {request.returned_name, request.handoff_name}
@@ -273,9 +264,10 @@ class Checker:
                 claimed = {place.relative for place in made if place.relative is not None} - own
                 claims.append(verdicts.judge_constraint(assertion, claimed, others, state.without_git))
             else:
-                moved = state.moved.get((number, place.relative or "")) if place is not None else None
-                sight = self._sight(assertion, place, moved, state, handed.at) if place is not None else None
-                sight = sight._replace(cleared=request.gone) if sight is not None else None
+                moved, sight = None, None
+                if place is not None:
+                    moved = state.moved.get((number, place.relative or ""))
+                    sight = self._sight(assertion, place, moved, state, handed.at)._replace(cleared=request.gone)
                 claims.append(self._kept(request, verdicts.judge(assertion, sight, handed), moved))
         watched = {*one.relatives, *(place for (of, _), place in state.moved.items() if of == number)}
         if state.view is not None and any(claim.is_missing for claim in claims):

@@ -12,7 +12,7 @@ from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import asked
 from agentwatch.evidence.pointers import Likeness, likeness, pointers
-from agentwatch.evidence.shapes import Assertion, Kind
+from agentwatch.evidence.shapes import Assertion, ClaimKind
 
 if TYPE_CHECKING:
     # Each takes a while to load, and few workspaces hold all of them.
@@ -88,34 +88,34 @@ def _stated(summary: Return, model: Contracted) -> Iterator[Assertion]:
         yield from _of_return_format(cast("ReturnFormat", model))
     if summary.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
         artifacts = cast("SubagentReturn | ReturnMeta", model).artifacts or ()
-        yield from _files(Kind.ARTIFACT, [artifact.path or "" for artifact in artifacts], unfinished=unfinished)
+        yield from _files(ClaimKind.ARTIFACT, [artifact.path or "" for artifact in artifacts], unfinished=unfinished)
     if summary.contract is Contract.RETURN_META:
         meta = cast("ReturnMeta", model)
-        yield from _files(Kind.CREATED, meta.files_created, unfinished=unfinished)
-        yield from _files(Kind.MODIFIED, meta.files_modified, unfinished=unfinished)
+        yield from _files(ClaimKind.CREATED, meta.files_created, unfinished=unfinished)
+        yield from _files(ClaimKind.MODIFIED, meta.files_modified, unfinished=unfinished)
     if summary.contract is Contract.REPORT_CONTRACT:
         yield from _of_report(cast("Report", model))
 
 
 def _of_return_format(document: ReturnFormat) -> Iterator[Assertion]:
     if document.attestation is not None:
-        yield from _files(Kind.CREATED, document.attestation.files_created)
-        yield from _files(Kind.MODIFIED, document.attestation.files_modified)
+        yield from _files(ClaimKind.CREATED, document.attestation.files_created)
+        yield from _files(ClaimKind.MODIFIED, document.attestation.files_modified)
     for path in _said(deliverable.path for deliverable in document.deliverables or ()):
         like = likeness(path)
         if like is Likeness.NONE:
-            yield _unchecked(Kind.DELIVERABLE, path, _NO_PATH)
+            yield _unchecked(ClaimKind.DELIVERABLE, path, _NO_PATH)
         else:
-            yield Assertion(Kind.DELIVERABLE, path, doubtful=like is Likeness.DOUBTFUL)
+            yield Assertion(ClaimKind.DELIVERABLE, path, doubtful=like is Likeness.DOUBTFUL)
     for text in _said(document.evidence):
         named = pointers(text)
         if not named:
-            yield _unchecked(Kind.EVIDENCE, text, _NOT_A_PATH)
+            yield _unchecked(ClaimKind.EVIDENCE, text, _NOT_A_PATH)
         for one in named:
-            yield Assertion(Kind.EVIDENCE, one.path, one.lines, doubtful=one.doubtful, stated=one.stated)
+            yield Assertion(ClaimKind.EVIDENCE, one.path, one.lines, doubtful=one.doubtful, stated=one.stated)
 
 
-def _files(kind: Kind, paths: Iterable[str] | None, *, unfinished: bool = False) -> Iterator[Assertion]:
+def _files(kind: ClaimKind, paths: Iterable[str] | None, *, unfinished: bool = False) -> Iterator[Assertion]:
     return (Assertion(kind, path, unfinished=unfinished) for path in _said(paths))
 
 
@@ -127,16 +127,16 @@ def _of_report(document: Report) -> Iterator[Assertion]:
             continue
         pointer = _REPO.match(row[1])
         if pointer is None:
-            yield _unchecked(Kind.REFERENCE, row[1], _NO_POINTER)
+            yield _unchecked(ClaimKind.REFERENCE, row[1], _NO_POINTER)
             continue
         first = pointer["first"]
         lines = (int(first), int(pointer["last"] or first)) if first is not None else None
-        yield Assertion(Kind.REFERENCE, pointer["path"], lines)
+        yield Assertion(ClaimKind.REFERENCE, pointer["path"], lines)
 
 
 def _said(bullets: Iterable[str] | None) -> Iterator[str]:
     return (bullet for bullet in bullets or () if bullet.strip().casefold() not in _NOTHING)
 
 
-def _unchecked(kind: Kind, path: str, why: str) -> Assertion:
+def _unchecked(kind: ClaimKind, path: str, why: str) -> Assertion:
     return Assertion(kind, path, settled=(Verdict.UNVERIFIABLE, why))

@@ -71,7 +71,6 @@ class Inspector:
     """
 
     def __init__(self, workspace: Path, text_of: TextOf) -> None:
-        self._root = str(workspace)
         self._workspace = workspace
         self._checker: Checker | None = None
         self._text_of = text_of
@@ -173,7 +172,7 @@ class Inspector:
 
     def _changed(self) -> list[Target]:
         """The targets of which a named file looks different from when it was checked."""
-        if not os.path.isdir(self._root):
+        if not os.path.isdir(self._workspace):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
         return [
@@ -184,14 +183,14 @@ class Inspector:
 
     def _is_there(self, returned: Version) -> bool:
         """What was found last of a return that is gone stays, or is found again where it was moved to."""
-        return returned.stored or os.path.lexists(f"{self._root}/{to_name(returned.path)}")
+        return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
 
     def _look_before(self, target: Target) -> _Look | None:
         known = self._known.get(target.task_id)
         return self._look(known.watched) if known is not None and known.target == target else None
 
     def _look(self, paths: Sequence[str]) -> _Look:
-        return tuple(trace(f"{self._root}/{path}") for path in paths)
+        return tuple(trace(f"{self._workspace}/{path}") for path in paths)
 
 
 def _rounds(targets: Sequence[Target]) -> Iterator[Sequence[Target]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agentwatch.delegation.claims import Verdict
 
 
-class Kind(StrEnum):
+class ClaimKind(StrEnum):
     """What is claimed of a path; a criterion and a constraint have their text in the place of the path."""
 
     CREATED = "created"
@@ -25,7 +25,13 @@ class Kind(StrEnum):
     @property
     def is_made(self) -> bool:
         """The child says that it made this file, so it lies in the workspace and holds something."""
-        return self in (Kind.CREATED, Kind.MODIFIED, Kind.DELIVERABLE, Kind.ARTIFACT, Kind.MUST_CREATE)
+        return self in (
+            ClaimKind.CREATED,
+            ClaimKind.MODIFIED,
+            ClaimKind.DELIVERABLE,
+            ClaimKind.ARTIFACT,
+            ClaimKind.MUST_CREATE,
+        )
 
 
 class Limit(StrEnum):
@@ -47,7 +53,7 @@ class Assertion(NamedTuple):
     `made` are the paths that the return claims to have made.
     """
 
-    kind: Kind
+    kind: ClaimKind
     path: str
     lines: tuple[int, int] | None = None
     settled: tuple[Verdict, str] | None = None
@@ -61,5 +67,5 @@ class Assertion(NamedTuple):
     @property
     def names_file(self) -> bool:
         """Its path is to be looked at."""
-        is_open = self.settled is None and self.kind is not Kind.CONSTRAINT
-        return is_open or self.kind is Kind.REQUIRED_EVIDENCE
+        is_open = self.settled is None and self.kind is not ClaimKind.CONSTRAINT
+        return is_open or self.kind is ClaimKind.REQUIRED_EVIDENCE

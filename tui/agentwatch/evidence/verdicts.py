@@ -11,7 +11,7 @@ from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts
 from agentwatch.evidence.paths import ClaimedPlace, Fault
-from agentwatch.evidence.shapes import Assertion, Kind, Limit
+from agentwatch.evidence.shapes import Assertion, ClaimKind, Limit
 from agentwatch.sources.files.names import to_path
 
 _YES: Final = Verdict.VERIFIED
@@ -30,7 +30,11 @@ NO_HANDOFF: Final = "no handoff is known"
 STATED: Final = "the file exists; what is said of it cannot be checked"
 _LATER: Final = "the handoff was put there, or given its time, after that: whether it is older is not known"
 UNREAD: Final = "; its content was not checked"
-_WORDS: Final = {Kind.CREATED: "created", Kind.MODIFIED: "modified", Kind.MUST_CREATE: "made for this task"}
+_WORDS: Final = {
+    ClaimKind.CREATED: "created",
+    ClaimKind.MODIFIED: "modified",
+    ClaimKind.MUST_CREATE: "made for this task",
+}
 _LONGEST: Final = 4_096
 """Characters of a claimed path or text that are kept."""
 
@@ -75,23 +79,14 @@ def judge(assertion: Assertion, sight: Sight | None, handed: Handed) -> Claim:
             verdict, detail = _OPEN, f"{detail}, but no such file was found"
     else:
         verdict, detail = _of_path(assertion, sight, handed)
-    path, file, missing = assertion.path[:_LONGEST], None, False
-    if sight is not None:
-        file = sight.moved or sight.place.relative
-        is_there = sight.disk.kind is not FileKind.MISSING or sight.disk.variant or sight.place.fault
-        missing = verdict is _NO and not is_there
-    if sight is not None and sight.moved is not None:
-        detail = f"moved since, to {sight.moved}: {detail}"
-    file = to_path(file) if file is not None else None
-    return Claim(
-        kind=assertion.kind,
-        path=path,
-        verdict=verdict,
-        detail=detail,
-        lines=assertion.lines,
-        file=file,
-        is_missing=missing,
-    )
+    claim = Claim(assertion.kind, assertion.path[:_LONGEST], verdict, detail, assertion.lines)
+    if sight is None:
+        return claim
+    if sight.moved is not None:
+        claim = claim._replace(detail=f"moved since, to {sight.moved}: {detail}")
+    file = sight.moved or sight.place.relative
+    is_there = sight.disk.kind is not FileKind.MISSING or sight.disk.variant or sight.place.fault
+    return claim._replace(file=to_path(file) if file is not None else None, is_missing=verdict is _NO and not is_there)
 
 
 def _of_path(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, str]:
@@ -102,19 +97,19 @@ def _of_path(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdic
     if disk.kind is FileKind.REFUSED:
         return _OPEN, f"cannot be looked at: {disk.words}"
     if disk.kind is FileKind.OUTSIDE:
-        verdict = _NO if assertion.kind.is_made or assertion.kind is Kind.REFERENCE else _OPEN
+        verdict = _NO if assertion.kind.is_made or assertion.kind is ClaimKind.REFERENCE else _OPEN
         return verdict, "outside the workspace: a symbolic link leads there, and agentwatch does not follow it"
     if disk.variant is not None:
         return _NO, f"case differs: on disk it is {disk.variant}"
     if disk.kind is FileKind.MISSING:
         return _missing(assertion, sight)
-    if assertion.kind in (Kind.EVIDENCE, Kind.REFERENCE):
+    if assertion.kind in (ClaimKind.EVIDENCE, ClaimKind.REFERENCE):
         return _cited(assertion, sight)
     return _made(assertion, sight, handed)
 
 
 def _misplaced(assertion: Assertion, sight: Sight, fault: Fault) -> tuple[Verdict, str]:
-    if assertion.kind is Kind.EVIDENCE:
+    if assertion.kind is ClaimKind.EVIDENCE:
         # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
         if fault is Fault.ABSOLUTE and sight.disk.kind in (FileKind.REGULAR, FileKind.DIRECTORY):
             if assertion.stated:
@@ -182,26 +177,26 @@ def _made(assertion: Assertion, sight: Sight, handed: Handed) -> tuple[Verdict, 
     if disk.empty and name not in _EMPTY_BY_NATURE:
         return _NO, f"empty: the {'directory' if disk.kind is FileKind.DIRECTORY else 'file'} holds nothing"
     if handed.at is None:
-        if assertion.kind in (Kind.DELIVERABLE, Kind.ARTIFACT):
+        if assertion.kind in (ClaimKind.DELIVERABLE, ClaimKind.ARTIFACT):
             # That it is there is all that is said of it, and all that can be seen.
             return _YES, _note("exists", disk)
         return _OPEN, f"exists; {handed.why}, so nothing tells whether it was {_WORDS[assertion.kind]}"
     older = is_older(disk, handed.at)
-    if assertion.kind is Kind.CREATED:
+    if assertion.kind is ClaimKind.CREATED:
         if sight.git is not None and sight.git.tracked_before:
             return _NO, "claimed created but tracked before the handoff: git already had it"
         if older:
             return _NO, "older than the handoff: claimed created, but last written before it"
     elif older:
         return _untouched(assertion, sight, is_sure=handed.sure <= handed.at + SLACK)
-    is_modified = assertion.kind is Kind.MODIFIED
+    is_modified = assertion.kind is ClaimKind.MODIFIED
     return _written(sight, is_modified=is_modified, is_sure=not is_older(disk, handed.sure))
 
 
 def _untouched(assertion: Assertion, sight: Sight, *, is_sure: bool) -> tuple[Verdict, str]:
     """A file that was last written before the handoff, and is not claimed to be new; `is_sure` is of that time."""
     git = sight.git
-    if assertion.kind is not Kind.MODIFIED:
+    if assertion.kind is not ClaimKind.MODIFIED:
         return _OPEN, "exists, but was last written before the handoff: nothing shows that this attempt made it"
     if sight.disk.kind is FileKind.DIRECTORY:
         return _OPEN, "a directory, whose time says nothing of the files in it"
@@ -272,13 +267,11 @@ def judge_constraint(
     elif changed is None:
         why = without_git or "git cannot say what changed"
         verdict, detail = _OPEN, f"no claimed file breaks it; what else changed is not known ({why})"
+    elif others := sorted(path for path in changed if path not in claimed and _breaks(assertion, path)):
+        verdict = _OPEN
+        detail = f"no claimed file breaks it, but {_listed(others)} changed since the handoff, by whom is not known"
     else:
-        others = sorted(path for path in changed if path not in claimed and _breaks(assertion, path))
-        if others:
-            verdict = _OPEN
-            detail = f"no claimed file breaks it, but {_listed(others)} changed since the handoff, by whom is not known"
-        else:
-            verdict, detail = _OPEN, KEPT
+        verdict, detail = _OPEN, KEPT
     return Claim(kind=assertion.kind, path=assertion.path[:_LONGEST], verdict=verdict, detail=detail)
 
 
