@@ -9,7 +9,7 @@ import pytest
 from agentwatch.delegation.observation import Gone, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.history.log import Change, Changes, changes, document, line
+from agentwatch.history.log import StateChange, StateChanges, changes, document, line
 from agentwatch.history.story import story
 from tests.unit.history.recorded import META, Workspace, meta, packet
 
@@ -54,7 +54,7 @@ def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
     workspace = Workspace()
     seen = workspace.seen("x.handoff.json", packet("x"))
     tree = DelegationTree()
-    log = Changes(tree)
+    log = StateChanges(tree)
     assert [one.after for one in log.after(tree.apply(seen), 1.0)] == [State.SUBMITTED]
     gone = Gone(2, 7.0, "x.handoff.json")
     for change in log.after(tree.apply(gone), gone.at):
@@ -127,7 +127,7 @@ def test_a_log_of_a_tree_that_stands_begins_with_what_changes_next() -> None:
     workspace = Workspace()
     tree = DelegationTree()
     tree.apply(workspace.seen("x.handoff.json", packet("x")))
-    log = Changes(tree)
+    log = StateChanges(tree)
     assert log.after({"x"}, 1.0) == []
     returned = workspace.seen("x.return.md", "## Status\nstate: ERROR\nsummary: no\n")
     assert [one.before for one in log.after(tree.apply(returned), 2.0)] == [State.SUBMITTED]
@@ -146,28 +146,28 @@ def test_changes_of_one_moment_come_in_the_order_of_the_tasks() -> None:
 
 
 def test_a_line_says_when_what_and_why() -> None:
-    change = Change(1_700_000_000.0, "checkout.api", State.WORKING, State.FAILED, 2, "the return says ERROR")
+    change = StateChange(1_700_000_000.0, "checkout.api", State.WORKING, State.FAILED, 2, "the return says ERROR")
     assert line(change) == ("2023-11-14T22:13:20Z  checkout.api  working → failed  attempt 2  the return says ERROR")
-    assert line(Change(0.0, "a", None, State.SUBMITTED, 1, "")) == "1970-01-01T00:00:00Z  a  new → submitted"
-    assert line(Change(0.0, "a", State.SUBMITTED, None, 1, "")) == "1970-01-01T00:00:00Z  a  submitted → gone"
+    assert line(StateChange(0.0, "a", None, State.SUBMITTED, 1, "")) == "1970-01-01T00:00:00Z  a  new → submitted"
+    assert line(StateChange(0.0, "a", State.SUBMITTED, None, 1, "")) == "1970-01-01T00:00:00Z  a  submitted → gone"
 
 
 def test_no_foreign_text_reaches_the_terminal_as_it_is() -> None:
     hostile = "x\x1b]52;c;aGk=\x07\n\u202e[/red]"
-    shown = line(Change(0.0, hostile, None, State.FAILED, 1, hostile))
+    shown = line(StateChange(0.0, hostile, None, State.FAILED, 1, hostile))
     assert shown.isprintable()
     assert len(shown.splitlines()) == 1
 
 
 @pytest.mark.parametrize("at", [1e300, -1e300, float("nan"), float("inf")])
 def test_a_time_of_another_world_is_left_out(at: float) -> None:
-    change = Change(at, "a", None, State.FAILED, 1, "")
+    change = StateChange(at, "a", None, State.FAILED, 1, "")
     assert line(change).startswith("- ")
     assert document(change)["at"] is None
 
 
 def test_the_document_is_json_with_the_texts_as_they_were_written() -> None:
-    change = Change(0.0, "x\x1b", None, State.FAILED, 3, "why")
+    change = StateChange(0.0, "x\x1b", None, State.FAILED, 3, "why")
     assert json.loads(json.dumps(document(change))) == {
         "at": "1970-01-01T00:00:00Z",
         "task_id": "x\x1b",

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.task import PlacedFinding, State
-from agentwatch.history.log import Change
+from agentwatch.history.log import StateChange
 from agentwatch.report.account import Attention, DecisionLine
 from agentwatch.report.markdown import LIMIT, code, inline, markdown
 from tests.unit.report.hostile import TEXTS, is_visible
@@ -123,7 +123,7 @@ def test_it_fits_whatever_is_written_in_it() -> None:
     account = replace(
         account,
         attention=tuple(Attention(one.task_id, hostile, one.since, one.holds) for one in account.attention),
-        changes=[Change(START + n, f"{hostile}{n}", None, State.FAILED, 1, hostile) for n in range(100)],
+        changes=[StateChange(START + n, f"{hostile}{n}", None, State.FAILED, 1, hostile) for n in range(100)],
         notices=tuple(PlacedFinding(Finding("DOC001", Severity.ERROR, hostile, n), hostile) for n in range(100)),
     )
     text = markdown(account)

@@ -18,7 +18,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Tick
 from agentwatch.history.export import lines, write
 from agentwatch.history.keeper import recall
-from agentwatch.history.log import Change, Changes, document, line
+from agentwatch.history.log import StateChange, StateChanges, document, line
 from agentwatch.history.story import story
 from agentwatch.monitor import tree_by
 from agentwatch.place import state_directory
@@ -81,7 +81,7 @@ class _Log:
     def __init__(self, settings: Settings, *, as_json: bool) -> None:
         # As the screen does: a task outlives its files.
         self._tree = tree_by(settings, remembers=True)
-        self._changes = Changes(self._tree)
+        self._changes = StateChanges(self._tree)
         self._as_json = as_json
 
     def take(self, observations: Iterable[Observation]) -> None:
@@ -101,7 +101,7 @@ class _Log:
         task = self._tree.tasks.get(task_id)
         return now if task is None or task.alive_at is None else task.alive_at
 
-    def _print(self, changes: Iterable[Change]) -> None:
+    def _print(self, changes: Iterable[StateChange]) -> None:
         for change in changes:
             say(json.dumps(document(change)) if self._as_json else line(change))
 

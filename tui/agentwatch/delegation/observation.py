@@ -13,11 +13,10 @@ from agentwatch.delegation.run import Run
 class Seen(NamedTuple):
     """A file holds this document now.
 
-    `seq` orders observations across files: the source gives it out, and it stays with the observation however a
-    list of them is interleaved later. `at` is when the content became true, in seconds since the epoch (a file's
-    mtime, never later than the moment it was observed). `path` is relative to the workspace, with `/`. `digest` is
-    the sha256 of the very bytes that were parsed, in hex. `incomplete` marks a document that broke off in the middle
-    and may still be being written.
+    `seq` orders observations across files: the source gives it out, and it stays however a list of them is interleaved
+    later. `at` is when the content became true, in epoch seconds (a file's mtime, never later than the moment it was
+    observed). `path` is relative to the workspace, with `/`. `digest` is the sha256 of the very bytes that were parsed,
+    in hex. `incomplete`: the document broke off in the middle, and may still be being written.
     """
 
     seq: int

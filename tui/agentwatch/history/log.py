@@ -17,7 +17,7 @@ _REASON: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """A task came (`before` is None), went (`after` is None), or changed its state or its attempt.
 
     `at` is the time of the observation that showed it, in seconds since the epoch. `attempt` is the number of the
@@ -32,7 +32,7 @@ class Change:
     reason: str
 
 
-class Changes:
+class StateChanges:
     """What changes in a tree, told in the order of what was observed."""
 
     def __init__(self, tree: DelegationTree) -> None:
@@ -42,25 +42,25 @@ class Changes:
         self._held: dict[str, str] = {}
         """By file, the digest of what it holds."""
 
-    def tell(self, observations: Iterable[Observation]) -> Iterator[Change]:
+    def tell(self, observations: Iterable[Observation]) -> Iterator[StateChange]:
         """Apply observations to the tree, and give every state change in its order."""
         for together in self._moves(observations):
             changed = set[str]().union(*map(self._tree.apply, together))
             yield from self.after(changed, max(one.at for one in together))
 
-    def after(self, changed: Iterable[str], at: float) -> list[Change]:
+    def after(self, changed: Iterable[str], at: float) -> list[StateChange]:
         """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
         tasks = self._tree.tasks
-        changes: list[Change] = []
+        changes: list[StateChange] = []
         self._at = at = max(self._at, at)
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
             before, number = self._known.pop(task_id, (None, 0))
             if (task := tasks.get(task_id)) is not None:
                 self._known[task_id] = task.state, task.attempt
                 if (before, number) != self._known[task_id]:
-                    changes.append(Change(at, task_id, before, task.state, task.attempt, task.why))
+                    changes.append(StateChange(at, task_id, before, task.state, task.attempt, task.why))
             elif before is not None:
-                changes.append(Change(at, task_id, before, None, number, "nothing speaks of it any more"))
+                changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
         return changes
 
     def _moves(self, observations: Iterable[Observation]) -> Iterator[list[Observation]]:
@@ -84,12 +84,12 @@ class Changes:
             yield moving
 
 
-def changes(observations: Iterable[Observation], tree: DelegationTree | None = None) -> Iterator[Change]:
+def changes(observations: Iterable[Observation], tree: DelegationTree | None = None) -> Iterator[StateChange]:
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
-    return Changes(DelegationTree() if tree is None else tree).tell(observations)
+    return StateChanges(DelegationTree() if tree is None else tree).tell(observations)
 
 
-def line(change: Change) -> str:
+def line(change: StateChange) -> str:
     """One line, safe to print."""
     before = change.before or "new"
     after = change.after or "gone"
@@ -98,6 +98,6 @@ def line(change: Change) -> str:
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
 
 
-def document(change: Change) -> dict[str, Any]:
+def document(change: StateChange) -> dict[str, Any]:
     """The change for programs; the texts are as they were written. A time of no world is null."""
     return {**asdict(change), "at": iso(change.at)}

@@ -15,7 +15,7 @@ from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.history.log import Change
+from agentwatch.history.log import StateChange
 from agentwatch.view.looks import SEVERITIES, VERDICTS, Look, claims_of, look, look_of_attempt
 from agentwatch.view.runtime import Agreement, mode_of, model_of
 from agentwatch.view.spans import Kind, Span, spans_of
@@ -126,7 +126,7 @@ class Account:
     """The most pressing first."""
     tasks: tuple[TaskLine, ...]
     decisions: tuple[DecisionLine, ...]
-    changes: Sequence[Change]
+    changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
     notices: tuple[PlacedFinding, ...]
     """What is wrong with files that belong to no task."""
@@ -154,7 +154,7 @@ class Account:
 
 def account_of(
     tree: DelegationTree,
-    changes: Sequence[Change],
+    changes: Sequence[StateChange],
     *,
     workspace: str,
     now: float,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.history.export import write_new
-from agentwatch.history.log import Change, changes
+from agentwatch.history.log import StateChange, changes
 from agentwatch.history.store import History
 from agentwatch.history.story import story
 from agentwatch.monitor import Monitor, tree_by
@@ -58,7 +58,7 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
     return 1 if problems else 0
 
 
-def _changes(monitor: Monitor, now: float) -> Sequence[Change]:
+def _changes(monitor: Monitor, now: float) -> Sequence[StateChange]:
     """What the history, the sessions and the decisions tell, by the same settings as the tree."""
     with closing(History.open_read_only(monitor.workspace)) as history:
         told = [*history.observations(), *monitor.tree.runs, *monitor.tree.decisions]
