@@ -1,4 +1,4 @@
-"""The words in what the program writes, and what it wraps around an agent's: hand-back frames, error tags."""
+"""The words in what the program writes, and the frames that it puts around an agent's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ _FRAME: Final = "[Subagent hand-back]"
 _INDENT: Final = "  "
 _TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
 _COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
-_ERROR_TAG: Final = "tool_use_error"
 _LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
 _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
 _WORDLESS: Final = ("thinking", "tool_use", "tool_result")
@@ -41,19 +40,13 @@ def cut_short(blocks: list[str], result: Fields) -> str:
     else:
         notes, framed, _ = "\n".join(blocks).partition(_FRAME)
         notes = notes if framed else ""
-    found = _LIMIT.search(notes)
-    return found[1] if found is not None else ""
+    match = _LIMIT.search(notes)
+    return match[1] if match is not None else ""
 
 
 def named_agent(blocks: list[str]) -> str | None:
     """The agent that a tool result names in the program's own line, which is never indented."""
-    found = _TRAILER.findall(blocks[-1]) if blocks else []
-    return found[-1] if found else None
-
-
-def unwrapped_error(text: str) -> str:
-    """The words of an error without the tag that may stand around them."""
-    return first_line(text.replace(f"<{_ERROR_TAG}>", "").replace(f"</{_ERROR_TAG}>", ""))
+    return next(reversed(_TRAILER.findall(blocks[-1])), None) if blocks else None
 
 
 def typed(prompt: str) -> str:

@@ -15,7 +15,6 @@ from agentwatch.sources.claude_code.frames import (
     named_agent,
     texts,
     typed,
-    unwrapped_error,
 )
 from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.tools import QUESTIONS, TOOLS, use_of
@@ -47,7 +46,7 @@ _TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "
 _FEEDBACK: Final = "Stop hook feedback"
 _REMINDER: Final = "<system-reminder>"
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
-_LAUNCHED: Final = re.compile(r"^agentId: ([\w@.-]{1,128})", re.MULTILINE)
+_ERROR_TAG: Final = re.compile("</?tool_use_error>")
 
 
 @dataclass(slots=True)
@@ -245,11 +244,9 @@ class Transcript:
         said = "\n".join(blocks)
         answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
         if block.get("is_error") is True:
-            answer.error = unwrapped_error(said) or "failed"
+            answer.error = first_line(_ERROR_TAG.sub("", said)) or "failed"
         elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
             answer.launched = True
-            match = _LAUNCHED.search(said)
-            answer.agent_id = answer.agent_id or (match[1] if match is not None else None)
             call.background = True
         elif call.tool in DELEGATING:
             report = handed_back(blocks, result)

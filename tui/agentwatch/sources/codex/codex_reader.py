@@ -115,15 +115,12 @@ class CodexReader(StoreReader):
 
     def _keep_only(self, ours: Sequence[StoredRollout]) -> set[str]:
         """Have a part for each rollout there is, and none for those that are gone; the sessions that changed."""
+        paths = {stored.name: stored.path for stored in ours}
         changed: set[str] = set()
-        for name in self._parts.keys() - {stored.name for stored in ours}:
+        for name in [name for name, part in self._parts.items() if part.tail.path != paths.get(name)]:
             changed |= self._drop(name)
         for stored in ours:
-            part = self._parts.get(stored.name)
-            if part is not None and part.tail.path != stored.path:
-                self._drop(stored.name)
-                part = None
-            if part is None:
+            if stored.name not in self._parts:
                 self._add(stored)
                 changed.add(stored.header.thread)
         return changed

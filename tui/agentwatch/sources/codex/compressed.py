@@ -1,10 +1,8 @@
 """Rollouts that Codex has compressed, read like those that it has not: line by line, in pieces, bounded.
 
-Tried with 0.169 and its feature `local_thread_store_compression`, which is off unless it is asked for. A file that
-nobody wrote to for a week is replaced by `<its name>.zst`: one frame with the same lines, of the same time, which never
-changes. A session that is resumed becomes a plain file again. While either is done both are there.
-
-Importing this needs Python 3.14, or the package `backports.zstd`.
+Tried with 0.169 and its feature `local_thread_store_compression`. A file that nobody wrote to for a week is replaced by
+`<its name>.zst`, one frame that never changes. A session that is resumed becomes a plain file again. While either is
+done both are there. Importing this needs Python 3.14, or the package `backports.zstd`.
 """
 
 from __future__ import annotations

@@ -182,8 +182,7 @@ class Group(Generic[T]):
         """Drop the files that are not there any more; True where there were any."""
         files = [path for path, file in self._files.items() if file.sweep != sweep]
         metas = [path for path, meta in self._metas.items() if meta.sweep != sweep]
-        for path in files:
-            agent = self._files.pop(path).stored.agent
+        for agent in [self._files.pop(path).stored.agent for path in files]:
             self.session.transcripts.pop(agent, None)
             self.session.places.pop(agent, None)
         for path in metas:

@@ -17,12 +17,7 @@ KEPT_ROUNDS: Final = 100
 
 
 class Rising:
-    """Makes each time, in seconds, later than the one before: a clock that is set back does not change the order.
-
-    >>> rising = Rising()
-    >>> [rising(at) for at in (10.0, 11.0, 7.0)]
-    [10.0, 11.0, 11.001]
-    """
+    """Makes each time, in seconds, later than the one before: a clock that is set back does not change the order."""
 
     def __init__(self) -> None:
         self._last = float("-inf")
@@ -74,9 +69,9 @@ def end_with_parent(runs: dict[str, Run]) -> None:
 
 
 def know_program(runs: dict[str, Run], program: Program) -> None:
-    """Mark the open runs that no process runs any more, those of before the program began among them.
+    """Mark the open runs that no process runs any more, so that nobody can answer what they ask.
 
-    Nobody can answer what they ask.
+    Those of before the program began are among them.
     """
     for key, run in list(runs.items()):
         if run.state in OPEN:

@@ -19,8 +19,7 @@ _SLICE_SECONDS: Final = 0.05
 """What a reader may work at a stretch, so that what another one has found is not kept waiting."""
 
 _PAUSE_SECONDS: Final = (0.2, 2.0)
-"""Between two looks at the stores, least and most. Transcripts become readable 0.1 s after their time, so looking more
-often than that shows little sooner."""
+"""Between two looks at the stores, least and most. Transcripts become readable 0.1 s after their time."""
 
 _SHARE: Final = 0.002
 """The part of one core that looking may take while nothing happens: the pause grows with what a look costs."""

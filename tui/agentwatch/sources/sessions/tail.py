@@ -109,8 +109,7 @@ class Tail:
         return os.pread(descriptor, len(self._witness), self._position - len(self._witness)) != self._witness
 
     def _restart(self) -> None:
-        self._position = 0
-        self._witness = b""
+        self._position, self._witness = 0, b""
         self._drop_partial()
 
     def _take(self, descriptor: int, budget: int) -> list[Line]:

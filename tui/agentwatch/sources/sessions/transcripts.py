@@ -36,8 +36,7 @@ _SLACK: Final = 3_600.0
 class TranscriptsReader(StoreReader, Generic[T]):
     """The sessions that were begun in `workspace` or below it, out of `home`, with `projects/` and `sessions/` in it.
 
-    Sessions of which no file was written `since` a time (epoch seconds) are not read.
-    It fulfils `SessionReader`.
+    Implements SessionReader. Sessions of which no file was written `since` a time (epoch seconds) are not read.
     """
 
     def __init__(self, kind: Kind[T], workspace: Path, home: Path, since: float | None = None) -> None:
