@@ -6,7 +6,6 @@ those of Codex 0.66 to 0.169: `{"timestamp", "ordinal"?, "type": "session_meta",
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -160,9 +159,12 @@ class Catalogue:
         # What is still being written is no record yet.
         first = record(line) if line is not None else None
         self.refused.pop(name, None)
-        if first is None and (why := _why_not(path, size, line)):
-            self.refused[name] = why
-            return
+        if first is None:
+            # With more behind it, a first line is whole. What is compressed is told apart elsewhere.
+            is_damaged = line is not None and path.suffix == _PLAIN and size > len(line)
+            if why := tail.refusal_of(path) or ("damaged" if is_damaged else ""):
+                self.refused[name] = why
+                return
         header = header_of(first) if first is not None else None
         if header is not None and (header.directory or header.parent):
             self.strange.discard(name)
@@ -245,18 +247,6 @@ def line_at(path: Path, offset: int) -> bytes | None:
     from agentwatch.sources.codex import compressed
 
     return compressed.line_at(path, offset)
-
-
-def _why_not(path: Path, size: int, line: bytes | None) -> str | None:
-    """Why a rollout without a first record cannot be read; None where it may still be being written."""
-    try:
-        os.close(tail.open_regular(path))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return error.strerror or "unreadable"
-    # With more behind it, a first line is whole. What is compressed is told apart elsewhere.
-    return "damaged" if line is not None and path.suffix == _PLAIN and size > len(line) else None
 
 
 def _threads_in(names: Iterable[str]) -> Iterator[str]:

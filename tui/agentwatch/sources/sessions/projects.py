@@ -10,13 +10,12 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator
-from enum import Enum, auto
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from agentwatch.sources.sessions.fields import text
 from agentwatch.sources.sessions.listing import Listing, Listings
-from agentwatch.sources.sessions.tail import line_at, open_regular, record
+from agentwatch.sources.sessions.tail import line_at, record, refusal_of
 
 SESSION: Final = ""
 """Stands for the session itself where agents are named by id."""
@@ -48,14 +47,8 @@ class StoredFile(NamedTuple):
     is_meta: bool
 
 
-class Interest(Enum):
-    """Which files of a session are to be looked at."""
-
-    NONE = auto()
-    OWN = auto()
-    """The session's own file, which changes first if the session goes on."""
-    ALL = auto()
-
+Interest = Literal["none", "own", "all"]
+"""Which files of a session are to be looked at: its own changes first if it goes on."""
 
 Wanted = Callable[[str, str], Interest]
 """What is of interest of (project, session)."""
@@ -119,7 +112,7 @@ class Projects:
     ) -> Iterator[tuple[StoredFile, os.stat_result]]:
         known = self._sorted(directory, project, within)
         for file in known.files if known is not None else ():
-            if file.agent == SESSION and wanted(project, file.session or "") is Interest.NONE:
+            if file.agent == SESSION and wanted(project, file.session or "") == "none":
                 continue
             status = self._status(file.path)
             owner = file.session or session
@@ -128,7 +121,7 @@ class Projects:
             if status is not None and owner is not None:
                 yield file if file.session == owner else file._replace(session=owner), status
         for path, name, owner in known.below if known is not None else ():
-            if owner is None or session is not None or wanted(project, owner) is Interest.ALL:
+            if owner is None or session is not None or wanted(project, owner) == "all":
                 yield from self._below(path, project, name, session or owner, wanted)
 
     def _sorted(self, directory: str, project: str, within: str) -> _SortedListing | None:
@@ -166,10 +159,7 @@ class Projects:
             line = line_at(Path(path), 0, _FIRST_LINE)
             owner = text(record(line) or {}, "sessionId") if line is not None else None
             if owner is None:
-                try:
-                    os.close(open_regular(Path(path)))
-                except OSError:
-                    self._refused.add(path)
+                self._refused |= {path} if refusal_of(Path(path)) else set()
                 return None
             self._owners[path, inode] = owner
         return self._owners[path, inode]

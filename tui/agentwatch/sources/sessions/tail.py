@@ -182,6 +182,19 @@ def open_regular(path: Path) -> int:
     raise OSError(errno.EINVAL, "no regular file")
 
 
+def refusal_of(path: Path) -> str:
+    """Why a file cannot be read, "" where it can be or is not there."""
+    try:
+        os.close(open_regular(path))
+    except OSError as error:
+        return _words_of(error)
+    return ""
+
+
+def _words_of(error: OSError) -> str:
+    return "" if isinstance(error, FileNotFoundError) else error.strerror or "unreadable"
+
+
 def line_at(path: Path, offset: int, limit: int = LINE_LIMIT) -> bytes | None:
     """The line that begins at a byte offset, without its end; None where there is none to be had any more."""
     try:
@@ -255,8 +268,7 @@ class Growing(Generic[F]):
         try:
             look = self.tail.read(budget)
         except OSError as error:
-            self.is_stuck = True
-            self.refusal = "" if isinstance(error, FileNotFoundError) else error.strerror or "unreadable"
+            self.is_stuck, self.refusal = True, _words_of(error)
             return False
         self.is_stuck, self.refusal = False, ""
         if look.restarted:

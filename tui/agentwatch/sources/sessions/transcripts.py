@@ -102,11 +102,11 @@ class TranscriptsReader(StoreReader, Generic[T]):
         def interest(project: str, session: str) -> Interest:
             group = self._groups.get((project, session))
             if everything or group is None or group.newest > old:
-                return Interest.ALL
+                return "all"
             if group.newest >= self._since and not group.is_settled:
-                return Interest.ALL
+                return "all"
             partly.add((project, session))
-            return Interest.OWN if own else Interest.NONE
+            return "own" if own else "none"
 
         moved = False
         for stored, status in self._projects.files(interest):
