@@ -176,9 +176,9 @@ def _overview() -> str:
 def _one_of_these(choices: Sequence[str], also: Mapping[str, str]) -> Callable[[str], str]:
     def chosen(word: str) -> str:
         said = plain(word).lower()
-        found = also.get(said, said)
-        if found in choices:
-            return found
+        choice = also.get(said, said)
+        if choice in choices:
+            return choice
         meant = did_you_mean(said, choices, also)
         raise argparse.ArgumentTypeError(f"{plain(word)!r} is none of {', '.join(choices)}{meant and f'; {meant}'}")
 

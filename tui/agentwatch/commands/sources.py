@@ -21,18 +21,18 @@ def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]
     `looked_in` are the places of every program that is supported, by the name of its reader.
     """
     source.scan()
-    found, problems = source.found(), source.problems
+    stores, problems = source.found(), source.problems
     source.close()
-    known = {one.source for one in found}
-    found += [
+    known = {one.source for one in stores}
+    stores += [
         Found(name, ", ".join(map(str, places)), 0, _NOT_FOUND)
         for name, places in looked_in.items()
         if not any(other == name or other.startswith(f"{name}-") for other in known)
     ]
     if as_json:
-        say(json.dumps({"sources": [one._asdict() for one in found], "trouble": [*map(str, problems)]}, indent=2))
+        say(json.dumps({"sources": [one._asdict() for one in stores], "trouble": [*map(str, problems)]}, indent=2))
         return 1 if problems else 0
-    for one in found:
+    for one in stores:
         say(f"{clean(one.source, 24):<14} {_told(one)}")
     complain_of(problems)
     return 1 if problems else 0

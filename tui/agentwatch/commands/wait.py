@@ -40,31 +40,30 @@ def wait(
     """
     task = quoted(task_id)
     asker = Asker(workspace, settings, "wait")
-    found = _decided(asker, partial(load, workspace, settings, inspects=False), task_id, attempt, timeout=timeout)
-    document = asker.answer(found)
+    answer = _decided(asker, partial(load, workspace, settings, inspects=False), task_id, attempt, timeout=timeout)
+    document = asker.answer(answer)
     # ASCII only: foreign characters reach the reader as escapes, the terminal never.
     say(json.dumps(document, indent=indent))
     if sys.stdout is not None:
         sys.stdout.flush()
-    if isinstance(found, Verified):
+    if isinstance(answer, Verified):
         # Only now somebody has it.
-        trouble = asker.note_read(found, "agentwatch wait")
+        trouble = asker.note_read(answer, "agentwatch wait")
         if trouble is not None:
             complain(clean(trouble))
-    elif isinstance(found, Expired):
+    elif isinstance(answer, Expired):
         complain(f"the decision about {task} has expired: the operator must decide again")
-    elif isinstance(found, Forged):
-        complain(f"pending: the operator has not decided about {task} yet; call again")
-        _complain_of(found)
     else:
         complain(f"pending: the operator has not decided about {task} yet; call again")
+        _complain_of(answer)
+    if not isinstance(answer, Verified | Expired | Forged):
         # The agents' sessions may be large, and nobody has decided anything about them.
         files = load(workspace, settings._replace(sessions=False), inspects=False)
         complain_of(files.problems)
         if task_id not in files.tree.tasks:
             place = clean(str(workspace))
             complain(f"no task {task} is seen in the files of {place}: if no session has it either, check its id")
-    return _code(found)
+    return _code(answer)
 
 
 def _decided(asker: Asker, load: Callable[[], Monitor], task_id: str, attempt: int | None, *, timeout: float) -> Found:
@@ -74,9 +73,9 @@ def _decided(asker: Asker, load: Callable[[], Monitor], task_id: str, attempt: i
     workspace can make one, and the agents' sessions may be large.
     """
     end = time.monotonic() + timeout
-    found = asker.wait(Question(task_id, attempt), timeout)
-    if not isinstance(found, Verified | Expired):
-        return found
+    answer = asker.wait(Question(task_id, attempt), timeout)
+    if not isinstance(answer, Verified | Expired):
+        return answer
     question = question_about(load().tree, task_id, attempt)
     return asker.wait(question, max(end - time.monotonic(), 0.0))
 
@@ -84,30 +83,30 @@ def _decided(asker: Asker, load: Callable[[], Monitor], task_id: str, attempt: i
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
     """Claim a decision before it is carried out, and print who has it. Returns an exit code. Raises ReceiptError."""
     asker = Asker(workspace, settings, "claim")
-    found = asker.find(Question(None, decision_id=decision_id))
-    if not isinstance(found, Verified):
-        known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"
+    answer = asker.find(Question(None, decision_id=decision_id))
+    if not isinstance(answer, Verified):
+        known = "has expired: the operator must decide again" if isinstance(answer, Expired) else "is not there (yet)"
         complain(f"not claimed: a signed decision {decision_id} {known}")
-        _complain_of(found)
-        return _code(found)
-    made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")
+        _complain_of(answer)
+        return _code(answer)
+    made = asker.claim(answer.record, by or f"{operator_name()}, process {os.getppid()}")
     say(json.dumps({"decision_id": decision_id, **made._asdict()}))
     if not made.won:
         complain(f"not yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}; do not carry it out again")
     return exit_codes.DONE if made.won else exit_codes.TAKEN
 
 
-def _complain_of(found: Found) -> None:
-    if isinstance(found, Forged):
-        for problem in found.refused[:10]:
+def _complain_of(answer: Found) -> None:
+    if isinstance(answer, Forged):
+        for problem in answer.refused[:10]:
             complain(f"refused: {clean(problem.message)}")
-        if len(found.refused) > 10:
-            complain(f"refused: {len(found.refused) - 10} more")
+        if len(answer.refused) > 10:
+            complain(f"refused: {len(answer.refused) - 10} more")
 
 
-def _code(found: Found) -> int:
-    if isinstance(found, Verified):
+def _code(answer: Found) -> int:
+    if isinstance(answer, Verified):
         return exit_codes.DONE
-    if isinstance(found, Expired):
+    if isinstance(answer, Expired):
         return exit_codes.EXPIRED
-    return exit_codes.REFUSED if isinstance(found, Forged) else exit_codes.PENDING
+    return exit_codes.REFUSED if isinstance(answer, Forged) else exit_codes.PENDING

@@ -111,8 +111,8 @@ def limit_of(constraint: str) -> tuple[Limit | None, str | None]:
         if re.match(pattern, words):
             return limit, None
     # A path keeps its dots and its case.
-    found = re.match(_BELOW, _QUOTES.sub(" ", constraint).strip(" .!"))
-    return (Limit.ONLY_BELOW, found["path"]) if found is not None else (None, None)
+    match = re.match(_BELOW, _QUOTES.sub(" ", constraint).strip(" .!"))
+    return (Limit.ONLY_BELOW, match["path"]) if match is not None else (None, None)
 
 
 def _cited(path: str, cited: str | None, text: str, outcome: Outcome | None) -> tuple[Verdict, str]:

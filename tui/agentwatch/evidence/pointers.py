@@ -92,9 +92,9 @@ def pointers(text: str) -> tuple[Pointer, ...]:
     separator = _SEPARATOR.search(text)
     head = (text[: separator.start()] if separator else text).strip().strip("*_").rstrip(".,;:")
     words = [word.strip("`*\"'") for word in _LIST.split(head)]
-    found = _of_words(words, stated=separator is not None and _states(separator[0]))
-    if len(found) == len(words):
-        return found
+    named = _of_words(words, stated=separator is not None and _states(separator[0]))
+    if len(named) == len(words):
+        return named
     ticked = [word for word in _TICKED.findall(text) if likeness(_split_lines(word)[0]) is Likeness.PATH]
     return _of_words(ticked, stated=True)
 
@@ -116,9 +116,9 @@ def _of_words(words: list[str], *, stated: bool) -> tuple[Pointer, ...]:
 
 def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
     """A word without its `:12-40` or `#L12`, and those lines."""
-    found = _LINES.match(word)
-    if found is None:
+    match = _LINES.match(word)
+    if match is None:
         return word, None
-    first = int(found["a"] or found["c"])
-    last = int(found["b"] or found["d"] or first)
-    return found["path"], (first, last)
+    first = int(match["a"] or match["c"])
+    last = int(match["b"] or match["d"] or first)
+    return match["path"], (first, last)

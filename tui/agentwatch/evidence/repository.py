@@ -126,8 +126,8 @@ def _head(git: str, common: str) -> str | None:
 def _packed(common: str, name: str) -> str | None:
     """The commit of a reference that has no file of its own, None for a branch without a commit."""
     text = _text(common, "packed-refs", _PACKED) or ""
-    found = re.search(rf"^([0-9a-f]{{40}}|[0-9a-f]{{64}}) {re.escape(name)}$", text, re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(rf"^([0-9a-f]{{40}}|[0-9a-f]{{64}}) {re.escape(name)}$", text, re.MULTILINE)
+    return match[1] if match else None
 
 
 def _has_commits(git: str, common: str) -> bool:
@@ -138,7 +138,7 @@ def _has_commits(git: str, common: str) -> bool:
 
 def _settings(common: str) -> tuple[tuple[tuple[str, str], ...], bool]:
     """(the settings that say how files compare, whether references are kept as files)."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     files = True
     section = ""
     for line in (_text(common, "config", _CONFIGURATION) or "").splitlines():
@@ -149,7 +149,7 @@ def _settings(common: str) -> tuple[tuple[tuple[str, str], ...], bool]:
             continue
         key, value = setting[1].lower(), setting[2]
         if section == "core" and key in _SETTINGS:
-            found[key] = value
+            settings[key] = value
         elif section == "extensions" and key == "refstorage":
             files = value.lower() == "files"
-    return tuple(sorted(found.items())), files
+    return tuple(sorted(settings.items())), files
