@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 def run(monitor: Monitor) -> int:
     """Show the monitor until the operator leaves; the exit code. The caller has seen to it that there is a terminal."""
-    return _run_titled(AgentwatchApp(monitor))
+    return _run(AgentwatchApp(monitor), titled=monitor.settings.notify_title)
 
 
 def demo(monitor: Monitor, hold: Callable[[bool], None]) -> int:
     """The same for the monitor of a demo, which waits on `hold(True)`."""
     from agentwatch.app.played import DemoApp  # nobody else needs it
 
-    return _run_titled(DemoApp(monitor, hold))
+    return _run(DemoApp(monitor, hold), titled=monitor.settings.notify_title)
 
 
 def replay(monitor: Monitor, playback: Playback) -> int:
@@ -36,12 +36,7 @@ def replay(monitor: Monitor, playback: Playback) -> int:
     return _run(ReplayApp(monitor, playback))
 
 
-def _run_titled(app: AgentwatchApp) -> int:
-    with _own_title() if app.monitor.settings.notify_title else nullcontext():
-        return _run(app)
-
-
-def _run(app: AgentwatchApp) -> int:
+def _run(app: AgentwatchApp, *, titled: bool = False) -> int:
     app.when_shown = _collect_garbage
     # What the first scan has made stays: without this, the collector looks at all of it again and again, at 10,000
     # tasks for a tenth of a second in which no key is answered.
@@ -50,7 +45,7 @@ def _run(app: AgentwatchApp) -> int:
     # The threads that read, check and record release the interpreter at every call of the system. Then they wait for as
     # long as this to have it again: with the usual 5 ms, a first scan takes twice as long while the screen follows it.
     sys.setswitchinterval(0.001)
-    with ending(app.ask_to_end):
+    with _own_title() if titled else nullcontext(), ending(app.ask_to_end):
         app.run()
     return app.return_code or 0
 

@@ -28,7 +28,8 @@ class Compared(NamedTuple):
 def model_of(reported: str | None, run: Run | None) -> Compared:
     """A model, against the one that a session store recorded, with or without its provider."""
     recorded = run.model if run else None
-    return Compared(reported, recorded, _agreement(_without_provider(recorded), _without_provider(reported)))
+    known, said = ((model or "").rpartition("/")[2] for model in (recorded, reported))
+    return Compared(reported, recorded, _agreement(known, said))
 
 
 def mode_of(reported: str | None, packet: Handoff | None) -> Compared:
@@ -42,7 +43,3 @@ def _agreement(known: str | None, reported: str | None) -> Agreement:
         return Agreement.UNKNOWN
     same = known.strip().casefold() == reported.strip().casefold()
     return Agreement.MATCHES if same else Agreement.DIFFERS
-
-
-def _without_provider(model: str | None) -> str | None:
-    return model.rpartition("/")[2] if model else None

@@ -65,8 +65,9 @@ class Command:
 
     `words` stand in the footer, `words_in` where a place has others; `each` names what numbered keys do one by one,
     if there is room. `title` stands in the palette (empty: not there), `tooltip` is the sentence in help, palette
-    and tooltip. The action is one of the home's own. One that `acts` needs the workspace or the agents in it: there is
-    none in a replay. What goes `by_key` is never done by a click.
+    and tooltip. The action is one of the home's own; that of a command that `is_numbered` takes the number of its key,
+    from 0 on. One that `acts` needs the workspace or the agents in it: there is none in a replay. What goes `by_key` is
+    never done by a click.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Command:
     acts: bool = False
     by_key: bool = False
     words_in: tuple[tuple[Place, str], ...] = ()
+    is_numbered: bool = False
     each: tuple[str, ...] = ()
 
     def words_at(self, place: Place) -> str:
@@ -98,11 +100,6 @@ class Command:
     def keys_label(self) -> str:
         """How all keys are written for people."""
         return self.key_label if self.is_numbered else " ".join(key_label(key) for key in self.keys.split(" "))
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether the action takes the number of its key, from 0 on."""
-        return self.keys.startswith(("1 ", "f2 "))
 
 
 _LABELS: Final = {

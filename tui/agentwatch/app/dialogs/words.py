@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from textual.content import Content
 
 from agentwatch.app.markdown_safe import FAINT, Paragraph
 from agentwatch.app.widgets.details.blocks import Block, Line, Text, faint, text
-from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean_lines
@@ -24,8 +23,7 @@ BAR: Final = "┊ "
 _LABEL: Final = 13
 
 
-@dataclass(frozen=True, slots=True)
-class Quotation:
+class Quotation(NamedTuple):
     """Foreign text under a label of ours: whatever is in it, each of its lines begins behind the bar."""
 
     label: str
@@ -45,34 +43,26 @@ class Quotation:
 def said(task: Task, returned: str | None) -> Iterator[Block]:
     """What the child says of this attempt. `returned` is the text of its return, None if it is not there (yet)."""
     result = task.result
+    parts: list[tuple[str, str | None]] = []
     if result is None:
         yield text(faint("The child has returned nothing that can be read."))
     else:
-        yield from _part("hint", result.retry_hint)
-        yield from _parts("blockers", result.blockers)
-        yield from _part("error code", result.error_code)
-        yield from _part("error", result.error_message)
-        yield from _part("summary", result.summary if result.summary != result.error_message else None)
-        yield from _part("review", result.review_reason)
-        yield from _part("confidence", f"{result.confidence:.2f}" if result.confidence is not None else None)
-        yield from _parts("limits", result.limitations)
-    lies = [f"{claim.path}: {claim.detail}" for claim in task.claims if claim.verdict is Verdict.CONTRADICTED]
-    # A file that is missing is often claimed in several places.
-    yield from _parts("false claims", list(dict.fromkeys(lies)))
+        parts = [
+            ("hint", result.retry_hint),
+            ("blockers", "\n".join(result.blockers)),
+            ("error code", result.error_code),
+            ("error", result.error_message),
+            ("summary", result.summary if result.summary != result.error_message else None),
+            ("review", result.review_reason),
+            ("confidence", f"{result.confidence:.2f}" if result.confidence is not None else None),
+            ("limits", "\n".join(result.limitations)),
+        ]
+    lies = (f"{claim.path}: {claim.detail}" for claim in task.claims if claim.verdict is Verdict.CONTRADICTED)
     errors = [placed.finding for placed in task.findings if placed.finding.severity is Severity.ERROR]
-    yield from _parts("breaks rules", [_broken(finding) for finding in errors])
-    yield from _part("whole return", returned)
-
-
-def _broken(finding: Finding) -> str:
-    place = f", line {finding.line}" if finding.line else ""
-    return f"{finding.rule}{place}: {finding.message}"
-
-
-def _part(label: str, source: str | None) -> Iterator[Block]:
-    if source:
-        yield Quotation(label, source)
-
-
-def _parts(label: str, sources: Sequence[str]) -> Iterator[Block]:
-    yield from _part(label, "\n".join(sources))
+    places = [f", line {finding.line}" if finding.line else "" for finding in errors]
+    broken = [f"{one.rule}{place}: {one.message}" for one, place in zip(errors, places, strict=True)]
+    # A file that is missing is often claimed in several places.
+    parts += [("false claims", "\n".join(dict.fromkeys(lies))), ("breaks rules", "\n".join(broken))]
+    for label, source in (*parts, ("whole return", returned)):
+        if source:
+            yield Quotation(label, source)

@@ -26,6 +26,8 @@ PERIOD: Final = 5.0
 class MonitorScreen(Screen[ScreenResultType]):
     """A screen with a header and a footer. `clock` gives seconds since the epoch, `marked` counts the marked tasks."""
 
+    DEFAULT_CSS = "MonitorScreen { layout: vertical; background: $background; }"
+
     footer: Footer
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], marked: Callable[[], int] = lambda: 0) -> None:

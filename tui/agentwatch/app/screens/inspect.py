@@ -55,7 +55,6 @@ class InspectScreen(MonitorScreen[None]):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
 
     DEFAULT_CSS = """
-    InspectScreen { layout: vertical; background: $background; }
     InspectScreen > .details--faint { color: $text-muted; }
     InspectScreen:ansi > .details--faint { text-style: dim; }
     InspectScreen #inspect-head { height: auto; max-height: 6; padding: 0 1 1 1; }

@@ -35,7 +35,6 @@ class MainScreen(DetailedScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.MAIN)
 
     DEFAULT_CSS = """
-    MainScreen { layout: vertical; background: $background; }
     MainScreen #body { height: 1fr; }
     MainScreen #left { width: 1fr; height: 1fr; }
     MainScreen DetailsPane { display: none; }

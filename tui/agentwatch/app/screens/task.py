@@ -27,10 +27,7 @@ class TaskScreen(DetailedScreen[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.PAGE)
 
-    DEFAULT_CSS = """
-    TaskScreen { layout: vertical; background: $background; }
-    TaskScreen DetailsPane { height: 1fr; padding: 0 1; }
-    """
+    DEFAULT_CSS = "TaskScreen DetailsPane { height: 1fr; padding: 0 1; }"
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: int, sought: Filter) -> None:
         super().__init__(monitor, clock)

@@ -29,10 +29,6 @@ class TimelineScreen(MonitorScreen[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.TIMELINE)
 
-    DEFAULT_CSS = """
-    TimelineScreen { layout: vertical; background: $background; }
-    """
-
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
         super().__init__(monitor, clock, lambda: len(tree.marked))
         self.chart = TimelineChart(monitor.tree, clock, tree)
