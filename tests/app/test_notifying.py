@@ -357,7 +357,7 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
             await stage.until(lambda: len(log.read_text().splitlines()) > count)
             return re.findall(r"shop: (\w+) needs you", log.read_text())
 
-        await stage.until(lambda: app.updates.is_settled)
+        await stage.until(lambda: app.is_settled)
         app.post_message(events.AppBlur())
         await fail("away")
         assert await told() == ["away"]

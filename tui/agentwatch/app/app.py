@@ -78,12 +78,17 @@ class AgentwatchApp(App[None]):
         """Called after the first frame."""
         self.when_settled: Callable[[], None] = lambda: None
         """Called after the first scan."""
-        self.updates = Updates(self, monitor, self._refresh_screens, self._settle)
+        self._updates = Updates(self, monitor, self._refresh_screens, self._settle)
         self._ours: asyncio.AbstractEventLoop | None = None
         self._theme_failures: list[str] = []
         self._typeahead = Typeahead(self, super().on_event)
         self.announcer = Announcer(monitor, self._write, self.bell, clock=clock, steady=steady)
         self._load_themes()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the first scan is over: from now on nothing folds by itself."""
+        return self._updates.is_settled
 
     # Themes
 
@@ -141,7 +146,7 @@ class AgentwatchApp(App[None]):
         self.set_interval(1.0, self.announcer.tell)
         self.call_after_refresh(self.when_shown)
         # After the first frame: the sources' first look takes what processor there is.
-        self.call_after_refresh(self.run_worker, self.updates.run, name="watch", exit_on_error=False)
+        self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)
 
     def ask_to_end(self) -> None:
         """End soon; any thread may call it, and as often as it likes."""
@@ -154,7 +159,7 @@ class AgentwatchApp(App[None]):
     def _refresh_screens(self, changed: frozenset[str]) -> None:
         self.announce(changed)
         for screen in self.screen_stack:
-            screen.post_message(TreeUpdated(changed, settled=self.updates.is_settled))
+            screen.post_message(TreeUpdated(changed, settled=self.is_settled))
 
     def announce(self, changed: frozenset[str]) -> None:
         """These tasks have changed: an operator who looks elsewhere is told of those that ask."""
