@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentwatch.contracts import handoff, report, return_meta, subagent_return
-from agentwatch.contracts.rows import Kind, Row, Table
+from agentwatch.contracts.rows import FieldRow, Kind, Table
 from tests.unit.contracts.documents import (
     FAILURE,
     META,
@@ -87,7 +87,7 @@ def _of_rows(name: str, table: Table) -> list[Case]:
     return [_of_row(name, table.example, row, kind, rule) for row in table.rows for kind, rule in row.rules.items()]
 
 
-def _of_row(name: str, base: Any, row: Row, kind: Kind, rule: str) -> Case:
+def _of_row(name: str, base: Any, row: FieldRow, kind: Kind, rule: str) -> Case:
     path = ".".join(row.path).replace("*", "0")
     entry = f".{len(row.wrong(kind)) - 1}" if kind in ("entry", "blank") else ""
     told = path.rpartition(".")[0] if kind == "missing" else f"{path}{entry}"

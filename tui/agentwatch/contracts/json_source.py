@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import cached_property
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,16 +41,12 @@ class JsonSource:
     first line in the file it stands in.
     """
 
-    __slots__ = ("_broken", "_counted", "_first_line", "_node", "_scan", "_suspicious", "_text", "_too_deep", "value")
-
     def __init__(self, text: str, first_line: int = 1) -> None:
         if "\\ud" in text or "\\uD" in text:
             text = _LONE_SURROGATE.sub(_replace_lone_surrogate, text)
         self._text = text
         self._first_line = first_line
         self._counted = (0, first_line)
-        self._scan: Scan | None = None
-        self._node: Node | None = None
         self._suspicious = False
         self._too_deep = False
         self._broken: Break | None = None
@@ -82,9 +79,8 @@ class JsonSource:
     def line_of(self, location: Location) -> int | None:
         """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it."""
         if not self._suspicious:
-            self._node = self._node or Node(self._text, space(self._text, 0), MAX_TOKENS)
             return self._line(self._node.offset_of(location))
-        offset = nearest(self._scanned().places, location)
+        offset = nearest(self._scan.places, location)
         return None if offset is None else self._line(offset)
 
     def judge(self, judgement: Judgement) -> None:
@@ -94,7 +90,7 @@ class JsonSource:
             judgement.add_at("DOC003", self._line(min(offset for offset in offsets if offset >= 0)))
         if not self._suspicious:
             return
-        found = self._scanned()
+        found = self._scan
         if self._too_deep:
             judgement.add_at("DOC006", self._line(found.too_deep or 0), limit=MAX_DEPTH)
         elif self._broken is not None:
@@ -117,7 +113,7 @@ class JsonSource:
     def _take_scan(self, broken: Break | None) -> None:
         """The C parser failed at `broken`, or gave up without a place: read what the scanner can."""
         self._suspicious = True
-        found = self._scanned()
+        found = self._scan
         self.value = found.value
         self._too_deep = found.too_deep is not None
         if not self._too_deep:
@@ -144,10 +140,13 @@ class JsonSource:
     def _constant(self, _name: str) -> None:
         self._suspicious = True
 
-    def _scanned(self) -> Scan:
-        if self._scan is None:
-            self._scan = Scan(self._text)
-        return self._scan
+    @cached_property
+    def _scan(self) -> Scan:
+        return Scan(self._text)
+
+    @cached_property
+    def _node(self) -> Node:
+        return Node(self._text, space(self._text, 0), MAX_TOKENS)
 
     def _line(self, offset: int) -> int:
         # Most questions come in the order of the text: counting on from the last one keeps many of them linear.

@@ -49,7 +49,7 @@ class Fence(NamedTuple):
     closed: bool
 
 
-class Entry(NamedTuple):
+class KeyLine(NamedTuple):
     """A `key: value` line. `bullet` and `decorated` say how the key was dressed up; `plain` is a `:` separator."""
 
     key: str
@@ -159,12 +159,12 @@ def fences(lines: list[str], start: int = 0, limit: int = 200) -> list[Fence]:
     return found
 
 
-def entry(line: str) -> Entry | None:
+def entry(line: str) -> KeyLine | None:
     """The `key: value` that a line holds, or None."""
     key, colon, value = line.partition(":")
     if colon and key.isidentifier() and key.isascii() and key[0] != "_" != key[-1] and value[:1] not in _DECORATIONS:
         # As the contracts write it, and nearly every line is: the pattern would say the same in three times the time.
-        return Entry(key, value.strip(), False, False, True)
+        return KeyLine(key, value.strip(), False, False, True)
     if not colon and "=" not in line:
         return None
     match = _KEY.match(line)
@@ -176,7 +176,7 @@ def entry(line: str) -> Entry | None:
     if opened and not closed and value.endswith(opened):
         # The whole line is emphasised: **state: SUCCESS**
         value = value[: -len(opened)].rstrip()
-    return Entry(match["key"], value, match["bullet"] is not None, opened is not None, match["separator"] == ":")
+    return KeyLine(match["key"], value, match["bullet"] is not None, opened is not None, match["separator"] == ":")
 
 
 def bullet(line: str) -> Bullet | None:

@@ -104,7 +104,7 @@ def _writable(text: str) -> str:
     return text
 
 
-class _Found(NamedTuple):
+class _Placed(NamedTuple):
     """A return in a text: its lines are `first` up to, not including, `behind`.
 
     `tail` is where the last section of an open one begins, behind which another may stand; None where it is not open.
@@ -175,7 +175,7 @@ def _read_correction(text: str, name: str) -> Opened | None:
     return _read_wrapped(text, name, Contract.RETURN_FORMAT) if corrected else None
 
 
-def _returns(lines: list[str], name: str) -> list[_Found]:
+def _returns(lines: list[str], name: str) -> list[_Placed]:
     """The returns in a text, in their order.
 
     What stands inside one, such as quoted output, is no other; but at the left margin of its tail one that tells
@@ -195,7 +195,7 @@ def _returns(lines: list[str], name: str) -> list[_Found]:
         if made is not None and (
             isinstance(made.reading.document, Return) if around is None else around.is_corrected_by(made)
         ):
-            found.append(_Found(fence.first, fence.behind, made))
+            found.append(_Placed(fence.first, fence.behind, made))
     for each in found:
         behind = each.behind if each.tail is None else each.tail
         rest[each.first : behind] = [""] * (behind - each.first)
@@ -203,25 +203,25 @@ def _returns(lines: list[str], name: str) -> list[_Found]:
         around = _around(open_ones, line)
         if around is None:
             if isinstance(made.reading.document, Return):
-                found.append(_Found(line, line + 1, made))
+                found.append(_Placed(line, line + 1, made))
         elif shown[line][:1] == "{" and around.is_corrected_by(made):
-            found.append(_Found(line, line + 1, made))
+            found.append(_Placed(line, line + 1, made))
     return sorted(found, key=lambda each: each.first)
 
 
-def _around(found: list[_Found], line: int) -> _Found | None:
+def _around(found: list[_Placed], line: int) -> _Placed | None:
     return next((each for each in found if each.first <= line < each.behind), None)
 
 
-def _in_sections(lines: list[str]) -> list[_Found]:
+def _in_sections(lines: list[str]) -> list[_Placed]:
     """The returns that are neither fenced nor JSON: each goes on until the next one, or the end."""
     starts = open_returns(lines)
-    found: list[_Found] = []
+    found: list[_Placed] = []
     for index, first in enumerate(starts):
         behind = starts[index + 1] if index + 1 < len(starts) else len(lines)
         made = read_return(lines[first:behind], embedded=True, first_line=first + 1)
         if made is not None:
-            found.append(_Found(first, behind, made, tail_of(lines, first, behind)))
+            found.append(_Placed(first, behind, made, tail_of(lines, first, behind)))
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
-from agentwatch.contracts.markdown_source import Bullet, Entry, bullet, entry, heading, is_rule, unfenced
+from agentwatch.contracts.markdown_source import Bullet, KeyLine, bullet, entry, heading, is_rule, unfenced
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.return_sections import FILE_KEYS, LIST_KEYS, STATUS_KEYS, TEXT_KEYS
 from agentwatch.text import folded
@@ -150,7 +150,7 @@ def _item(line: str) -> Bullet | None:
     return None if found is not None and found.text[:1] in _OF_RULES and is_rule(line) else found
 
 
-def _known(found: Entry, known: tuple[str, ...]) -> str | None:
+def _known(found: KeyLine, known: tuple[str, ...]) -> str | None:
     """The contract's key that this one means, None where it is another key."""
     if found.key in known:
         return found.key
@@ -158,7 +158,7 @@ def _known(found: Entry, known: tuple[str, ...]) -> str | None:
     return name if name in known else None
 
 
-def _judge_dress(found: Entry, name: str, index: int, judgement: Judgement) -> None:
+def _judge_dress(found: KeyLine, name: str, index: int, judgement: Judgement) -> None:
     if found.bullet:
         judgement.add_in("RET016", index, key=name)
     if found.decorated:

@@ -200,6 +200,7 @@ TABLE: Final = Table(
     },
     sections=(_DIALECT, _DIALECT),
 )
+_FIELDS: Final = frozenset(ReturnMeta.model_fields)
 _BESIDE: Final = Table(Contract.RETURN_META, MetaMetadata, _RULES, why={})
 """What belongs into `metadata` and stands at the top level."""
 
@@ -207,7 +208,7 @@ _BESIDE: Final = Table(Contract.RETURN_META, MetaMetadata, _RULES, why={})
 def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[ReturnMeta, Return]:
     """The typed return and its summary; every rule it breaks is noted."""
     outcome = judge_status(top, judgement)
-    raw = {key: value for key, value in top.items() if key != "more"}
+    raw = {**top, "more": None}
     raw["blockers"] = blockers(top, judgement)
     raw["errors"] = _objects(top, "errors", "message", "MET030", judgement)
     artifacts = raw["artifacts"] = _objects(top, "artifacts", "path", "MET014", judgement) or _single_artifact(top)
@@ -224,7 +225,7 @@ def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[Re
         changed["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
     if not isinstance(artifacts, list | None):
         changed["artifacts"] = [MetaArtifact(path=path) for path in paths_in(artifacts)] or None
-    changed["more"] = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None
+    changed["more"] = {key: value for key, value in top.items() if key not in _FIELDS} or None
     returned = returned.model_copy(update=changed | {"metadata": metadata})
     return returned, _summary_of(returned, outcome, stated_at(top, outcome))
 
@@ -254,8 +255,10 @@ def _metadata(top: dict[str, Any], returned: ReturnMeta, judgement: Judgement) -
     told = isinstance(top.get("metadata"), dict)
     inside: dict[str, Any] = top["metadata"] if told else {}
     above: dict[str, Any] = {key: top[key] for key in METADATA_KEYS if key in top and key not in inside}
-    beside = validated(MetaMetadata, above, _BESIDE.judging, judgement)
-    metadata = beside.model_copy(update=returned.metadata.model_dump(exclude_none=True) if returned.metadata else {})
+    metadata = returned.metadata or MetaMetadata()
+    if above:
+        beside = validated(MetaMetadata, above, _BESIDE.judging, judgement)
+        metadata = beside.model_copy(update=metadata.model_dump(exclude_none=True))
     if told and inside.get("session_id") is None and top.get("session_id") is None:
         judgement.add("MET022", ("metadata",))
     if told and not any(key in place for key in ("agent_type", "delegation_path") for place in (inside, top)):
@@ -294,14 +297,17 @@ def _phases(top: dict[str, Any], key: str, returned: ReturnMeta) -> int | None:
 
 
 def _summary_of(returned: ReturnMeta, outcome: Outcome | None, at: float | None) -> Return:
-    made = summary_of(Contract.RETURN_META, returned, returned.status, outcome, at)
     done, total = returned.phases_completed, returned.phases_total
-    blocking = wording.briefs(returned.blockers or ())
-    return replace(
-        made,
-        blockers=blocking or (made.errors if outcome is Outcome.BLOCKED else ()),
+    made = summary_of(
+        Contract.RETURN_META,
+        returned,
+        returned.status,
+        outcome,
+        at,
+        blockers=wording.briefs(returned.blockers or ()),
         review_reason=(wording.brief(returned.review_reason) or _NO_REASON) if returned.requires_user_review else None,
         progress=(min(done, total), total) if done is not None and total else None,
         files_created=wording.briefs(returned.files_created or ()),
         files_modified=wording.briefs(returned.files_modified or ()),
     )
+    return replace(made, blockers=made.errors) if outcome is Outcome.BLOCKED and not made.blockers else made

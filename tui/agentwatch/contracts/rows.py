@@ -72,7 +72,7 @@ def row(
     return Field(default=None, examples=[right], ge=ge, le=le, json_schema_extra=extra)
 
 
-class Row(NamedTuple):
+class FieldRow(NamedTuple):
     """A field as its model has it. `form` is its type, of an `array` that of an entry; `low` and `high` its range."""
 
     path: Pattern
@@ -148,7 +148,7 @@ class Row(NamedTuple):
         return {"value": self.other, "empty": "", "range": (self.low or 0) - 1}[kind]
 
 
-def rows_of(model: type[Contracted], at: Pattern = ()) -> Iterator[Row]:
+def rows_of(model: type[Contracted], at: Pattern = ()) -> Iterator[FieldRow]:
     """The rows of a model, those of the objects in it behind their own; `why` is not known yet."""
     for name, info in model.model_fields.items():
         if not isinstance(info.json_schema_extra, dict):
@@ -157,7 +157,7 @@ def rows_of(model: type[Contracted], at: Pattern = ()) -> Iterator[Row]:
         form = _bare(info.annotation)
         array = get_origin(form) is list
         bounds = {key: getattr(bound, key) for bound in info.metadata for key in ("ge", "le") if hasattr(bound, key)}
-        made = Row(
+        made = FieldRow(
             path=(*at, name),
             form=_bare(get_args(form)[0]) if array else form,
             array=array,
@@ -241,7 +241,7 @@ class Table:
         # In the order of the ids, in which findings of one line are told.
         return {(place, kind): rule for rule, place, kind in sorted(found)}
 
-    def _rule(self, rule_id: str, of: Row, kind: Kind) -> Rule:
+    def _rule(self, rule_id: str, of: FieldRow, kind: Kind) -> Rule:
         key = of.name if self._lines else of.key
         words = _listed(of.words, "or")
         need = of.needs or words or of.all
@@ -268,7 +268,7 @@ class Table:
         properties = {each.name: self._field(each, nullable=each.name not in required) for each in rows}
         return {"type": _or_null("object", nullable=nullable), "properties": properties, "required": required}
 
-    def _field(self, of: Row, *, nullable: bool) -> dict[str, Any]:
+    def _field(self, of: FieldRow, *, nullable: bool) -> dict[str, Any]:
         told = {"description": of.why, "examples": [of.right]}
         if not self._is_error(of, "type" if not of.words else "value"):
             return told
@@ -277,7 +277,7 @@ class Table:
             return {"type": _or_null("array", nullable=nullable), "items": items, **told}
         return self._value(of, of.path, "empty", nullable=nullable) | told
 
-    def _value(self, of: Row, at: Pattern, empty: Kind, *, nullable: bool) -> dict[str, Any]:
+    def _value(self, of: FieldRow, at: Pattern, empty: Kind, *, nullable: bool) -> dict[str, Any]:
         if of.model:
             return self._object(at, nullable=nullable)
         if of.words:
@@ -288,7 +288,7 @@ class Table:
             found |= {key: bound for key, bound in (("minimum", of.low), ("maximum", of.high)) if bound is not None}
         return found
 
-    def _is_error(self, of: Row, kind: Kind) -> bool:
+    def _is_error(self, of: FieldRow, kind: Kind) -> bool:
         return kind in of.rules and self.rules[of.rules[kind]].severity is ERROR
 
 

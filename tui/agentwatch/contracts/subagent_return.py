@@ -203,8 +203,9 @@ def summary_of(
     reported: str | None,
     outcome: Outcome | None,
     stated_at: float | None,
+    **more: Any,
 ) -> Return:
-    """What the delegation tree needs of a return; `reported` is its status as it was written."""
+    """What the delegation tree needs of a return; `reported` is its status as it was written, `more` other fields."""
     metadata = returned.metadata or ReturnMetadata()
     errors = returned.errors or []
     first = errors[0] if errors else ReturnError()
@@ -227,4 +228,5 @@ def summary_of(
         next_steps=wording.brief(returned.next_steps),
         artifacts=wording.briefs(artifact.path for artifact in returned.artifacts or () if artifact.path),
         stated_at=stated_at,
+        **more,
     )
