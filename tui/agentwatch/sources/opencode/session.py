@@ -17,7 +17,6 @@ from agentwatch.sources.sessions.runs import Rising
 
 OVER: Final = frozenset({RunState.ENDED, RunState.FAILED, RunState.CANCELED})
 
-_UNFINISHED: Final = frozenset({RunState.SUBMITTED, RunState.WORKING})
 _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
 """What stands in a task call that a human aborted; Kilo says who did it behind it."""
 
@@ -225,7 +224,7 @@ def judge(
         told = _noticed(session, parent, begun)
     if own.state is RunState.ENDED and told is None and last is not None and calls_a_tool(last.id):
         own = Standing(RunState.WORKING)
-    if own.state in _UNFINISHED:
+    if own.state not in OVER:
         if told is not None:
             return told
         return Standing(RunState.FAILED, LEFT_BEHIND) if _is_left_behind(call, parent, parent_state) else own
