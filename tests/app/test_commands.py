@@ -168,21 +168,21 @@ async def _(s: Stage, key: str) -> None:
 @case("timeline.fit")
 async def _(s: Stage, key: str) -> None:
     chart = await chart_of(s, "+", "+", key)
-    assert chart.is_fitted
+    assert chart.window.fits
 
 
 @case("timeline.now")
 async def _(s: Stage, key: str) -> None:
     chart = await chart_of(s, "+", "+", "+", "+", "h", "h", "h", "h", "h", "h")
-    assert not chart.follows_present
+    assert not chart.window.follows
     await s.press(key)
-    assert chart.follows_present
+    assert chart.window.follows
 
 
 @case("timeline.show")
 async def _(s: Stage, key: str) -> None:
     chart = await chart_of(s, "j", key)
-    assert not chart.is_fitted
+    assert not chart.window.fits
     assert chart.picture[0].x(NOW - 800) < chart.size.width / 4
 
 
@@ -205,7 +205,7 @@ async def _(s: Stage, key: str) -> None:
 @case("timeline.idle")
 async def _(s: Stage, key: str) -> None:
     chart = await chart_of(s, key)
-    assert not chart.folds_idle
+    assert not chart.window.folds_idle
 
 
 @case("fold")

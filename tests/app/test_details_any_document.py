@@ -54,7 +54,7 @@ def changed(draw: st.DrawFn, document: dict[str, Any]) -> dict[str, Any]:
 
 def written(contract: Contract, returned: str, packet: str, width: int) -> None:
     one = case(contract, text=returned, packet_text=packet)
-    view = View(one.task, one.tree, one.content, NOW)
+    view = View(one.task, one.tree, one.content, NOW, lambda _key, make: make())
     for write in _WRITERS.values():
         lines = lay_out(write(view), width)
         assert lines

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.app.scenes import Scene, shop
 
 from agentwatch.app.widgets.filter_bar import Filter
-from agentwatch.app.widgets.outline import Outline, Splice
-from agentwatch.app.widgets.rows import Row, Rows
+from agentwatch.app.widgets.outline import Outline, Row, Rows, Splice
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 

@@ -265,7 +265,7 @@ async def test_it_works_at_this_size(size: tuple[int, int]) -> None:
             await s.press(key)
         await s.pilot.resize_terminal(size[0] + 17, size[1] + 3)
         await s.press("0")
-        assert screen.chart.is_fitted
+        assert screen.chart.window.fits
         assert len(s.text().splitlines()) == size[1] + 3
 
 
@@ -280,7 +280,7 @@ async def test_long_idle_time_is_folded_and_says_how_long_it_is() -> None:
         assert "╱╱╱" in row(s, "audit")
         await s.press("i")
         assert "⋯" not in s.line(" work ")
-        assert not screen.chart.folds_idle
+        assert not screen.chart.window.folds_idle
         assert row(s, "plan").count("█") < folded / 4
         await s.press("i")
         assert row(s, "plan").count("█") == folded
@@ -343,17 +343,17 @@ async def test_zooming_into_the_present_follows_it_and_panning_away_does_not() -
     clock = Clock()
     async with timeline(clock=clock) as (s, screen):
         await s.press("+", "+", "+")
-        assert not screen.chart.is_fitted
-        assert screen.chart.follows_present
+        assert not screen.chart.window.fits
+        assert screen.chart.window.follows
         clock.now += 600
         screen.tick()
         await s.pilot.pause()
         assert "now 08:10" in s.text()
         await s.press("h", "h", "h", "h", "h", "h", "h")
-        assert not screen.chart.follows_present
+        assert not screen.chart.window.follows
         assert "now" not in s.line("Timeline")
         await s.press("n")
-        assert screen.chart.follows_present
+        assert screen.chart.window.follows
         assert "now 08:10" in s.text()
 
 
@@ -375,7 +375,7 @@ async def test_the_footer_says_what_the_keys_do_here_and_what_is_on() -> None:
         await s.pilot.click(offset=(footer.index("zoom in"), 39))
         screen = s.app.screen
         assert isinstance(screen, TimelineScreen)
-        assert not screen.chart.is_fitted
+        assert not screen.chart.window.fits
 
 
 def test_the_help_explains_the_bars() -> None:

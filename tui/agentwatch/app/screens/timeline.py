@@ -76,9 +76,9 @@ class TimelineScreen(MonitorScreen[str]):
 
     def _is_on(self, command_id: str) -> bool:
         return (
-            (command_id == "timeline.now" and self.chart.follows_present)
-            or (command_id == "timeline.fit" and self.chart.is_fitted)
-            or (command_id == "timeline.idle" and self.chart.folds_idle)
+            (command_id == "timeline.now" and self.chart.window.follows)
+            or (command_id == "timeline.fit" and self.chart.window.fits)
+            or (command_id == "timeline.idle" and self.chart.window.folds_idle)
         )
 
     @on(TaskTree.Opened)

@@ -11,7 +11,6 @@ from agentwatch.text import LINE_LIMIT, clean
 
 # Variation selectors change the width of the character before them, and terminals do not agree how.
 _SELECTORS: Final = dict.fromkeys(range(0xFE00, 0xFE10))
-
 _BOTH_ENDS: Final = 12
 """Cells from which there is room for both ends of a name."""
 

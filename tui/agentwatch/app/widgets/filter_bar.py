@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -77,12 +78,11 @@ class FilterInput(Input):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.FILTER)
 
+    @dataclass
     class Left(Message):
         """The operator is done with it; `drop` asks to clear the filter."""
 
-        def __init__(self, *, drop: bool) -> None:
-            super().__init__()
-            self.drop = drop
+        drop: bool
 
     def on_focus(self) -> None:
         self.placeholder = "id, title, agent or objective"
@@ -115,12 +115,11 @@ class FilterBar(Horizontal):
     FilterBar > #filter-count { width: auto; padding: 0 1; color: $text-muted; }
     """
 
+    @dataclass
     class Changed(Message):
         """Another filter is asked for."""
 
-        def __init__(self, sought: Filter) -> None:
-            super().__init__()
-            self.sought = sought
+        sought: Filter
 
     def __init__(self) -> None:
         super().__init__()

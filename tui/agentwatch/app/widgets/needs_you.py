@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
@@ -46,12 +47,11 @@ class NeedsYou(LineWidget):
     NeedsYou.-tall { border-top: solid $line; }
     """
 
+    @dataclass
     class Picked(Message):
         """A task of the strip was clicked."""
 
-        def __init__(self, task_id: str) -> None:
-            super().__init__()
-            self.task_id = task_id
+        task_id: str
 
     def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, work
@@ -35,12 +36,11 @@ class TaskTree(TreeView):
     class Opened(Message):
         """A row was clicked twice."""
 
+    @dataclass
     class Filtered(Message):
         """A search has ended; so many tasks match by themselves. None if no filter is on."""
 
-        def __init__(self, matches: int | None) -> None:
-            super().__init__()
-            self.matches = matches
+        matches: int | None
 
     class Marked(Message):
         """A task was marked for the review, or is so no more."""

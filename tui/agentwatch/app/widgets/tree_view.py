@@ -7,6 +7,7 @@ update does not grow with the tree, and where nothing visible changed, nothing i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.outline import Outline, Splice
-from agentwatch.app.widgets.rows import Row, Rows
+from agentwatch.app.widgets.outline import Outline, Row, Rows, Splice
 from agentwatch.app.widgets.task_line import Columns, Pose, pose, task_line
 from agentwatch.delegation.task import Task
 
@@ -75,12 +75,11 @@ class TreeView(ScrollView, can_focus=True):
     }
     """
 
+    @dataclass
     class Selected(Message):
         """The cursor is on another task now; None if there is no task left."""
 
-        def __init__(self, task_id: str | None) -> None:
-            super().__init__()
-            self.task_id = task_id
+        task_id: str | None
 
     def __init__(self, tree: DelegationTree, clock: Callable[[], float], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -52,7 +53,6 @@ MODE_WORDS: Final = {
     Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
 }
 _AGREEMENT_COLORS: Final = {Agreement.MATCHES: "$state-completed", Agreement.DIFFERS: "$text-warning"}
-
 _MISSING: Final = {
     Contract.SUBAGENT_RETURN: "it names artifacts, but no model, no mode and no modified files",
     Contract.RETURN_META: "it names artifacts, but no model and no mode",
@@ -89,10 +89,7 @@ def _attested(view: View) -> Iterator[Block]:
     if attempt is None or attempt.returned is None or result is None:
         yield text(faint("Nothing has come back yet, so nothing is attested."))
         return
-    if attempt is not view.task.latest:
-        now = view.task.attempt
-        yield text(faint(f"Attempt {now} has not returned yet; this is what attempt {attempt.number} said."))
-        yield Gap()
+    yield from view.older(attempt, "has not returned yet; this is what", " said")
     opened = view.opened(attempt.returned)
     if opened is None:
         yield READING
@@ -214,11 +211,8 @@ def claimed(path: str, lines: tuple[int, int] | None) -> Content:
 
 def _claims(task: Task) -> Iterator[Block]:
     """Every claim with its verdict, the false ones first."""
-    tally = []
-    for verdict in Verdict:
-        if count := sum(claim.verdict is verdict for claim in task.claims):
-            look = looks.VERDICTS[verdict]
-            tally.append(Content.styled(f"{look.glyph} {count:,}", f"${look.color}"))
+    counts = Counter(claim.verdict for claim in task.claims)
+    tally = [in_color(looks.VERDICTS[verdict], f"{counts[verdict]:,}") for verdict in Verdict if counts[verdict]]
     yield Heading("Claims", len(task.claims), Content("  ").join(tally))
     yield from map(_ClaimRow, looks.claims_of(task))
 

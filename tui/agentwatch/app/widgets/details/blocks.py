@@ -21,7 +21,6 @@ MAX_LINES: Final = 4_000
 """Lines of one tab. Blocks are laid out lazily, so this bounds the work as well."""
 MAX_ROWS: Final = 300
 """Rows of one table or list that are shown."""
-
 ACCENT: Final = "bold $text-accent"
 _INDENT: Final = "  "
 _GAP: Final = 2
@@ -83,9 +82,9 @@ def faint(text: str) -> Content:
     return Content.styled(text, FAINT)
 
 
-def in_color(look: Look) -> Content:
-    """Glyph and word of a look in its colour."""
-    return Content.styled(f"{look.glyph} {look.word}", f"${look.color}")
+def in_color(look: Look, words: str = "") -> Content:
+    """The glyph of a look with its word, or words in its place, in its colour."""
+    return Content.styled(f"{look.glyph} {words or look.word}", f"${look.color}")
 
 
 class Gap(NamedTuple):
@@ -127,9 +126,9 @@ def caution(words: str, indent: int = 0) -> Text:
     return text(Content.styled(words, "$text-warning"), indent)
 
 
-def bullet(content: Content, marker: str = "•", style: str = FAINT) -> Text:
+def bullet(content: Content) -> Text:
     """An item of a list."""
-    return Text(Paragraph(content, Content.styled(marker + " ", style), " " * (len(marker) + 1)))
+    return Text(Paragraph(content, faint("• "), "  "))
 
 
 class Rich(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -41,11 +41,9 @@ def write(view: View) -> Iterator[Block]:
         said = "no findings: keeps its contract" if view.task.attempts else "no findings"
         yield text(Content.assemble(("✓ ", "$state-completed"), said))
         return
-    counted = []
-    for severity, look in looks.SEVERITIES.items():
-        if count := sum(placed.finding.severity is severity for placed in findings):
-            counted.append(Content.styled(f"{look.glyph} {plural(count, look.word)}", f"${look.color}"))
-    yield text(Content("   ").join(counted))
+    counts = Counter(placed.finding.severity for placed in findings)
+    faces = [(look, counts[severity]) for severity, look in looks.SEVERITIES.items() if counts[severity]]
+    yield text(Content("   ").join([in_color(look, plural(count, look.word)) for look, count in faces]))
     by_path: defaultdict[str, list[PlacedFinding]] = defaultdict(list)
     for placed in findings:
         by_path[placed.path].append(placed)

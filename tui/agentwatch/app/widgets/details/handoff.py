@@ -39,10 +39,7 @@ def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
     attempt = view.handed
     if attempt is not None and attempt.handoff is not None:
-        if attempt is not view.task.latest:
-            now = view.task.attempt
-            yield text(faint(f"Attempt {now} has no handoff of its own; this is that of attempt {attempt.number}."))
-            yield Gap()
+        yield from view.older(attempt, "has no handoff of its own; this is that of")
         yield from _packet(view, attempt.handoff, attempt.packet)
     elif view.task.run is not None:
         yield from _asked(view, view.task.run)

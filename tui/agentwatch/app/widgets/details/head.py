@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -24,9 +25,6 @@ from agentwatch.text import exact
 from agentwatch.view import looks, times
 from agentwatch.view.progress import decision_of
 
-SUMMARY_LINES: Final = 3
-ASK_LINES: Final = 3
-HINT_LINES: Final = 2
 ID_CHARACTERS: Final = 1_000
 AGENT_CELLS: Final = 24
 ROOMY: Final = 20
@@ -72,14 +70,14 @@ def _lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[Conte
     yield _identity(task, width)
     yield from islice(_packed(_standing(task, now, wide=width >= WIDE), width), 2 if roomy else 1)
     if task.result and task.result.summary:
-        yield from _limited(gist(task.result.summary), width, SUMMARY_LINES if roomy else 1)
+        yield from _limited(gist(task.result.summary), width, 3 if roomy else 1)
     hint, decision = task.retry.hint, decision_of(task)
     if roomy and (task.ask or hint or decision):
         yield Content("")
     if task.ask:
-        yield from _labelled("NEEDS YOU", ACCENT, gist(task.ask), width, ASK_LINES if roomy else 1)
+        yield from _labelled("NEEDS YOU", ACCENT, gist(task.ask), width, 3 if roomy else 1)
     if hint and (roomy or not task.ask):
-        yield from _labelled("hint", FAINT, gist(hint), width, HINT_LINES if roomy else 1)
+        yield from _labelled("hint", FAINT, gist(hint), width, 2 if roomy else 1)
     if decision is not None:
         yield from _decided(decision, now, width, roomy=roomy)
     if roomy:
@@ -179,14 +177,10 @@ class Count(NamedTuple):
     style: str
 
 
-class _TitlePlace(NamedTuple):
-    tab_id: str
-    start: int
-    end: int
-
-
 _Titles = list[tuple[str, Content]]
-"""By tab id."""
+"""Id and title of tabs."""
+_Places = list[tuple[str, int, int]]
+"""Ids of tabs, and the cells from which and to which their titles stand."""
 
 
 class TabBar(Widget):
@@ -204,12 +198,11 @@ class TabBar(Widget):
     active: reactive[str] = reactive("")
     counts: reactive[dict[str, Count]] = reactive[dict[str, Count]](dict)
 
+    @dataclass
     class Chosen(Message):
         """A title was clicked."""
 
-        def __init__(self, tab_id: str) -> None:
-            super().__init__()
-            self.tab_id = tab_id
+        tab_id: str
 
     def __init__(self, tabs: Sequence[tuple[str, str]] = TABS) -> None:
         super().__init__()
@@ -228,13 +221,13 @@ class TabBar(Widget):
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        for place in self._titles()[1]:
-            if place.start - 1 <= offset.x <= place.end:
-                self.post_message(self.Chosen(place.tab_id))
+        for tab_id, start, end in self._titles()[1]:
+            if start - 1 <= offset.x <= end:
+                self.post_message(self.Chosen(tab_id))
                 return
 
-    def _titles(self) -> tuple[Content, list[_TitlePlace]]:
-        """The titles that fit and where they stand, in cells of the content."""
+    def _titles(self) -> tuple[Content, _Places]:
+        """The titles that fit and where they stand."""
         width = self.content_size.width
         titles: _Titles = []
         # Counts that call for nobody go before a title does.
@@ -268,9 +261,9 @@ class TabBar(Widget):
         return content + Content.assemble(" ", count) if count and (quiet or count.style != FAINT) else content
 
 
-def _placed(titles: _Titles, gap: int, start: int) -> tuple[Content, list[_TitlePlace]]:
-    places = []
+def _placed(titles: _Titles, gap: int, start: int) -> tuple[Content, _Places]:
+    places: _Places = []
     for tab_id, title in titles:
-        places.append(_TitlePlace(tab_id, start, start + len(title)))
+        places.append((tab_id, start, start + len(title)))
         start += len(title) + gap
     return Content(" " * gap).join([title for _, title in titles]), places

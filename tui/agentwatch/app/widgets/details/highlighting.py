@@ -23,7 +23,6 @@ STRING: Final = "$text-success"
 NUMBER: Final = "$text-warning"
 WORD: Final = "$text-accent"
 TITLE: Final = "bold"
-
 COLORED: Final = 64 * 1024
 """Characters up to which a text is coloured; a larger one is a dump that is looked through, not read."""
 

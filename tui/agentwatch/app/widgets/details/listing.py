@@ -29,29 +29,24 @@ _COLORS: Final = {"+": "$text-success", "-": "$text-error", " ": FAINT}
 _TINTS: Final = {"+": "on $success 14%", "-": "on $error 14%", " ": ""}
 
 
-class _Gutter(NamedTuple):
+def _gutter(mark: str, color: str, number: int, digits: int) -> Content:
     """What stands in front of one line of source: a mark in its colour, and a number in `digits` cells."""
-
-    mark: str
-    color: str
-    number: int
-    digits: int
+    words = f"{mark} {number:>{digits}} │ "
+    return Content(words, [Span(0, 1, color), Span(1, len(words), FAINT)])
 
 
-def _numbered(gutter: _Gutter, line: str, spans: Sequence[Span], width: int, tint: str = "") -> Iterator[Line]:
+def _numbered(gutter: Content, line: str, spans: Sequence[Span], width: int, tint: str = "") -> Iterator[Line]:
     """One cleaned line of source behind its gutter, as many lines of the screen as it needs."""
-    first = f"{gutter.mark} {gutter.number:>{gutter.digits}} │ "
-    margin = len(first)
+    margin = len(gutter)
     room = max(width - margin, 8)
-    first_spans = [Span(0, 1, gutter.color), Span(1, margin, FAINT)]
     # One content for the whole line: a text of 2,000 lines is laid out in some 50 ms.
     if cell_len(line) <= room:
         shifted = [Span(start + margin, end + margin, style) for start, end, style in spans]
-        yield Line(Content(first + line, first_spans + shifted), margin, tint=tint)
+        yield Line(Content(gutter.plain + line, [*gutter.spans, *shifted]), margin, tint=tint)
         return
-    continued = faint(" " * (_MARK_WIDTH + gutter.digits) + " │ ")
-    for index, part in enumerate(Content(line, list(spans)).wrap(room)):
-        yield Line((continued if index else Content(first, first_spans)) + part, margin, tint=tint)
+    for part in Content(line, list(spans)).wrap(room):
+        yield Line(gutter + part, margin, tint=tint)
+        gutter = faint("│ ".rjust(margin))
 
 
 class Listing(NamedTuple):
@@ -73,7 +68,7 @@ class Listing(NamedTuple):
             glyph, color = _mark(findings)
             if first <= number <= last:
                 glyph, color = MARKED, "$text-accent"
-            yield from _numbered(_Gutter(glyph, color, number, digits), line, spans, width)
+            yield from _numbered(_gutter(glyph, color, number, digits), line, spans, width)
             for finding in findings[:_MESSAGES]:
                 yield from _told(finding, _MARK_WIDTH + digits + 1, width)
 
@@ -137,7 +132,7 @@ class Difference(NamedTuple):
         digits = len(str(max((row.number for row in self.rows), default=0)))
         for sign, number, words, spans in self.rows:
             if sign:
-                yield from _numbered(_Gutter(sign, _COLORS[sign], number, digits), words, spans, width, _TINTS[sign])
+                yield from _numbered(_gutter(sign, _COLORS[sign], number, digits), words, spans, width, _TINTS[sign])
             else:
                 yield Line(faint(f"  {'⋮':>{digits}}   {words}".rstrip()).truncate(width, ellipsis=True))
 

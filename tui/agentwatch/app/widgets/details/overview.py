@@ -19,6 +19,7 @@ from agentwatch.app.widgets.details.blocks import (
     field,
     fields,
     gist,
+    in_color,
     plain,
     rich_field,
     rich_fields,
@@ -121,11 +122,10 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("why", gist(why_at(task, view.now)))
     errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR)
     if errors and task.own_state is not State.INVALID:
-        words = f"✗ {plural(errors, 'error')} in its files, see Findings"
-        yield field("findings", Content.styled(words, "$text-error"))
+        words = f"{plural(errors, 'error')} in its files, see Findings"
+        yield field("findings", in_color(looks.SEVERITIES[Severity.ERROR], words))
     if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
-        words = f"{looks.CONTRADICTED.glyph} {plural(false, 'false claim')}, see Attestation"
-        yield field("claims", Content.styled(words, "$state-contradicted"))
+        yield field("claims", in_color(looks.CONTRADICTED, f"{plural(false, 'false claim')}, see Attestation"))
     # What came along with the decision; how far it has got stands in the head.
     if (decision := decision_of(task)) is not None and decision.mitigation:
         yield field("mitigated", plain(f"by {decision.mitigation.replace('_', ' ')}", 60))
@@ -159,12 +159,9 @@ def _attested(task: Task, result: Return) -> Content:
 
 
 def _below(states: Mapping[State, int]) -> Content:
-    counted = [Content(plural(sum(states.values()), "task"))]
-    for state in sorted(states, key=lambda one: -one.urgency):
-        if states[state]:
-            look = looks.LOOKS[state]
-            counted.append(Content.styled(f"{look.glyph} {states[state]:,} {look.word}", f"${look.color}"))
-    return Content("   ").join(counted)
+    some = sorted((state for state in states if states[state]), key=lambda state: -state.urgency)
+    counted = [in_color(looks.LOOKS[state], f"{states[state]:,} {looks.LOOKS[state].word}") for state in some]
+    return Content("   ").join([Content(plural(sum(states.values()), "task")), *counted])
 
 
 def _provenance(view: View) -> Iterator[Block]:

@@ -64,10 +64,7 @@ def write(view: View) -> Iterator[Block]:
         else:
             yield text(faint("Nothing has come back yet."))
         return
-    if attempt is not view.task.latest:
-        now = view.task.attempt
-        yield text(faint(f"Attempt {now} has not returned yet; this is what attempt {attempt.number} returned."))
-        yield Gap()
+    yield from view.older(attempt, "has not returned yet; this is what", " returned")
     version = attempt.returned
     errors = sum(1 for finding in version.findings if finding.severity is Severity.ERROR)
     if errors:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
-from agentwatch.app.widgets.details.blocks import Block, Rich, faint, text
+from agentwatch.app.widgets.details.blocks import Block, Gap, Rich, faint, text
 from agentwatch.contracts.reading import read_and_open
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.run import Message
@@ -34,11 +34,6 @@ class Later(Protocol):
     def __call__(self, key: Hashable, make: Callable[[], T]) -> T | None: ...
 
 
-def at_once(key: Hashable, make: Callable[[], T]) -> T | None:  # noqa: ARG001 - the signature of `Later`
-    """The value, however long it takes."""
-    return make()
-
-
 class Opened(NamedTuple):
     """A document that was read: its text, None if that is gone, and its model, None if it follows no contract."""
 
@@ -61,7 +56,7 @@ class View(NamedTuple):
     tree: DelegationTree
     content: Callable[[Version | Message], str | None]
     now: float
-    later: Later = at_once
+    later: Later
     compared: int | None = None
 
     @property
@@ -73,6 +68,12 @@ class View(NamedTuple):
     def returned(self) -> Attempt | None:
         """The latest attempt that has a return."""
         return next((attempt for attempt in reversed(self.task.attempts) if attempt.returned), None)
+
+    def older(self, attempt: Attempt, why: str, words: str = "") -> Iterator[Block]:
+        """Say why the latest attempt is not the one that is told of, where that is so."""
+        if attempt is not self.task.latest:
+            yield text(faint(f"Attempt {self.task.attempt} {why} attempt {attempt.number}{words}."))
+            yield Gap()
 
     def opened(self, version: Version | Message) -> Opened | None:
         """What a version holds, None as long as a thread reads it."""
@@ -100,14 +101,8 @@ class View(NamedTuple):
         """All that the tabs are written from, but for the time: equal means that they would say the same."""
         task = self.task
         attempts = tuple(
-            (
-                attempt.number,
-                attempt.handoff.digest if attempt.handoff else None,
-                attempt.returned.digest if attempt.returned else None,
-                attempt.run,
-                attempt.decision,
-            )
-            for attempt in task.attempts
+            (one.number, *(text and text.digest for text in (one.handoff, one.returned)), one.run, one.decision)
+            for one in task.attempts
         )
         found = tuple(task.findings), task.claims, self.tree.unclaimed(task)
         return task.task_id, attempts, found, task.todos, self.compared

@@ -39,7 +39,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._is_placed = True
         self._cursor.task_id = self._begin_at = like.cursor_id
         self._activity = Activity(tree)
-        self._window = Window()
+        self.window = Window()
         self._spans: dict[str, list[Span]] = {}
         self.picture = self._take_picture()
         """The part of time that is on screen, and the moments that the axis names."""
@@ -50,25 +50,10 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         """Cells of the column with the titles."""
         return self._columns.width
 
-    @property
-    def follows_present(self) -> bool:
-        """Whether new time scrolls in."""
-        return self._window.follows
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether all of time is on screen."""
-        return self._window.fits
-
-    @property
-    def folds_idle(self) -> bool:
-        """Whether long idle stretches take only a few columns."""
-        return self._window.folds_idle
-
     def make_columns(self, width: int) -> Columns:
         names = min(max(width // 3, 16), 40)
-        self._window.width = max(width - names, 1)
-        self._window.reserve = min(16, self._window.width // 4)
+        self.window.width = max(width - names, 1)
+        self.window.reserve = min(16, self.window.width // 4)
         return Columns(names, note=0, state=0, agent=0, elapsed=0)
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
@@ -88,20 +73,20 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
     # Keys
 
     def action_fit(self) -> None:
-        self._window.fits = True
+        self.window.fits = True
         self._draw()
 
     def action_now(self) -> None:
-        self._window.follow(self.picture[0])
+        self.window.follow(self.picture[0])
         self._draw()
 
     def action_pan(self, steps: int) -> None:
-        self._window.pan(self.picture[0], steps)
+        self.window.pan(self.picture[0], steps)
         self._draw()
 
     def action_zoom(self, steps: int) -> None:
         frame = self.picture[0]
-        self._window.zoom(frame, steps, self._pivot(frame))
+        self.window.zoom(frame, steps, self._pivot(frame))
         self._draw()
 
     def action_show(self) -> None:
@@ -112,11 +97,11 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         times = [(span.start, span.until(now)) for span in self.spans_of(task)] + ([below] if below else [])
         if times:
             start, end = min(start for start, _ in times), max(end for _, end in times)
-            self._window.show(self._activity.stretches, start, end, now)
+            self.window.show(self._activity.stretches, start, end, now)
             self._draw()
 
     def action_fold_idle(self) -> None:
-        self._window.folds_idle = not self._window.folds_idle
+        self.window.folds_idle = not self.window.folds_idle
         self._draw()
 
     def _pivot(self, frame: Frame) -> float:
@@ -159,7 +144,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         return lines + [blank] * (self.size.height - len(lines))
 
     def _take_picture(self) -> tuple[Frame, list[Tick]]:
-        frame = self._window.frame(self._activity.stretches, self._clock())
+        frame = self.window.frame(self._activity.stretches, self._clock())
         right = min(frame.left + frame.width, frame.axis.column(frame.now))
         return frame, ticks(frame.axis, frame.left, right, frame.now)
 

@@ -202,7 +202,8 @@ class Frame(NamedTuple):
 class Window:
     """The window of a chart `width` cells wide, `reserve` of which are kept free for words behind the present.
 
-    It fits all of time until the operator zooms in; it follows the present while that is in sight.
+    It fits all of time until the operator zooms in; it follows the present while that is in sight, and then new time
+    scrolls in. Where it `folds_idle`, long idle stretches take only a few columns.
     """
 
     def __init__(self) -> None:
