@@ -67,7 +67,7 @@ class Waiter:
         end = time.monotonic() + timeout
         asked = await self._in_thread(partial(self._asked, task_id))
         end = time.monotonic() if asked.is_needless else end
-        asker = Asker(self._workspace, self._settings, "mcp")
+        asker = await self._in_thread(partial(Asker, self._workspace, self._settings, "mcp"))
         while True:
             left = max(end - time.monotonic(), 0.0)
             slice_ = min(left, _SLICE_SECONDS)
