@@ -30,9 +30,10 @@ class Attempts:
 
     def numbered(self, number: int) -> Attempt:
         """The attempt with this number, made where there is none."""
-        attempt = next((one for one in self.all if one.number == number), None)
-        if attempt is None:
-            self.all.append(attempt := Attempt(number))
+        for attempt in self.all:
+            if attempt.number == number:
+                return attempt
+        self.all.append(attempt := Attempt(number))
         return attempt
 
     def latest(self) -> Attempt:

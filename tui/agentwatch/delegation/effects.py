@@ -112,7 +112,8 @@ class Fitters:
 
 
 def _fitter(task: Task) -> _Fitter | None:
-    restores = task.packet.restores if task.packet is not None else None
+    packet = task.packet
+    restores = packet.restores if packet is not None else None
     if restores is None or restores == task.task_id:
         return None
     # In reverse: of several handoffs with the same id, the first one tells when.

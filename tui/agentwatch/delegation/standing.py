@@ -91,9 +91,9 @@ def ended_at(attempt: Attempt) -> float | None:
 
 def agent_of(task: Task) -> str | None:
     """Who does a task: by the session store, else the return, else the mode, else its place in a delegation path."""
-    run, result, packet = task.run, task.result, task.packet
-    if run is not None and run.agent:
+    if (run := task.run) is not None and run.agent:
         return run.agent
+    result, packet = task.result, task.packet
     if run is None and result is None and packet is None:
         return task.task_id.rpartition("/")[2]
     agent = (identity.agent_of(result) or result.mode) if result else None
