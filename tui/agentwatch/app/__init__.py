@@ -12,6 +12,6 @@ Why it is so:
   task.
 - An ask is told once, by one route: several terminals know both OSC 9 and OSC 777, and would show two.
 - Garbage is looked for from the first frame on; before, that took a fifth of the time.
-- `ending` ends the process when the terminal goes: Textual's threads can wait for ever for a terminal that nobody
-  reads. Everything that is written is written so that this costs nothing.
+- `terminal.ending` ends the process when the terminal goes: Textual's threads can wait for ever for a terminal that
+  nobody reads. Everything that is written is written so that this costs nothing.
 """
