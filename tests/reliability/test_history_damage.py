@@ -64,6 +64,19 @@ def test_bytes_broken_at_many_offsets(sound: Path, tmp_path: Path) -> None:
         shutil.rmtree(state)
 
 
+def test_a_schema_that_is_no_text_is_damage(sound: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    shutil.copytree(sound, state)
+    text = (state / "history.db").read_bytes()
+    # The name of an index is quoted in the error about its statement.
+    broken = text.replace(b"indexobservations_path", b"index\xc7bservations_path").replace(
+        b"CREATE INDEX", b"CREATE INDXX"
+    )
+    assert broken.count(b"\xc7bservations") == 1
+    (state / "history.db").write_bytes(broken)
+    check(state)
+
+
 def test_files_cut_off_at_many_lengths(sound: Path, tmp_path: Path) -> None:
     dice = random.Random(8)
     size = (sound / "history.db").stat().st_size

@@ -247,7 +247,11 @@ def _connect(path: Path, busy_ms: int) -> sqlite3.Connection:
 def _examine(connection: sqlite3.Connection) -> int:
     application = _number(connection, "application_id")
     version = _number(connection, "user_version")
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    try:
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except UnicodeDecodeError as error:
+        # SQLite quotes what it found in place of the schema.
+        raise _DamagedError("its structure is broken") from error
     if not application and not version and not tables:
         return 0
     if application != APPLICATION_ID:
