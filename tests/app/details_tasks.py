@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from agentwatch.app.theming import VARIABLE_DEFAULTS
+from agentwatch.app.theming import variable_defaults
 from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.contracts.shapes import (
     Contract,
@@ -303,7 +303,7 @@ class DetailsApp(App[None]):
         self.details = DetailsPane()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        return VARIABLE_DEFAULTS
+        return variable_defaults()
 
     def compose(self) -> ComposeResult:
         yield self.details

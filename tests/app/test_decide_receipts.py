@@ -13,7 +13,7 @@ from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt
 from agentwatch.delegation.decision import Stage as Step
 from agentwatch.delegation.observation import Decided
-from agentwatch.view.progress import UNREAD_SECONDS
+from agentwatch.view.words import UNREAD_SECONDS
 
 API = "checkout.implement.api"
 
@@ -67,7 +67,7 @@ RECORDED, DELIVERED, READ, ACTED = Step.RECORDED, Step.DELIVERED, Step.READ, Ste
     ],
 )
 def test_a_decision_says_how_far_it_has_got(made: Decision, line: str, row: str) -> None:
-    assert (receipt_line(made, NOW).plain, short(made, NOW)) == (line, row)
+    assert (receipt_line(made, NOW).plain, " ".join(short(made, NOW))) == (line, row)
 
 
 def test_what_an_agent_only_says_is_told_as_that() -> None:

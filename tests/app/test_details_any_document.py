@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import lay_out
 from agentwatch.app.widgets.details.pane import _WRITERS
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.view import Shelf, T, View
 from agentwatch.contracts.shapes import Contract
 
 DOCUMENTS = {
@@ -52,9 +53,19 @@ def changed(draw: st.DrawFn, document: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
+class AtOnce(Shelf):
+    """Reads at once, without a thread."""
+
+    def __init__(self) -> None:
+        pass
+
+    def later(self, key: Hashable, make: Callable[[], T]) -> T | None:
+        return make()
+
+
 def written(contract: Contract, returned: str, packet: str, width: int) -> None:
     one = case(contract, text=returned, packet_text=packet)
-    view = View(one.task, one.tree, one.content, NOW, lambda _key, make: make())
+    view = View(one.task, one.tree, one.content, NOW, AtOnce())
     for write in _WRITERS.values():
         lines = lay_out(write(view), width)
         assert lines

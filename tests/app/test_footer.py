@@ -12,6 +12,7 @@ from agentwatch.app.messages import Inspect
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
+from agentwatch.app.widgets.details.attestation import Entry
 
 SIZES = [(40, 12), (60, 20), (80, 24), (140, 40)]
 DONE = {"api.handoff.json": handoff(), "api.return.md": returned("SUCCESS", more="")}
@@ -38,7 +39,7 @@ async def go(s: Office, place: str) -> None:
         await s.press("t")
         await s.until(lambda: isinstance(s.app.screen, TimelineScreen))
     elif place == "file":
-        s.app.post_message(Inspect("shop.api", "", "api.handoff.json", None))
+        s.app.post_message(Inspect("shop.api", Entry("", "api.handoff.json", None)))
         await s.until(lambda: isinstance(s.app.screen, InspectScreen))
 
 

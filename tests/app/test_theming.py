@@ -149,7 +149,7 @@ def test_without_colour_the_theme_is_the_one_that_needs_none(
 
 def test_every_state_has_a_fallback_colour() -> None:
     for face in (*LOOKS.values(), STALE, CONTRADICTED):
-        assert face.color in theming.VARIABLE_DEFAULTS
+        assert face.color in theming.variable_defaults()
 
 
 def test_an_own_theme_is_read(tmp_path: Path) -> None:

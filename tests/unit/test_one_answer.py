@@ -20,9 +20,9 @@ from agentwatch.report.account import account_of
 from agentwatch.report.document import document
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import LOOKS, look, look_of_attempt
-from agentwatch.view.progress import is_on_its_way, on_their_way
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.times import duration, ended_at, iso, span
+from agentwatch.view.words import is_on_its_way, on_their_way
 from tests.unit.delegation.test_interleaving import Step, applied, events, record
 
 NOW = 1_100.0

@@ -14,7 +14,7 @@ from agentwatch.delegation.observation import Checked, Gone, Observation, Ran, S
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
-from agentwatch.view.runtime import Agreement, model_of
+from agentwatch.view.words import Agreement, model_of
 
 
 class Session:

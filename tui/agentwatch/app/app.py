@@ -93,7 +93,7 @@ class AgentwatchApp(App[None]):
     # Themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        return theming.VARIABLE_DEFAULTS
+        return theming.variable_defaults()
 
     def _load_themes(self) -> None:
         own, self._theme_failures = theming.user_themes(config_directory() / "themes")
@@ -266,7 +266,7 @@ class AgentwatchApp(App[None]):
     def action_review(self) -> None:
         """Decide about the marked tasks, or all that need the operator, one after another."""
         main = self.screen_stack[0]
-        marked = main.task_tree.marked if isinstance(main, MainScreen) else ()
+        marked = main.marked if isinstance(main, MainScreen) else ()
         task_ids = list(marked) or list(self.monitor.tree.queue)
         if not task_ids:
             self.notify("Nobody needs you now, and no task is marked.", markup=False, timeout=3)

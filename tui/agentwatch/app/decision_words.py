@@ -1,9 +1,8 @@
-"""What was decided, and what can be: in words, and as the keys that a screen offers."""
+"""What was decided, and what can be, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from textual.content import Content
 
@@ -12,15 +11,23 @@ from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Decision, St
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
 from agentwatch.view import times
-from agentwatch.view.progress import is_on_its_way, is_unread
-
-if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
+from agentwatch.view.words import is_on_its_way, is_unread
 
 ACTIONS: Final = {f"decide.{action}": action for action in Action}
 """The commands that decide."""
 
 GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
+
+UNHEARD: Final = "!"
+"""In the place of such a glyph, where the operator should look."""
+
+
+class Short(NamedTuple):
+    """A decision in a few cells: a glyph of `GLYPHS` or `UNHEARD`, and a word or two."""
+
+    glyph: str
+    words: str
+
 
 _WORDS: Final = {
     Action.RETRY: "retry",
@@ -44,16 +51,16 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     return policy.options(task)[action].why_not
 
 
-def short(decision: Decision, now: float) -> str:
-    """The same in a few cells, for a row of the tree: a glyph and a word, `!` where the operator should look."""
+def short(decision: Decision, now: float) -> Short:
+    """How far it has got, for a row of the tree."""
     if decision.waits:
-        return "! undelivered"
+        return Short(UNHEARD, "undelivered")
     age = times.duration(now - decision.receipt.at)
     if is_unread(decision, now):
-        return f"! unread {age}"
+        return Short(UNHEARD, f"unread {age}")
     stage = decision.receipt.stage
     said = "says " if decision.receipt.claimed else ""
-    return f"{GLYPHS[stage]} {said}{stage}" + (f" {age}" if stage is Stage.READ else "")
+    return Short(GLYPHS[stage], f"{said}{stage}{f' {age}' if stage is Stage.READ else ''}")
 
 
 def receipt_line(decision: Decision, now: float) -> Content:
@@ -86,47 +93,3 @@ def warning(decision: Decision, now: float) -> str | None:
             " An agent can also read .agentwatch/decisions/"
         )
     return None
-
-
-class Offered:
-    """The decisions that one screen offers. `task_id` is that of its task, None if it has none.
-
-    `marked` counts the tasks that are marked for a review, `clock` gives seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        monitor: Monitor,
-        clock: Callable[[], float],
-        task_id: Callable[[], str | None],
-        marked: Callable[[], int] = lambda: 0,
-    ) -> None:
-        self._monitor = monitor
-        self._clock = clock
-        self._task_id = task_id
-        self._marked = marked
-
-    def is_useless(self, command_id: str) -> bool:
-        """Whether a command that decides need not be named: nobody asks for it, and it is not possible either."""
-        if command_id == "review":
-            return self._monitor.clerk is None or (self._marked() or self._monitor.tree.totals.needs_operator) < 2
-        if command_id not in ACTIONS:
-            return False
-        task = self._task
-        if task is None or self._monitor.clerk is None:
-            return True
-        return not task.needs_operator and self.why_not(command_id) is not None
-
-    def is_out_of_question(self, command_id: str) -> bool:
-        """Whether it is useless, or refused: for a footer in which there is no room for what cannot be done."""
-        return self.is_useless(command_id) or self.why_not(command_id) is not None
-
-    def why_not(self, command_id: str) -> str | None:
-        """Why a command that decides is refused now; None if it is not, and for every other command."""
-        action, task = ACTIONS.get(command_id), self._task
-        return why_not(task, action, self._clock()) if action is not None and task is not None else None
-
-    @property
-    def _task(self) -> Task | None:
-        task_id = self._task_id()
-        return None if task_id is None else self._monitor.tree.tasks.get(task_id)

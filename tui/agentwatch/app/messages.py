@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from textual.message import Message
 
+if TYPE_CHECKING:
+    from agentwatch.app.widgets.details.attestation import Entry
 
+
+@dataclass
 class TreeUpdated(Message):
     """The delegation tree has changed. Ids of all tasks added, changed or removed since the last one.
 
     `settled` says that the first scan is over.
     """
 
-    def __init__(self, changed: frozenset[str], *, settled: bool) -> None:
-        super().__init__()
-        self.changed = changed
-        self.settled = settled
+    changed: frozenset[str]
+    settled: bool
 
 
+@dataclass
 class Inspect(Message):
-    """The operator wants to look at the file of a claim, or at a changed file that nobody claims, without a kind."""
+    """The operator wants to look at the file of a claim of a task, or at a changed file that nobody claims."""
 
-    def __init__(self, task_id: str, kind: str, path: str, lines: tuple[int, int] | None) -> None:
-        super().__init__()
-        self.task_id = task_id
-        self.kind = kind
-        self.path = path
-        self.lines = lines
+    task_id: str
+    entry: Entry
 
 
 class KeysChanged(Message):
     """The keys do something else now: the footer has to say so."""
 
 
+@dataclass
 class TaskDecided(Message):
     """The operator has decided about a task, which therefore need not be reviewed any more."""
 
-    def __init__(self, task_id: str) -> None:
-        super().__init__()
-        self.task_id = task_id
+    task_id: str

@@ -7,7 +7,8 @@ lie in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml` and have the same keys; one w
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,28 +23,6 @@ DEFAULT_THEME: Final = "agentwatch-dark"
 SIXTEEN_COLOURS: Final = "agentwatch-ansi"
 """The others, brought down to sixteen colours, lose most of what tells the states apart."""
 
-# What an undefined variable falls back to: it must exist before the first theme is read. Textual's own styles for
-# themes of sixteen colours use the two ansi variables without declaring them.
-VARIABLE_DEFAULTS: Final[dict[str, str]] = {
-    "ansi-background": "ansi_default",
-    "ansi-foreground": "ansi_default",
-    "line": "#5a6472",
-    "cursor-row": "#303a48",
-    "state-submitted": "#8792a3",
-    "state-working": "#6cb4f4",
-    "state-completed": "#86b87f",
-    "state-partial": "#d8bd68",
-    "state-blocked": "#c79bf2",
-    "state-failed": "#f47c74",
-    "state-invalid": "#f58bb4",
-    "state-retrying": "#62c8cf",
-    "state-escalated": "#b3a1ff",
-    "state-canceled": "#8792a3",
-    "state-stale": "#b5a684",
-    "state-contradicted": "#ff9966",
-}
-
-
 _DRAWN_IN: Final = {
     "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
     " scrollbar-corner-color input-cursor-foreground",
@@ -56,11 +35,20 @@ _DRAWN_IN: Final = {
 """Textual's variables, and ours, by the colour of the theme file."""
 
 
-def shipped_themes() -> Iterator[Theme]:
+@cache
+def shipped_themes() -> tuple[Theme, ...]:
     """The themes of the package. The test suite holds them to the schema, so no time is spent on it here."""
-    for file in sorted(themes_folder().iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".toml"):
-            yield make_theme(tomllib.loads(file.read_text("utf-8")))
+    files = sorted(themes_folder().iterdir(), key=lambda entry: entry.name)
+    return tuple(make_theme(tomllib.loads(file.read_text("utf-8"))) for file in files if file.name.endswith(".toml"))
+
+
+def variable_defaults() -> dict[str, str]:
+    """What a variable is before there is a theme, or where that has none of this name.
+
+    Textual's own styles for themes of sixteen colours use the two ansi variables without declaring them.
+    """
+    default = next(theme for theme in shipped_themes() if theme.name == DEFAULT_THEME)
+    return {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default", **default.variables}
 
 
 def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:

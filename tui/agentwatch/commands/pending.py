@@ -20,8 +20,8 @@ from agentwatch.shell import called, command_line
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view import document as view
-from agentwatch.view.progress import on_their_way
 from agentwatch.view.times import ago
+from agentwatch.view.words import on_their_way
 
 SCHEMA_VERSION: Final = 1
 

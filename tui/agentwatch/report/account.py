@@ -17,10 +17,20 @@ from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChange
 from agentwatch.view.looks import SEVERITIES, VERDICTS, Look, claims_of, look, look_of_attempt
-from agentwatch.view.runtime import Agreement, mode_of, model_of
 from agentwatch.view.spans import Kind, Span, spans_of
 from agentwatch.view.times import Took, ended_at, span, took, took_last, waits_since
-from agentwatch.view.words import ADVICE, BASES, answer, plural, prompt, retries_left, why_at
+from agentwatch.view.words import (
+    ADVICE,
+    BASES,
+    Agreement,
+    answer,
+    mode_of,
+    model_of,
+    plural,
+    prompt,
+    retries_left,
+    why_at,
+)
 
 _COUNTED: Final = {
     State.PARTIAL: "returned a part",

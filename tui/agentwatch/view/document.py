@@ -10,9 +10,8 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.view.runtime import mode_of, model_of
 from agentwatch.view.times import ended_at, iso
-from agentwatch.view.words import answer, prompt, why_at
+from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
 
 SCHEMA_VERSION: Final = 1
 

@@ -46,6 +46,11 @@ def claims_of(task: Task) -> list[Claim]:
     return sorted(task.claims, key=lambda claim: order.index(claim.verdict))
 
 
+def false_claims(task: Task) -> list[Claim]:
+    """What a task claims, and is not so."""
+    return [claim for claim in task.claims if claim.verdict is Verdict.CONTRADICTED]
+
+
 def look(task: Task) -> Look:
     """The look of a task: contradicted and stale come before the state that they qualify."""
     if task.contradicted:

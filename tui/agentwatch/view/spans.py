@@ -61,8 +61,8 @@ class _Begun(NamedTuple):
         return self.attempt.started_at is not None and self.attempt.started_at <= self.start
 
 
-def _bounds(attempt: Attempt) -> Interval | None:
-    """The first sign of an attempt, and when it returned, else its last sign; None where there is none."""
+def _begun(attempt: Attempt) -> _Begun | None:
+    """None where there is no sign of it."""
     handoff, returned, start, run = attempt.handoff, attempt.returned, attempt.started_at, attempt.run
     if returned is None:
         if run is not None:
@@ -78,7 +78,7 @@ def _bounds(attempt: Attempt) -> Interval | None:
     if start is not None and (attempt.again or start < first):
         first = start
     # A file may claim to be older than the epoch, by so much that no calendar has a name for it.
-    return max(first, 0.0), max(last, 0.0)
+    return _Begun(attempt, max(first, 0.0), max(last, 0.0))
 
 
 def spans_of(task: Task, first: float | None = None) -> list[Span]:
@@ -86,7 +86,7 @@ def spans_of(task: Task, first: float | None = None) -> list[Span]:
 
     `first` is the first sign of anything below it: who hands work on has begun before.
     """
-    attempts = [_Begun(attempt, *bounds) for attempt in task.attempts if (bounds := _bounds(attempt))]
+    attempts = [begun for begun in map(_begun, task.attempts) if begun]
     if attempts and first is not None and first < attempts[0].start and task.attempts[0].started_at is None:
         attempts[0] = attempts[0]._replace(start=first)
     spans: list[Span] = []
@@ -128,13 +128,8 @@ def busy_times(task: Task) -> tuple[Interval, ...]:
     A task with tasks below it counts by its signs alone: while all of them wait, so does it.
     """
     times: list[Interval] = []
-    for attempt in task.attempts:
-        bounds = _bounds(attempt)
-        if bounds is None:
-            continue
-        start, end = bounds
-        if attempt is task.attempts[-1]:
-            end = max(end, task.updated_at)
+    for attempt, start, last in filter(None, map(_begun, task.attempts)):
+        end = max(last, task.updated_at) if attempt is task.attempts[-1] else last
         if task.children or end - start > _LONGEST or attempt.state is State.SUBMITTED:
             times += [(start, start), (end, end)]
         else:

@@ -1,12 +1,19 @@
-"""Words that several faces share."""
+"""What several faces say of a task: words, how its model and mode compare, and how far a decision has got."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation import reasons
+from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.task import Attempt, Basis, Retry, Task
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.shapes import Handoff
+    from agentwatch.delegation.run import Run
+    from agentwatch.delegation.tree import DelegationTree
 
 BASES: Final = {
     Basis.PACKET: "its packet names the parent",
@@ -65,3 +72,75 @@ def _long(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{int(seconds)} s"
+
+
+# Model and mode
+
+
+class Agreement(StrEnum):
+    """Whether two of them agree. To run otherwise than asked is no lie: the child itself says so."""
+
+    MATCHES = "matches"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"
+
+
+class Compared(NamedTuple):
+    """A model or mode as the return reports it, what others say it was, and how the two compare."""
+
+    reported: str | None
+    known: str | None
+    agreement: Agreement
+
+
+def model_of(reported: str | None, run: Run | None) -> Compared:
+    """A model, against the one that a session store recorded, with or without its provider."""
+    recorded = run.model if run else None
+    known, said = ((model or "").rpartition("/")[2] for model in (recorded, reported))
+    return Compared(reported, recorded, _agreement(known, said))
+
+
+def mode_of(reported: str | None, packet: Handoff | None) -> Compared:
+    """A mode, against the one that the handoff asked for."""
+    asked = packet.mode if packet else None
+    return Compared(reported, asked, _agreement(asked, reported))
+
+
+def _agreement(known: str | None, reported: str | None) -> Agreement:
+    if not (known and reported):
+        return Agreement.UNKNOWN
+    same = known.strip().casefold() == reported.strip().casefold()
+    return Agreement.MATCHES if same else Agreement.DIFFERS
+
+
+# Decisions
+
+UNREAD_SECONDS: Final = 180.0
+"""An agent that waits for a decision reads it within seconds: after this, nobody waits."""
+
+
+def decision_of(task: Task) -> Decision | None:
+    """The decision that still matters: about the latest attempt, else about the one before it."""
+    return next((attempt.decision for attempt in reversed(task.attempts[-2:]) if attempt.decision is not None), None)
+
+
+def is_unread(decision: Decision, now: float) -> bool:
+    """Whether it was delivered, and no agent has read it for too long."""
+    return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= UNREAD_SECONDS
+
+
+def is_on_its_way(decision: Decision) -> bool:
+    """Whether an agent has still to do something: read it, and begin the next attempt where there is to be one."""
+    if decision.expired:
+        return False
+    if decision.action in ENDING:
+        # It is over when it was read, for nothing will be seen of it: so a claim of that is not enough.
+        return not any(one.stage is Stage.READ and not one.claimed for one in decision.receipts)
+    return decision.receipt.stage is not Stage.ACTED
+
+
+def on_their_way(tree: DelegationTree) -> list[Decision]:
+    """The decisions that hold and were not carried out yet, oldest first."""
+    decided = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
+    moving = (one for one in decided if one is not None and is_on_its_way(one))
+    return sorted(moving, key=lambda one: (one.at, one.decision_id))

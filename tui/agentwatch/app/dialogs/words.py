@@ -10,9 +10,9 @@ from textual.content import Content
 from agentwatch.app.markdown_safe import FAINT, Paragraph
 from agentwatch.app.widgets.details.blocks import Block, Line, Text, faint, text
 from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean_lines
+from agentwatch.view.looks import false_claims
 
 MOST_LINES: Final = 400
 """Lines of a return that are shown beside a decision; the details have the rest."""
@@ -57,7 +57,7 @@ def said(task: Task, returned: str | None) -> Iterator[Block]:
             ("confidence", f"{result.confidence:.2f}" if result.confidence is not None else None),
             ("limits", "\n".join(result.limitations)),
         ]
-    lies = (f"{claim.path}: {claim.detail}" for claim in task.claims if claim.verdict is Verdict.CONTRADICTED)
+    lies = (f"{claim.path}: {claim.detail}" for claim in false_claims(task))
     errors = [placed.finding for placed in task.findings if placed.finding.severity is Severity.ERROR]
     places = [f", line {finding.line}" if finding.line else "" for finding in errors]
     broken = [f"{one.rule}{place}: {one.message}" for one, place in zip(errors, places, strict=True)]

@@ -9,7 +9,7 @@ from textual import on
 from textual.screen import Screen, ScreenResultType
 
 from agentwatch.app.actions import PANE_COMMANDS
-from agentwatch.app.decision_words import Offered
+from agentwatch.app.decision_words import ACTIONS, why_not
 from agentwatch.app.messages import KeysChanged, TreeUpdated
 from agentwatch.app.widgets.filter_bar import Filter
 from agentwatch.app.widgets.footer import Footer
@@ -24,23 +24,27 @@ PERIOD: Final = 5.0
 
 
 class MonitorScreen(Screen[ScreenResultType]):
-    """A screen with a header and a footer. `clock` gives seconds since the epoch, `marked` counts the marked tasks."""
+    """A screen with a header and a footer. `clock` gives seconds since the epoch."""
 
     DEFAULT_CSS = "MonitorScreen { layout: vertical; background: $background; }"
 
     footer: Footer
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], marked: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__()
         self._monitor = monitor
         self._clock = clock
-        self._offered = Offered(monitor, clock, lambda: self.task_id, marked)
         self.header = Header(monitor)
 
     @property
     def task_id(self) -> str | None:
         """The id of the task that commands are about."""
         raise NotImplementedError
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The ids of the tasks that are marked for a review."""
+        return ()
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         """Show what has changed in the tree."""
@@ -60,6 +64,25 @@ class MonitorScreen(Screen[ScreenResultType]):
         self.header.redraw()
         self.footer.redraw()
 
+    def is_useless(self, command_id: str) -> bool:
+        """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
+        clerk, tree = self._monitor.clerk, self._monitor.tree
+        if command_id == "review":
+            return clerk is None or (len(self.marked) or tree.totals.needs_operator) < 2
+        task = tree.tasks.get(self.task_id or "")
+        if command_id not in ACTIONS:
+            return False
+        return clerk is None or task is None or (not task.needs_operator and self.why_not(command_id) is not None)
+
+    def is_out_of_question(self, command_id: str) -> bool:
+        """Whether it is useless, or refused: for a footer in which there is no room for what cannot be done."""
+        return self.is_useless(command_id) or self.why_not(command_id) is not None
+
+    def why_not(self, command_id: str) -> str | None:
+        """Why a command that decides is refused now; None if it is not, and for every other command."""
+        action, task = ACTIONS.get(command_id), self._monitor.tree.tasks.get(self.task_id or "")
+        return why_not(task, action, self._clock()) if action is not None and task is not None else None
+
 
 class DetailedScreen(MonitorScreen[ScreenResultType]):
     """The screen of one task at a time."""
@@ -76,6 +99,16 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         """Go to another task."""
         raise NotImplementedError
 
+    def show_details(self) -> None:
+        """Show how the task stands by now, where the details are in sight."""
+        if self.details is not None and self.details.display:
+            task = self._monitor.tree.tasks.get(self.task_id or "")
+            self.details.show(task, self._monitor.tree, self._monitor.content, self._clock())
+
+    def refresh_tasks(self, event: TreeUpdated) -> None:
+        if self.task_id in event.changed:
+            self.show_details()
+
     def on_screen_resume(self) -> None:
         """What was to be done after a refresh was left to the dialog above, which may have ended before."""
         if self.details is not None:
@@ -86,12 +119,12 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         self.footer.redraw()
 
     def is_useless(self, command_id: str) -> bool:
-        """Whether a command of the details, or of deciding, has nothing to do now."""
+        """Whether a command has nothing to do now."""
         offered = self.details.offered if self.details is not None else ()
         return (
             (command_id in PANE_COMMANDS and command_id not in offered)
             or (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
-            or self._offered.is_useless(command_id)
+            or super().is_useless(command_id)
         )
 
     def action_inspect(self) -> None:

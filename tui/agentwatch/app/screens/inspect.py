@@ -62,10 +62,10 @@ class InspectScreen(MonitorScreen[None]):
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: Inspect) -> None:
         super().__init__(monitor, clock)
-        self._entry = Entry(wanted.kind, wanted.path, wanted.lines)
+        self._entry = entry = wanted.entry
         self._task_id = wanted.task_id
         self._claim = self._find_claim()
-        self._file = wanted.path if not wanted.kind else self._claim.file if self._claim else None
+        self._file = entry.path if not entry.kind else self._claim.file if self._claim else None
         self._trace: object = None
         self._look: _Look | None = None
         self._looking = False
@@ -73,7 +73,7 @@ class InspectScreen(MonitorScreen[None]):
         since = "last commit" if self._handed_off_at is None else "handoff"
         self._bar = TabBar((("file", "File"), ("difference", f"Difference since the {since}")))
         self._page = Page()
-        self.footer = Footer(Place.INSPECT, is_useless=self._offered.is_out_of_question)
+        self.footer = Footer(Place.INSPECT, is_useless=self.is_out_of_question)
 
     @property
     def task_id(self) -> str:

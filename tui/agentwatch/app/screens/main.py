@@ -50,17 +50,21 @@ class MainScreen(DetailedScreen[None]):
     """
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
-        super().__init__(monitor, clock, lambda: len(self.task_tree.marked))
+        super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
         self.filter_bar = FilterBar()
         self.needs_you = NeedsYou(monitor.tree, clock)
-        self.footer = Footer(Place.TREE, self._is_on, self.is_useless, self._offered.why_not)
+        self.footer = Footer(Place.TREE, self._is_on, self.is_useless, self.why_not)
         self._empty = Empty(monitor)
         self._told: set[str] = set()
 
     @property
     def task_id(self) -> str | None:
         return self.task_tree.cursor_id
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        return self.task_tree.marked
 
     @property
     def sought(self) -> Filter:
@@ -90,7 +94,7 @@ class MainScreen(DetailedScreen[None]):
         else:
             self.set_focus(self.task_tree)
         self.needs_you.refresh_tasks(self._monitor.tree.tasks)
-        self.set_interval(PERIOD, self._show_details)
+        self.set_interval(PERIOD, self.show_details)
         self.call_after_refresh(self._add_rest)
 
     def _add_rest(self) -> None:
@@ -110,7 +114,7 @@ class MainScreen(DetailedScreen[None]):
         if body.is_attached:
             self.details = DetailsPane()
             await body.mount(self.details)
-            self._show_details()
+            self.show_details()
 
     def tick(self) -> None:
         super().tick()
@@ -132,8 +136,7 @@ class MainScreen(DetailedScreen[None]):
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
         self.needs_you.refresh_tasks(event.changed)
         self._show_emptiness()
-        if self.task_id in event.changed:
-            self._show_details()
+        super().refresh_tasks(event)
 
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
@@ -152,11 +155,7 @@ class MainScreen(DetailedScreen[None]):
         self.needs_you.cursor_id = event.task_id
         self.needs_you.redraw()
         self.footer.redraw()
-        self._show_details()
-
-    def _show_details(self) -> None:
-        if self.details is not None and self.details.display:
-            self.details.show(self.task_tree.cursor_task, self._monitor.tree, self._monitor.content, self._clock())
+        self.show_details()
 
     # Layout
 
@@ -166,7 +165,7 @@ class MainScreen(DetailedScreen[None]):
             self.set_class(wide, "-wide")
             if not wide and self._is_in_details:
                 self.set_focus(self.task_tree)
-            self.call_after_refresh(self._show_details)
+            self.call_after_refresh(self.show_details)
         self.needs_you.fit()
         self._show_emptiness()
 
@@ -212,7 +211,7 @@ class MainScreen(DetailedScreen[None]):
         if not self.has_class("-wide"):
             self._open_page(0)
         elif self.details is not None and self.task_id is not None:
-            self._show_details()
+            self.show_details()
             self.details.focus()
 
     def _has_tasks(self) -> bool:

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.filter_bar import Filter
@@ -35,7 +34,7 @@ class TaskScreen(DetailedScreen[str]):
         self._tab = tab
         self._task_id = task_id
         self.details: DetailsPane = DetailsPane()
-        self.footer = Footer(Place.PAGE, is_useless=self.is_useless, why_not=self._offered.why_not)
+        self.footer = Footer(Place.PAGE, is_useless=self.is_useless, why_not=self.why_not)
 
     @property
     def task_id(self) -> str:
@@ -47,7 +46,7 @@ class TaskScreen(DetailedScreen[str]):
 
     def show_task(self, task_id: str) -> None:
         self._task_id = task_id
-        self._show()
+        self.show_details()
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -57,16 +56,8 @@ class TaskScreen(DetailedScreen[str]):
     def on_mount(self) -> None:
         self.details.activate(TABS[self._tab][0])
         self.details.focus()
-        self._show()
-        self.set_interval(PERIOD, self._show)
-
-    def _show(self) -> None:
-        task = self._monitor.tree.tasks.get(self.task_id)
-        self.details.show(task, self._monitor.tree, self._monitor.content, self._clock())
-
-    def refresh_tasks(self, event: TreeUpdated) -> None:
-        if self.task_id in event.changed:
-            self._show()
+        self.show_details()
+        self.set_interval(PERIOD, self.show_details)
 
     def action_back(self) -> None:
         self.dismiss(self.task_id)

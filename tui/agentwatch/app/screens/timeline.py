@@ -30,15 +30,20 @@ class TimelineScreen(MonitorScreen[str]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.TIMELINE)
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
-        super().__init__(monitor, clock, lambda: len(tree.marked))
+        super().__init__(monitor, clock)
+        self._tree = tree
         self.chart = TimelineChart(monitor.tree, clock, tree)
         self.ruler = Ruler(self.chart)
         self.reading = Reading(self.chart, clock)
-        self.footer = Footer(Place.TIMELINE, self._is_on, self._offered.is_out_of_question)
+        self.footer = Footer(Place.TIMELINE, self._is_on, self.is_out_of_question)
 
     @property
     def task_id(self) -> str | None:
         return self.chart.cursor_id
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        return self._tree.marked
 
     def compose(self) -> ComposeResult:
         self.reading.set_class(self.app.size.height >= _TALL, "-tall")

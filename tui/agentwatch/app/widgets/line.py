@@ -49,8 +49,8 @@ class LineWidget(Widget):
     LineWidget { height: 1; width: 1fr; background: $background; color: $foreground; }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - the word that Textual uses
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._parts: list[Parts] = []
         self._strips: list[Strip] = []
         self._made_for = 0

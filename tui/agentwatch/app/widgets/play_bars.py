@@ -11,7 +11,7 @@ from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.decision import Action
-from agentwatch.view.progress import is_on_its_way
+from agentwatch.view.words import is_on_its_way
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree

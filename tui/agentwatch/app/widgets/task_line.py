@@ -9,15 +9,15 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agentwatch.app.decision_words import short
+from agentwatch.app.decision_words import UNHEARD, Short, short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown, summary
 from agentwatch.app.widgets.line import Part, Parts, width_of
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, State, Task
-from agentwatch.view.looks import LOOKS, look, worst_look
-from agentwatch.view.progress import is_on_its_way
+from agentwatch.view.looks import LOOKS, false_claims, look, worst_look
 from agentwatch.view.times import duration, took_last, waits_since
+from agentwatch.view.words import is_on_its_way
 
 _NEEDS: Final = "NEEDS YOU"
 _STEP: Final = 2
@@ -84,7 +84,7 @@ class Pose(NamedTuple):
     marked: bool
     elapsed: str
     waiting: str
-    decided: str
+    decided: Short | None
 
 
 def pose(
@@ -92,7 +92,7 @@ def pose(
 ) -> Pose:
     """The pose of a task's row at `now` (seconds since the epoch)."""
     decision = task.decision
-    decided = short(decision, now) if decision is not None and is_on_its_way(decision) else ""
+    decided = short(decision, now) if decision is not None and is_on_its_way(decision) else None
     since = waits_since(task) if task.needs_operator or task.stale else None
     waiting = "" if since is None else duration(now - since)
     lasted = took_last(task, now)
@@ -187,12 +187,12 @@ def _urgent(task: Task, stand: Pose, width: int, palette: Palette) -> Parts:
         time = stand.waiting if len(_NEEDS) + 1 + len(stand.waiting) <= width else ""
         return [Part(_NEEDS, palette.needs), Part(right(time, width - len(_NEEDS)), palette.accent)]
     if stand.decided:
-        urgent = stand.decided.startswith("!")
-        words = stand.decided if len(stand.decided) <= width else stand.decided[2:]
-        return [Part(left(words, width), palette.states["state-stale"] if urgent else palette.muted)]
+        glyph, words = stand.decided
+        style = palette.states["state-stale"] if glyph == UNHEARD else palette.muted
+        whole = f"{glyph} {words}"
+        return [Part(left(whole if len(whole) <= width else words, width), style)]
     if task.contradicted:
-        false = sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED)
-        return [Part(left(f"⚑ {false} false", width), palette.states["state-contradicted"])]
+        return [Part(left(f"⚑ {len(false_claims(task))} false", width), palette.states["state-contradicted"])]
     below = task.below
     if stand.folded and below is not None and (worst := worst_look(below)) is not None:
         words = f"{worst.glyph} {below.needs_operator:,}"

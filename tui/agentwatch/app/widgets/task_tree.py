@@ -48,8 +48,8 @@ class TaskTree(TreeView):
     class FollowEnded(Message):
         """The operator moved the cursor, so it no longer follows."""
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float], *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(tree, clock, id=id)
+    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+        super().__init__(tree, clock)
         self._filter = Filter()
         self._is_searching = False
         self._search_again = False

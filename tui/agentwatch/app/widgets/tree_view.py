@@ -81,8 +81,8 @@ class TreeView(ScrollView, can_focus=True):
 
         task_id: str | None
 
-    def __init__(self, tree: DelegationTree, clock: Callable[[], float], *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
+    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
+        super().__init__()
         self._tree = tree
         self._clock = clock
         self._outline = Outline(tree)

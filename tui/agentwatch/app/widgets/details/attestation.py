@@ -38,8 +38,7 @@ from agentwatch.contracts.subagent_return import Artifact, SubagentReturn
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import Attempt, Task
 from agentwatch.view import looks
-from agentwatch.view.runtime import Agreement, Compared, mode_of, model_of
-from agentwatch.view.words import plural
+from agentwatch.view.words import Agreement, Compared, mode_of, model_of, plural
 
 MODEL_WORDS: Final = {
     Agreement.MATCHES: "✓ as recorded",

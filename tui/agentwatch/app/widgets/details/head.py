@@ -23,7 +23,7 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
 from agentwatch.text import exact
 from agentwatch.view import looks, times
-from agentwatch.view.progress import decision_of
+from agentwatch.view.words import decision_of
 
 ID_CHARACTERS: Final = 1_000
 AGENT_CELLS: Final = 24

@@ -28,14 +28,11 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
-from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
-from agentwatch.view.progress import decision_of
-from agentwatch.view.runtime import Agreement, mode_of, model_of
-from agentwatch.view.words import ADVICE, BASES, plural, retries_left, why_at
+from agentwatch.view.words import ADVICE, BASES, Agreement, decision_of, mode_of, model_of, plural, retries_left, why_at
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
@@ -124,7 +121,7 @@ def _standing(view: View) -> Iterator[Block]:
     if errors and task.own_state is not State.INVALID:
         words = f"{plural(errors, 'error')} in its files, see Findings"
         yield field("findings", in_color(looks.SEVERITIES[Severity.ERROR], words))
-    if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
+    if false := len(looks.false_claims(task)):
         yield field("claims", in_color(looks.CONTRADICTED, f"{plural(false, 'false claim')}, see Attestation"))
     # What came along with the decision; how far it has got stands in the head.
     if (decision := decision_of(task)) is not None and decision.mitigation:

@@ -20,7 +20,6 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.view import Shelf, View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.changes import Unclaimed
-from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import Task, Version
 from agentwatch.delegation.tree import DelegationTree
@@ -53,8 +52,8 @@ class DetailsPane(Widget):
     DetailsPane:ansi > .details--faint { text-style: dim; }
     """
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__()
         self._head = Head()
         self._bar = TabBar()
         self._bar.display = False
@@ -111,7 +110,7 @@ class DetailsPane(Widget):
         """
         if task is None or self._view is None or task.task_id != self._view.task.task_id:
             self._compared = None
-        self._view = None if task is None else View(task, tree, content, now, self._shelf.later, self._compared)
+        self._view = None if task is None else View(task, tree, content, now, self._shelf, self._compared)
         self._schedule()
 
     def resume(self) -> None:
@@ -146,7 +145,7 @@ class DetailsPane(Widget):
         """Look at the file of the claim that the cursor is on."""
         entry = self._page.chosen
         if self._view is not None and isinstance(entry, attestation.Entry):
-            self.post_message(Inspect(self._view.task.task_id, *entry))
+            self.post_message(Inspect(self._view.task.task_id, entry))
 
     def action_compare(self, step: int) -> None:
         """Compare the attempts before those that are compared now, or after them."""
@@ -228,7 +227,7 @@ def _counts(task: Task, unclaimed: Unclaimed | None) -> dict[str, Count]:
     if severities:
         worst = looks.SEVERITIES[Severity.ERROR if Severity.ERROR in severities else Severity.WARNING]
         counts["findings"] = Count(str(len(task.findings)), f"${worst.color}")
-    if false := sum(1 for claim in task.claims if claim.verdict is Verdict.CONTRADICTED):
+    if false := len(looks.false_claims(task)):
         counts["attestation"] = Count(f"{false}!", f"${looks.CONTRADICTED.color}")
     elif unclaimed and unclaimed.alone:
         counts["attestation"] = Count(f"±{len(unclaimed.alone)}", "$text-warning")

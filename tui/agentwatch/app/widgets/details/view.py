@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from agentwatch.app.widgets.details.blocks import Block, Gap, Rich, faint, text
 from agentwatch.contracts.reading import read_and_open
@@ -25,15 +25,6 @@ KEPT: Final = 16
 """Values that are kept: moving up and down between a few tasks reads nothing twice."""
 
 
-class Later(Protocol):
-    """Values that take time. Gives the one that `make` returns, None as long as a thread is still making it.
-
-    One that is false is made again when something else was shown meanwhile: what it needs was not found.
-    """
-
-    def __call__(self, key: Hashable, make: Callable[[], T]) -> T | None: ...
-
-
 class Opened(NamedTuple):
     """A document that was read: its text, None if that is gone, and its model, None if it follows no contract."""
 
@@ -48,15 +39,15 @@ class View(NamedTuple):
     """One look at one task.
 
     `content` gives the last good text of a version, None if there is none any more. It may read a file, so only what
-    is made `later` calls it. `compared` is the number of the attempt that is compared with the one before, None for the
-    last.
+    the `shelf` makes calls it. `compared` is the number of the attempt that is compared with the one before, None for
+    the last.
     """
 
     task: Task
     tree: DelegationTree
     content: Callable[[Version | Message], str | None]
     now: float
-    later: Later
+    shelf: Shelf
     compared: int | None = None
 
     @property
@@ -87,7 +78,7 @@ class View(NamedTuple):
             found = read_and_open(source, path, embedded=version.stored, handed_over=over)
             return Opened(source, found.model if found is not None and found.reading.document.recognised else None)
 
-        return self.later((path, version.digest), read)
+        return self.shelf.later((path, version.digest), read)
 
     def words(self, message: Message) -> Block:
         """The whole of what was said in a session."""
@@ -134,7 +125,10 @@ class Shelf:
                 del self._made[key]
 
     def later(self, key: Hashable, make: Callable[[], T]) -> T | None:
-        """What `Later` says."""
+        """The value that `make` returns, None as long as a thread is still making it.
+
+        One that is false is made again when something else was shown meanwhile: what it needs was not found.
+        """
         self._asked.add(key)
         if key in self._made:
             self._made.move_to_end(key)
