@@ -14,10 +14,11 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.frame import DecisionScreen
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.main import MainScreen
-from agentwatch.app.screens.pages import HelpScreen, NoticesScreen, help_text
+from agentwatch.app.screens.pages import HelpScreen, NoticesScreen, help_blocks
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
+from agentwatch.app.widgets.details.blocks import lay_out
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.app.widgets.task_tree import TaskTree
@@ -470,7 +471,7 @@ def test_the_bindings_are_those_of_the_definitions() -> None:
 
 
 def test_the_help_names_every_key() -> None:
-    text = help_text(80).plain
+    text = "\n".join(line.content.plain for line in lay_out(help_blocks(), 80))
     for command in COMMANDS:
         assert command.keys_label in text
         assert command.tooltip.split(" ")[0] in text
@@ -478,7 +479,7 @@ def test_the_help_names_every_key() -> None:
 
 @pytest.mark.parametrize("width", [20, 34, 78])
 def test_the_help_fits_its_width(width: int) -> None:
-    assert all(line.cell_length <= max(width, 33) for line in help_text(width).split("\n"))
+    assert all(line.content.cell_length <= max(width, 33) for line in lay_out(help_blocks(), width))
 
 
 @pytest.mark.parametrize("place", [place for place in Place if place is not Place.HELP])

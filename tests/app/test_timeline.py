@@ -14,8 +14,9 @@ from tests.unit.delegation.observations import meta
 from textual.color import Color
 
 from agentwatch.app.screens.main import MainScreen
-from agentwatch.app.screens.pages import help_text
+from agentwatch.app.screens.pages import help_blocks
 from agentwatch.app.screens.timeline import TimelineScreen
+from agentwatch.app.widgets.details.blocks import lay_out
 from agentwatch.app.widgets.timeline import bars, chart
 from agentwatch.app.widgets.timeline.chart import TimelineChart
 from agentwatch.config import Settings
@@ -379,7 +380,7 @@ async def test_the_footer_says_what_the_keys_do_here_and_what_is_on() -> None:
 
 
 def test_the_help_explains_the_bars() -> None:
-    text = help_text(80).plain
+    text = "\n".join(line.content.plain for line in lay_out(help_blocks(), 80))
     for fill in (bars.WORK, bars.BAD, bars.RAIL, bars.BELOW, bars.QUEUE, bars.SILENT, bars.WAIT, bars.FOLDED):
         assert f"\n  {fill}" in text
     assert "drawn from the first sign of it" in text

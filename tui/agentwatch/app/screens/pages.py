@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from textwrap import wrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 from textual import events
@@ -17,8 +16,8 @@ from textual.widgets import Static
 
 from agentwatch import manual
 from agentwatch.app.actions import COMMANDS, Group
-from agentwatch.app.markdown_safe import markdown
-from agentwatch.app.widgets.details.blocks import Text, lay_out
+from agentwatch.app.markdown_safe import Paragraph, markdown
+from agentwatch.app.widgets.details.blocks import Block, Gap, Text, lay_out, left_out, text
 from agentwatch.app.widgets.timeline import bars
 from agentwatch.delegation.task import PlacedFinding
 from agentwatch.text import clean
@@ -34,7 +33,7 @@ _SHOWN: Final = 200
 
 
 class PageScreen(ModalScreen[None]):
-    """Shows a text under a title of ours; `write` makes it, of safe text, for a width in cells. Escape closes it."""
+    """Shows the blocks that `write` makes, of safe text, under a title of ours. Escape closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark", "dismiss", show=False),
@@ -53,7 +52,7 @@ class PageScreen(ModalScreen[None]):
     PageScreen #page-text {{ height: auto; width: 1fr; }}
     """
 
-    def __init__(self, title: str, write: Callable[[int], Content], hint: str = "esc back") -> None:
+    def __init__(self, title: str, write: Callable[[], Iterable[Block]], hint: str = "esc back") -> None:
         super().__init__()
         self._title = title
         self._write = write
@@ -71,7 +70,7 @@ class PageScreen(ModalScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         self._fill(event.size.width)
 
-    def turn_to(self, title: str, write: Callable[[int], Content]) -> None:
+    def turn_to(self, title: str, write: Callable[[], Iterable[Block]]) -> None:
         """Show another text from its beginning."""
         self._write = write
         page = self.query_one("#page", VerticalScroll)
@@ -80,7 +79,8 @@ class PageScreen(ModalScreen[None]):
         self._fill(self.size.width)
 
     def _fill(self, width: int) -> None:
-        self.query_one("#page-text", Static).update(self._write(min(width, _WIDTH) - _EDGES))
+        lines = lay_out(self._write(), min(width, _WIDTH) - _EDGES)
+        self.query_one("#page-text", Static).update(Content("\n").join(line.content for line in lines))
 
     async def action_copy_or_dismiss(self) -> None:
         """Copy what is selected with the mouse, else close."""
@@ -102,27 +102,19 @@ class NoticesScreen(PageScreen):
     """Each with what is wrong with it and what to do. `own` are sentences about what agentwatch itself keeps."""
 
     def __init__(self, notices: Sequence[PlacedFinding], own: Sequence[str] = ()) -> None:
-        super().__init__("Problems", lambda width: _text(notices, own, width))
+        super().__init__("Problems", lambda: _notices(notices, own))
 
 
-def _text(notices: Sequence[PlacedFinding], own: Sequence[str], width: int) -> Content:
+def _notices(notices: Sequence[PlacedFinding], own: Sequence[str]) -> Iterator[Block]:
     if not notices and not own:
-        return Content("Every file that looks like a handoff or a return could be read and belongs to a task.")
-    lines = [line for sentence in own for line in _hanging(("! ", "bold $text-warning"), clean(sentence, 500), width)]
+        yield text(Content("Every file that looks like a handoff or a return could be read and belongs to a task."))
+    for sentence in own:
+        yield Text(Paragraph(Content(clean(sentence, 500)), Content.styled("! ", "bold $text-warning"), "  "))
     for placed in notices[:_SHOWN]:
-        rule = placed.finding.rule + "  "
-        lines += _hanging((rule, "bold $accent"), clean(placed.path, 300), width, "bold")
-        lines += _hanging(("  ", ""), clean(placed.finding.message, 500), width, "$text-muted")
-    if len(notices) > _SHOWN:
-        lines.append(Content(f"and {len(notices) - _SHOWN:,} more: `agentwatch check` lists all"))
-    return Content("\n").join(lines)
-
-
-def _hanging(first: tuple[str, str], words: str, width: int, style: str = "") -> Iterator[Content]:
-    """The words behind what stands in front of their first line."""
-    under = " " * len(first[0])
-    for number, line in enumerate(Content.styled(words, style).wrap(max(width - len(under), 8))):
-        yield Content.assemble(under if number else first, line)
+        rule = Content.styled(f"{placed.finding.rule}  ", "bold $accent")
+        yield Text(Paragraph(Content.styled(clean(placed.path, 300), "bold"), rule, " " * len(rule)))
+        yield text(Content.styled(clean(placed.finding.message, 500), "$text-muted"), 2)
+    yield from left_out(len(notices), _SHOWN, ": `agentwatch check` lists all")
 
 
 class HelpScreen(PageScreen):
@@ -134,7 +126,7 @@ class HelpScreen(PageScreen):
     ]
 
     def __init__(self) -> None:
-        super().__init__("Keys", help_text, hint="← → manual   esc back")
+        super().__init__("Keys", help_blocks, hint="← → manual   esc back")
         self._topics = ("keys", *(topic for topic in manual.topics() if topic != "keys"))
         self._shown = 0
 
@@ -142,42 +134,31 @@ class HelpScreen(PageScreen):
         """Go on to the next topic, or back."""
         self._shown = (self._shown + step) % len(self._topics)
         topic = self._topics[self._shown]
-        self.turn_to(topic.capitalize(), lambda width: topic_text(topic, width) if self._shown else help_text(width))
+        paragraphs = [Text(paragraph) for paragraph in markdown(manual.unwrapped(topic))]
+        self.turn_to(topic.capitalize(), (lambda: paragraphs) if self._shown else help_blocks)
 
 
-def topic_text(topic: str, width: int) -> Content:
-    """A page of the manual, in lines of at most `width` cells."""
-    lines = lay_out((Text(paragraph) for paragraph in markdown(manual.unwrapped(topic))), width)
-    return Content("\n").join(line.content for line in lines)
-
-
-def help_text(width: int) -> Content:
-    """What the help shows, in lines of at most `width` cells."""
-    lines: list[Content] = []
+def help_blocks() -> Iterator[Block]:
+    """What the help shows."""
     for group in Group:
         commands = [command for command in COMMANDS if command.group is group]
-        _section(lines, width, group.value, [(command.keys_label, command.tooltip) for command in commands])
-    _section(lines, width, "Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
-    _section(lines, width, "Timeline", _BARS)
-    lines += [Content(""), Content.styled("States", "bold $accent")]
+        yield from _section(group.value, [(command.keys_label, command.tooltip) for command in commands])
+    yield from _section("Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
+    yield from _section("Timeline", _BARS)
+    yield from _section("States", [])
     for face in (*LOOKS.values(), STALE, CONTRADICTED):
-        entry = [(f"{face.glyph} {face.word}", _MEANINGS[face.word])]
-        _entries(lines, width, entry, f"${face.color}")
-    return Content("\n").join(lines)
+        yield _entry(f"{face.glyph} {face.word}", _MEANINGS[face.word], f"${face.color}")
 
 
-def _section(lines: list[Content], width: int, title: str, entries: list[tuple[str, str]]) -> None:
-    if lines:
-        lines.append(Content(""))
-    lines.append(Content.styled(title, "bold $accent"))
-    _entries(lines, width, entries, "bold")
+def _section(title: str, entries: list[tuple[str, str]]) -> Iterator[Block]:
+    yield Gap()
+    yield text(Content.styled(title, "bold $accent"))
+    yield from (_entry(name, words, "bold") for name, words in entries)
 
 
-def _entries(lines: list[Content], width: int, entries: list[tuple[str, str]], style: str) -> None:
-    for name, words in entries:
-        first, *rest = wrap(words, max(width - _KEYS - 2, 16))
-        lines.append(Content.assemble("  ", (f"{name:<{_KEYS}}", style), (first, "$text-muted")))
-        lines += [Content.styled(" " * (_KEYS + 2) + line, "$text-muted") for line in rest]
+def _entry(name: str, words: str, style: str) -> Block:
+    lead = Content.assemble("  ", (f"{name:<{_KEYS}}", style))
+    return Text(Paragraph(Content.styled(words, "$text-muted"), lead, " " * len(lead)))
 
 
 _BARS: Final = [
