@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.app.deciding import FAILED, Office, handoff, office, returned
 
-from agentwatch.app.dialogs.frame import ARMING_SECONDS
+from agentwatch.app.dialogs.document import Document
+from agentwatch.app.dialogs.frame import ARMING_SECONDS, DecisionScreen
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
@@ -299,3 +300,20 @@ def check_frame(s: Office) -> None:
         assert (line[edge : edge + 1], line[-1]) in (("╭", "╮"), ("│", "│"), ("╰", "╯"))
         assert not line[edge + 1 :].startswith(("╔", "║", "╚"))
     assert all(character.isprintable() for line in lines for character in line)
+
+
+async def test_nothing_is_said_of_the_key_before_the_dialog_hears_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator types as soon as the last line stands, and what was typed before is not heard."""
+    async with office(tmp_path) as s:
+        with monkeypatch.context() as unseen:
+            unseen.setattr(DecisionScreen, "_be_seen", lambda _: None)
+            s.tree.select("shop.api")
+            await s.press("r")
+            await s.until(lambda: s.in_dialog and "the child's words" in s.text())
+            await s.until(lambda: s.dialog.query_one(Document).problems is not None)
+            assert "ctrl+s counts" not in s.text()
+            assert "not yet" not in s.text()
+        s.dialog._be_seen()
+        await s.until(lambda: "ctrl+s counts" in s.text())

@@ -220,8 +220,8 @@ class DecisionScreen(ModalScreen["End | Action"]):
             self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
     def look(self) -> None:
-        """Say what is true now."""
-        if not self.is_attached:
+        """Say what is true now, once keys are heard: the operator types as soon as the last line stands."""
+        if self.seen_at is None or not self.is_attached:
             return
         self._form.update()
         params, width = self._form.params(), (self._facts.size.width or self.size.width - 6) - LABEL
