@@ -11,7 +11,7 @@ from agentwatch.contracts.json_documents import Opened
 from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
 from agentwatch.contracts.json_text import nearest
 from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of, uncommented
-from agentwatch.contracts.return_sections import any_sections, find_sections, may_be_return, unframed
+from agentwatch.contracts.return_sections import find_sections, may_be_return, unframed
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Reading, Return, TodoList
 from agentwatch.contracts.signatures import contract_of, leading_contract_of
 from agentwatch.contracts.todos import first_item, opened, read_checklist
@@ -76,8 +76,8 @@ def read_return(
     """
     judgement = Judgement(first_line)
     lines = unframed(uncommented(_bounded(lines, judgement)), indented=embedded or named)
-    sections = any_sections(lines) if by_name else find_sections(lines, embedded=embedded, named=named)
-    if sections is None or not sections.by_header:
+    sections = find_sections(lines, embedded=embedded, named=named, by_name=by_name)
+    if sections is None:
         return None
     from agentwatch.contracts import return_format  # models take long to load
 

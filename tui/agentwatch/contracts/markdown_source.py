@@ -7,7 +7,10 @@ line numbers.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _FRONT_MATTER_LINES: Final = 200
 _MARKS: Final = frozenset("#`~")
@@ -32,6 +35,10 @@ _LOOK_AHEAD: Final = 50
 """Lines that a comment behind words may run on."""
 
 
+Spans = list[tuple[int, int]]
+"""Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
+
+
 class Heading(NamedTuple):
     """A heading outside of any fence. `line` is an index into the lines, from 0."""
 
@@ -50,9 +57,13 @@ class Fence(NamedTuple):
 
 
 class KeyLine(NamedTuple):
-    """A `key: value` line. `bullet` and `decorated` say how the key was dressed up; `plain` is a `:` separator."""
+    """A `key: value` line. `name` is the key as a contract would spell it.
+
+    `bullet` and `decorated` say how the key was dressed up; `plain` is a `:` separator.
+    """
 
     key: str
+    name: str
     value: str
     bullet: bool
     decorated: bool
@@ -87,23 +98,24 @@ def after_front_matter(lines: list[str]) -> int:
 
 def headings(lines: list[str], start: int = 0) -> list[Heading]:
     """The headings outside of fences, in order."""
-    found: list[Heading] = []
+    return [
+        made
+        for index, before, after in _marked(lines, start)
+        if not before and not after and (made := heading(lines[index], index)) is not None
+    ]
+
+
+def _marked(lines: list[str], start: int) -> Iterator[tuple[int, str, str]]:
+    """(index, fence open before it, fence open behind it) of each line that begins as a heading or a fence does."""
     fence = ""
     for index in range(start, len(lines)):
         line = lines[index]
         mark = line[:1]
         if mark == " ":
             mark = line.lstrip(" ")[:1]
-        if mark not in _MARKS:
-            continue
-        if mark == "#":
-            if not fence:
-                made = heading(line, index)
-                if made is not None:
-                    found.append(made)
-        else:
-            fence = after_fence(line, fence)
-    return found
+        if mark in _MARKS:
+            before, fence = fence, fence if mark == "#" else after_fence(line, fence)
+            yield index, before, fence
 
 
 def heading(line: str, index: int) -> Heading | None:
@@ -137,26 +149,21 @@ def after_fence(line: str, fence: str) -> str:
 def fences(lines: list[str], start: int = 0, limit: int = 200) -> list[Fence]:
     """The first `limit` fenced blocks."""
     found: list[Fence] = []
-    marker = ""
-    first = 0
-    language = ""
-    for index in range(start, len(lines)):
-        line = lines[index]
-        if line[:4].lstrip(" ")[:1] not in ("`", "~"):
-            continue
-        after = after_fence(line, marker)
-        if after and not marker:
-            match = _FENCE.match(line)
-            language = match[2].lower() if match else ""
-            first = index + 1
-        elif marker and not after:
-            found.append(Fence(first, index, language, closed=True))
+    opening = -1
+    for index, before, after in _marked(lines, start):
+        if after and not before:
+            opening = index
+        elif before and not after:
+            found.append(_fence(lines, opening, index, closed=True))
+            opening = -1
             if len(found) == limit:
-                return found
-        marker = after
-    if marker:
-        found.append(Fence(first, len(lines), language, closed=False))
-    return found
+                break
+    return found if opening < 0 else [*found, _fence(lines, opening, len(lines), closed=False)]
+
+
+def _fence(lines: list[str], opening: int, behind: int, *, closed: bool) -> Fence:
+    match = _FENCE.match(lines[opening])
+    return Fence(opening + 1, behind, match[2].lower() if match else "", closed)
 
 
 def entry(line: str) -> KeyLine | None:
@@ -164,7 +171,7 @@ def entry(line: str) -> KeyLine | None:
     key, colon, value = line.partition(":")
     if colon and key.isidentifier() and key.isascii() and key[0] != "_" != key[-1] and value[:1] not in _DECORATIONS:
         # As the contracts write it, and nearly every line is: the pattern would say the same in three times the time.
-        return KeyLine(key, value.strip(), False, False, True)
+        return KeyLine(key, key.lower(), value.strip(), False, False, True)
     if not colon and "=" not in line:
         return None
     match = _KEY.match(line)
@@ -176,7 +183,9 @@ def entry(line: str) -> KeyLine | None:
     if opened and not closed and value.endswith(opened):
         # The whole line is emphasised: **state: SUCCESS**
         value = value[: -len(opened)].rstrip()
-    return KeyLine(match["key"], value, match["bullet"] is not None, opened is not None, match["separator"] == ":")
+    key = match["key"]
+    name = key.lower().replace(" ", "_").replace("-", "_")
+    return KeyLine(key, name, value, match["bullet"] is not None, opened is not None, match["separator"] == ":")
 
 
 def bullet(line: str) -> Bullet | None:
@@ -190,25 +199,23 @@ def is_rule(line: str) -> bool:
     return _RULE.match(line) is not None
 
 
-def unfenced(lines: list[str], first: int, behind: int) -> tuple[list[int], list[int]]:
+def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
     """(indices of the lines outside of fences, those and the lines inside), both without the marks of fences.
 
     Unlike elsewhere a fence may be indented at will, for it may stand below a bullet.
     """
-    text = "\n".join(lines[first:behind])
-    if "```" not in text and "~~~" not in text:
-        every = list(range(first, behind))
-        return every, every
     outside: list[int] = []
     both: list[int] = []
-    fence = ""
-    for index in range(first, behind):
-        after = after_fence(lines[index].lstrip(), fence)
-        if after == fence:
-            both.append(index)
-            if not fence:
-                outside.append(index)
-        fence = after
+    for first, behind in spans:
+        fence = ""
+        for index in range(first, behind):
+            line = lines[index].lstrip()
+            after = after_fence(line, fence) if line[:3] in ("```", "~~~") else fence
+            if after == fence:
+                both.append(index)
+                if not fence:
+                    outside.append(index)
+            fence = after
     return outside, both
 
 

@@ -128,17 +128,15 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
     keys = _status(lines, sections, judgement)
     attested = _attestation(lines, sections, judgement)
     unjudged: dict[str, Any] = {}
-    for header, name, values in (
-        (STATUS, "status", _status_values(keys, judgement)),
-        (ATTESTATION, "attestation", _attestation_values(attested)),
+    for header, name, read, values in (
+        (STATUS, "status", keys, _status_values(keys, judgement)),
+        (ATTESTATION, "attestation", attested.keys, attested.keys.values | attested.lists),
     ):
         # What was found without its header is read, and not judged: the missing header says it all.
         (raw if header in found else unjudged)[name] = values
         if header in found:
             places[name,] = found[header].heading.line
-    for name, lines_of_keys in (("status", keys.lines), ("attestation", attested.keys.lines)):
-        for key, line in lines_of_keys.items():
-            places[name, key] = line
+        places |= {(name, key): line for key, line in read.lines.items()}
 
     if (section := found.get(DELIVERABLES)) is not None:
         raw["deliverables"], some = read_deliverables(
@@ -184,9 +182,8 @@ def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool) 
 def _status(lines: list[str], sections: Sections, judgement: Judgement) -> Keys:
     found = sections.by_header
     if STATUS in found:
-        spans = sections.spans(STATUS)
-        return read_status(lines, spans, judgement, swallowed=DELIVERABLES not in found)
-    first = min((section.heading.line for section in found.values()), default=sections.start)
+        return read_status(lines, sections.spans(STATUS), judgement, swallowed=DELIVERABLES not in found)
+    first = min(section.heading.line for section in found.values())
     return read_status(lines, [(sections.start, first)], Judgement())
 
 
@@ -194,10 +191,7 @@ def _attestation(lines: list[str], sections: Sections, judgement: Judgement) -> 
     found = sections.by_header
     if ATTESTATION in found:
         return read_attestation(lines, sections.spans(ATTESTATION), judgement)
-    evidence = found.get(EVIDENCE)
-    if evidence is None:
-        return Attested()
-    spans = [(_evidence_end(lines, evidence), evidence.behind)]
+    spans = [(_evidence_end(lines, each), each.behind) for each in (found.get(EVIDENCE),) if each is not None]
     return read_attestation(lines, spans, Judgement())
 
 
@@ -216,11 +210,6 @@ def _status_values(keys: Keys, judgement: Judgement) -> dict[str, Any]:
         else:
             judgement.add_in("RET022", keys.lines["attempt"], value=shown(attempt))
     return values
-
-
-def _attestation_values(attested: Attested) -> dict[str, Any]:
-    values: dict[str, Any] = {key: value for key, value in attested.keys.values.items() if key not in attested.lists}
-    return values | attested.lists
 
 
 def _judge_status(keys: Keys, attested: Attested, model: ReturnFormat, judgement: Judgement, *, whole: bool) -> None:

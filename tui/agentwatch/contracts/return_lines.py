@@ -11,16 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
-from agentwatch.contracts.markdown_source import Bullet, KeyLine, bullet, entry, heading, is_rule, unfenced
+from agentwatch.contracts.markdown_source import Bullet, KeyLine, Spans, bullet, entry, heading, is_rule, unfenced
 from agentwatch.contracts.paths import why_not_relative
 from agentwatch.contracts.return_sections import FILE_KEYS, LIST_KEYS, STATUS_KEYS, TEXT_KEYS
 from agentwatch.text import folded
 
 if TYPE_CHECKING:
     from agentwatch.contracts.findings import Judgement
-
-Spans = list[tuple[int, int]]
-"""Where the lines of a section stand: from the first index up to, not including, the second; of a repeated one, all."""
 
 _ATTESTED: Final = (*TEXT_KEYS, *LIST_KEYS)
 _REQUIRED: Final = ("state", "summary", "retry_recommended", *TEXT_KEYS, *FILE_KEYS)
@@ -94,11 +91,10 @@ def read_status(lines: list[str], spans: Spans, judgement: Judgement, *, swallow
         if not text.strip():
             after_blank = bool(keys.values)
             continue
-        found = entry(text)
-        name = _known(found, STATUS_KEYS) if found is not None else None
-        if found is not None and name is not None:
-            _judge_dress(found, name, index, judgement)
-            _put_split(keys, name, found.value, index, judgement)
+        told = _known(text, STATUS_KEYS)
+        if told is not None:
+            _judge_dress(told, index, judgement)
+            _put_split(keys, told.name, told.value, index, judgement)
         elif not (_ANY_KEY.match(text) or _is_no_text(text) or (swallowed and after_blank)):
             judgement.add_in("RET019", index)
             above = next((key for key in _WORD_KEYS if keys.lines.get(key) == index - 1), None)
@@ -114,30 +110,14 @@ def _indent(line: str) -> int:
 
 def _with_keys(lines: list[str], spans: Spans, known: tuple[str, ...]) -> list[int]:
     """The lines of a section outside of fences; inside, too, where none of its keys stands outside."""
-    outside, both = _open(lines, spans)
-    if len(outside) < len(both):
-        entries = (entry(lines[index]) for index in outside)
-        if not any(_known(found, known) for found in entries if found is not None):
-            return both
-    return outside
+    outside, both = unfenced(lines, spans)
+    return both if len(outside) < len(both) and not any(_known(lines[index], known) for index in outside) else outside
 
 
 def _with_bullets(lines: list[str], spans: Spans) -> list[int]:
     """The lines of a section outside of fences; inside, too, where nothing stands outside."""
-    outside, both = _open(lines, spans)
+    outside, both = unfenced(lines, spans)
     return outside if any(lines[index].strip() for index in outside) else both
-
-
-def _open(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
-    if len(spans) == 1:
-        return unfenced(lines, *spans[0])
-    outside: list[int] = []
-    both: list[int] = []
-    for span in spans:
-        open_lines, all_lines = unfenced(lines, *span)
-        outside += open_lines
-        both += all_lines
-    return outside, both
 
 
 def _is_no_text(line: str) -> bool:
@@ -150,22 +130,21 @@ def _item(line: str) -> Bullet | None:
     return None if found is not None and found.text[:1] in _OF_RULES and is_rule(line) else found
 
 
-def _known(found: KeyLine, known: tuple[str, ...]) -> str | None:
-    """The contract's key that this one means, None where it is another key."""
-    if found.key in known:
-        return found.key
-    name = found.key.lower().replace(" ", "_").replace("-", "_")
-    return name if name in known else None
+def _known(line: str, known: tuple[str, ...]) -> KeyLine | None:
+    """The key of the contract that a line holds, however it is spelled; None where it holds none."""
+    told = entry(line)
+    return told if told is not None and told.name in known else None
 
 
-def _judge_dress(found: KeyLine, name: str, index: int, judgement: Judgement) -> None:
-    if found.bullet:
+def _judge_dress(told: KeyLine, index: int, judgement: Judgement) -> None:
+    name = told.name
+    if told.bullet:
         judgement.add_in("RET016", index, key=name)
-    if found.decorated:
+    if told.decorated:
         judgement.add_in("RET017", index, key=name)
-    if found.key != name or not found.plain:
+    if told.key != name or not told.plain:
         rule = "RET021" if name in _REQUIRED else "RET023"
-        judgement.add_in(rule, index, value=shown(found.key if found.plain else f"{found.key} ="), key=name)
+        judgement.add_in(rule, index, value=shown(told.key if told.plain else f"{told.key} ="), key=name)
 
 
 def _put_split(keys: Keys, name: str, value: str, index: int, judgement: Judgement) -> None:
@@ -275,12 +254,11 @@ def read_attestation(lines: list[str], spans: Spans, judgement: Judgement) -> At
         if not text.strip():
             after_blank = True
             continue
-        found = entry(text)
-        name = _known(found, _ATTESTED) if found is not None else None
-        item = _item(text) if name is None else None
-        if found is not None and name is not None:
-            _judge_dress(found, name, index, judgement)
-            current = _put_attested(attested, name, found.value, index, judgement)
+        told = _known(text, _ATTESTED)
+        item = _item(text) if told is None else None
+        if told is not None:
+            _judge_dress(told, index, judgement)
+            current = _put_attested(attested, told.name, told.value, index, judgement)
             indent, apart = None, False
         elif item is not None and current is not None:
             indent = item.indent if indent is None else min(item.indent, indent)
@@ -325,18 +303,18 @@ def _judge_lists(attested: Attested, texts: dict[str, tuple[str, int]], judgemen
 
 def _with_lists(lines: list[str], spans: Spans) -> list[int]:
     """The lines of the attestation outside of fences; inside, too, where all keys, or a list's bullets, stand there."""
-    outside, both = _open(lines, spans)
+    outside, both = unfenced(lines, spans)
     if len(outside) == len(both):
         return outside
     chosen = _with_keys(lines, spans, _ATTESTED)
     kept = set(chosen)
     bare: int | None = None
-    for index in [*chosen, -1]:
-        found = entry(lines[index]) if index >= 0 else None
-        if index < 0 or (found is not None and _known(found, _ATTESTED)):
+    for index in [*chosen, len(lines)]:
+        told = _known(lines[index], _ATTESTED) if index < len(lines) else None
+        if told is not None or index == len(lines):
             if bare is not None:
-                kept |= {each for each in both if each > bare and (each < index or index < 0)}
-            bare = index if found is not None and not found.value and _known(found, LIST_KEYS) else None
+                kept |= {each for each in both if bare < each < index}
+            bare = index if told is not None and not told.value and told.name in LIST_KEYS else None
         elif _item(lines[index]) is not None:
             bare = None
     return [index for index in both if index in kept]

@@ -135,17 +135,21 @@ def tail_of(lines: list[str], first: int, behind: int) -> int:
     return first + line if header in (STATUS, ATTESTATION) else behind
 
 
-def find_sections(lines: list[str], *, embedded: bool = False, named: bool = False) -> Sections | None:
+def find_sections(
+    lines: list[str], *, embedded: bool = False, named: bool = False, by_name: bool = False
+) -> Sections | None:
     """The sections of a return, None where the text is none.
 
     A file must begin with them; in the text that a subagent returned (`embedded`), or in a file that is `named` as a
     return is, anything may stand before. In any other a state that stands for all is that of a document about the
-    format.
+    format. `by_name`: one section is enough, for the name says that the file is a return.
     """
     headed = _headed(lines)
     if not any(header for header, _ in headed):
         return None
     sections = _arranged(lines, headed)
+    if by_name:
+        return sections
     if embedded:
         sections = _without_frame(lines, sections)
     elif not named and _is_template(lines, sections):
@@ -153,11 +157,6 @@ def find_sections(lines: list[str], *, embedded: bool = False, named: bool = Fal
     if _is_return(lines, headed, sections, embedded=embedded or named):
         return sections
     return None
-
-
-def any_sections(lines: list[str]) -> Sections:
-    """Whatever sections a text has that only its name says to be a return."""
-    return _arranged(lines, _headed(lines))
 
 
 def _headed(lines: list[str]) -> list[tuple[str | None, Heading]]:
@@ -175,34 +174,22 @@ def _headed(lines: list[str]) -> list[tuple[str | None, Heading]]:
     return headed
 
 
-def _arranged(lines: list[str], named: list[tuple[str | None, Heading]]) -> Sections:
+def _arranged(lines: list[str], headed: list[tuple[str | None, Heading]]) -> Sections:
     start = after_front_matter(lines)
     by_header: dict[str, Section] = {}
     repeated: list[Section] = []
-    for index, (header, marked) in enumerate(named):
+    for index, (header, marked) in enumerate(headed):
         if header is None:
             continue
-        behind = len(lines)
-        for later_header, later in named[index + 1 :]:
-            if later_header is not None or later.level <= marked.level:
-                behind = later.line
-                break
-        section = Section(header, marked, marked.line + 1, behind)
-        if header in by_header:
+        ends = (other.line for known, other in headed[index + 1 :] if known is not None or other.level <= marked.level)
+        section = Section(header, marked, marked.line + 1, next(ends, len(lines)))
+        if by_header.setdefault(header, section) is not section:
             repeated.append(section)
-        else:
-            by_header[header] = section
     while start < len(lines) - 1 and not lines[start].strip():
         start += 1
     first = min((section.heading.line for section in by_header.values()), default=start)
-    titles = 0
-    preamble = False
-    for index in range(start, first):
-        line = lines[index]
-        if line.strip():
-            titles += line.startswith("# ")
-            preamble = preamble or not line.startswith("# ")
-    return Sections(start, by_header, tuple(repeated), preamble or titles > 1)
+    titles = [line.startswith("# ") for line in lines[start:first] if line.strip()]
+    return Sections(start, by_header, tuple(repeated), preamble=len(titles) > 1 or not all(titles))
 
 
 def _without_frame(lines: list[str], sections: Sections) -> Sections:
@@ -251,45 +238,38 @@ def unframed(lines: list[str], *, indented: bool = True) -> list[str]:
 
 
 def _is_return(
-    lines: list[str], named: list[tuple[str | None, Heading]], sections: Sections, *, embedded: bool
+    lines: list[str], headed: list[tuple[str | None, Heading]], sections: Sections, *, embedded: bool
 ) -> bool:
     by_header = sections.by_header
-    others = [other for header, other in named if header is None and other.level > 1]
-    first_named = min(section.heading.line for section in by_header.values())
-    before = [other for other in others if other.line < first_named]
-    status = by_header.get(STATUS)
+    first = min(section.heading.line for section in by_header.values())
+    begins = embedded or not any(not header and other.level > 1 and other.line < first for header, other in headed)
+    state = _stated(lines, sections)
+    in_its_place = begins and state is not None and (embedded or by_header[STATUS].heading.line == first)
+    if in_its_place and (len(by_header) > 1 or _tells_a_state(state or "", lines, by_header[STATUS])):
+        return True
     attestation = by_header.get(ATTESTATION)
-    begins_with_sections = embedded or not before
-    if begins_with_sections and status is not None and (embedded or status.heading.line == first_named):
-        state = _state(lines, status.first, status.behind)
-        if state is not None and (len(by_header) > 1 or _tells_a_state(state, lines, status)):
-            return True
     attested = attestation is not None and _has_attestation_key(lines, attestation.first, attestation.behind)
-    if begins_with_sections and len(by_header) >= 3:
-        stated = status is not None and _state(lines, status.first, status.behind) is not None
-        return stated or attested or _has_attestation_key(lines, first_named, len(lines))
-    if attested and len(by_header) >= 2:
-        # Without `## Status`, or with one whose name nobody would recognise, the state stands before the others.
-        return begins_with_sections or _state(lines, sections.start, first_named) is not None
-    return False
+    if begins and len(by_header) >= 3:
+        return state is not None or attested or _has_attestation_key(lines, first, len(lines))
+    # Without `## Status`, or with one whose name nobody would recognise, the state stands before the others.
+    return attested and len(by_header) >= 2 and (begins or _state(lines, sections.start, first) is not None)
+
+
+def _stated(lines: list[str], sections: Sections) -> str | None:
+    status = sections.by_header.get(STATUS)
+    return None if status is None else _state(lines, status.first, status.behind)
 
 
 def _is_template(lines: list[str], sections: Sections) -> bool:
     """Whether `state` is `SUCCESS | ERROR | PARTIAL`, or `<state>`, as no return has it."""
-    status = sections.by_header.get(STATUS)
-    state = _state(lines, status.first, status.behind) if status is not None else None
+    state = _stated(lines, sections)
     return state is not None and re.search(_ANY_STATE, state[:_MAX_STATE], re.IGNORECASE) is not None
 
 
 def _state(lines: list[str], first: int, behind: int) -> str | None:
     """The value of a `state` key among these lines, None where there is none."""
-    for index in range(first, behind):
-        line = lines[index]
-        if "state" in line.lower():
-            found = entry(line)
-            if found is not None and found.key.lower() == "state":
-                return found.value
-    return None
+    told = (entry(line) for line in lines[first:behind] if "state" in line.lower())
+    return next((each.value for each in told if each is not None and each.name == "state"), None)
 
 
 def _tells_a_state(state: str, lines: list[str], status: Section) -> bool:

@@ -44,7 +44,7 @@ def first_item(lines: list[str], *, alone: bool = False) -> int | None:
 def opened(lines: list[str]) -> list[str]:
     """The lines without comments, rules and the marks of fences; their number stays."""
     lines = uncommented(lines)
-    inside = set(unfenced(lines, 0, len(lines))[1])
+    inside = set(unfenced(lines, [(0, len(lines))])[1])
     return [line if index in inside and not is_rule(line) else "" for index, line in enumerate(lines)]
 
 
