@@ -7,9 +7,20 @@ from typing import Any
 
 import pytest
 
-from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
-from tests.unit.contracts.documents import FAILURE, PACKET, PARTIAL, REPORT, RETURN, SUBAGENT, TODOS, put, text_of
+from tests.unit.contracts.documents import (
+    FAILURE,
+    PACKET,
+    PARTIAL,
+    REPORT,
+    RETURN,
+    SUBAGENT,
+    TODOS,
+    open_document,
+    put,
+    text_of,
+)
 
 INDENTED = "".join(f"  {line}\n" for line in RETURN.split("\n"))
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.return_format import ReturnFormat
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Reading, Return, Severity, TodoList
-from tests.unit.contracts.documents import FAILURE, PACKET, PARTIAL, RETURN, SUBAGENT, TODOS, text_of
+from tests.unit.contracts.documents import FAILURE, PACKET, PARTIAL, RETURN, SUBAGENT, TODOS, open_document, text_of
 
 NAME = "north.return.md"
 BASES = [RETURN, FAILURE, PARTIAL]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.report import Report
 from agentwatch.contracts.shapes import Contract, Handoff, Return, Severity
-from tests.unit.contracts.documents import META, PACKET, REPORT, RETURN, SUBAGENT, drop, put, text_of
+from tests.unit.contracts.documents import META, PACKET, REPORT, RETURN, SUBAGENT, drop, open_document, put, text_of
 
 
 def rules(text: str, name: str) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.findings import LIMIT, LIMIT_OF_ONE_RULE
-from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Reading, Severity
 from agentwatch.contracts.validation import Contracted
 from tests.unit.contracts.documents import (
@@ -25,6 +25,7 @@ from tests.unit.contracts.documents import (
     SUBAGENT,
     SUBAGENT_FAILED,
     TODOS,
+    open_document,
     put,
     text_of,
 )

@@ -7,9 +7,21 @@ from typing import Any
 
 import pytest
 
-from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, TodoList
-from tests.unit.contracts.documents import FAILURE, META, PACKET, REPORT, RETURN, SUBAGENT, TODOS, drop, put, text_of
+from tests.unit.contracts.documents import (
+    FAILURE,
+    META,
+    PACKET,
+    REPORT,
+    RETURN,
+    SUBAGENT,
+    TODOS,
+    drop,
+    open_document,
+    put,
+    text_of,
+)
 
 FENCED_PACKET = f"```json\n{text_of(PACKET)}```\n"
 STAGE = {"status": "implemented", "metadata": SUBAGENT["metadata"], "artifacts": []}

@@ -9,12 +9,12 @@ import string
 import pytest
 from jsonschema import Draft202012Validator
 
-from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rows import Table
 from agentwatch.contracts.rules import OTHERWISE, RULES
 from agentwatch.contracts.shapes import Severity
 from tests.unit.contracts.cases import CASES, TABLES, Case
-from tests.unit.contracts.documents import line_with
+from tests.unit.contracts.documents import line_with, open_document
 
 BASES = list({(case.name, case.valid_text): None for case in CASES})
 

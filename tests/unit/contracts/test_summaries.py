@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentwatch.contracts.handoff import HandoffPacket
-from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.report import Report
 from agentwatch.contracts.return_format import ReturnFormat
 from agentwatch.contracts.return_meta import ReturnMeta
@@ -24,6 +24,7 @@ from tests.unit.contracts.documents import (
     SUBAGENT,
     SUBAGENT_FAILED,
     drop,
+    open_document,
     put,
     text_of,
 )

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
-from agentwatch.contracts.reading import open_document, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Severity
 from agentwatch.decisions.amend import AmendError, amended
 from agentwatch.decisions.proposal import final_report, fitter_packet, handoff_problems, report_problems
 from agentwatch.delegation.task import State, Task
-from tests.unit.contracts.documents import PACKET, RETURN, TODOS, text_of
+from tests.unit.contracts.documents import PACKET, RETURN, TODOS, open_document, text_of
 from tests.unit.decisions.test_policy import Told, failed, returned
 from tests.unit.history.recorded import packet
 

@@ -1,6 +1,6 @@
 """JSON documents and their reading.
 
-A contract in JSON is a signature in `signatures` and a module with `judge`; to add one, name it here.
+A contract in JSON is a signature in `signatures` and a module with `judge`; to add one, name it in `rules`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentwatch.contracts.findings import Judgement, shown
 from agentwatch.contracts.json_source import JsonSource
+from agentwatch.contracts.rules import module_of
 from agentwatch.contracts.shapes import Contract, Reading
 from agentwatch.contracts.signatures import contract_of
 from agentwatch.contracts.stage_words import meaning
@@ -91,18 +92,6 @@ def read_json_by_name(text: str, name: str, contract: Contract) -> Opened | None
 
 def _judge(contract: Contract, top: dict[str, Any], judgement: Judgement, name: str) -> tuple[Contracted, Document]:
     # The models of a contract take longer to load than most sessions to be read: none that is not met is loaded.
-    if contract is Contract.RETURN_META:
-        from agentwatch.contracts import return_meta
-
-        return return_meta.judge(top, judgement, name)
-    if contract is Contract.SUBAGENT_RETURN:
-        from agentwatch.contracts import subagent_return
-
-        return subagent_return.judge(top, judgement)
-    if contract is Contract.REPORT_CONTRACT:
-        from agentwatch.contracts import report
-
-        return report.judge(top, judgement)
-    from agentwatch.contracts import handoff
-
-    return handoff.judge(top, judgement)
+    named = {"name": name} if contract is Contract.RETURN_META else {}
+    judged: tuple[Contracted, Document] = module_of(contract).judge(top, judgement, **named)
+    return judged

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agentwatch.contracts.shapes import Reading
-    from agentwatch.contracts.validation import Contracted
 
 _ATTEMPTS: Final = 20
 """Places in a text where an object seems to begin, and none can be read, that are tried."""
@@ -57,21 +56,15 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     return found.reading if found is not None else None
 
 
-def open_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Contracted | None:
-    """The full typed model of a text that `read_document` recognises, None for any other.
+def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Opened | None:
+    """The same with the full typed model; the contract of the reading says which one it is.
 
     A `HandoffPacket`, `ReturnFormat`, `SubagentReturn`, `ReturnMeta` or `Report`; a checklist in a file of its own is
-    a `HandoffPacket` that has only `todos`. What broke a rule is left out of the model. Never raises.
+    a `HandoffPacket` that has only `todos`. What broke a rule is left out of the model.
     """
-    found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
-    return found.model if found is not None else None
-
-
-def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Opened | None:
-    """Both at once: the contract of the reading says which model it is."""
     text = _writable(text.removeprefix("\ufeff"))
     if handed_over:
-        return _read_packet_inside(text, name)
+        return _packet(lines_of(text), name)
     if embedded:
         return _read_inside(text, name)
     head = text[:_LOOKED_AT].lstrip()[:1] or text.lstrip()[:1]
@@ -135,18 +128,17 @@ def _read_inside(text: str, name: str) -> Opened | None:
     if not found:
         return _packet(lines, name)
     meant = found[-1]
-    reading = meant.opened.reading
-    if all(each.opened.reading.document == reading.document for each in found):
+    if all(each.opened.reading.document == meant.opened.reading.document for each in found):
         return meant.opened
+    return _noted(meant.opened, "DOC011", meant.first + 1, count=len(found))
+
+
+def _noted(made: Opened, rule: str, line: int, **facts: object) -> Opened:
+    """The same with one more finding, in front of the others."""
     judgement = Judgement()
-    judgement.add_at("DOC011", meant.first + 1, count=len(found))
-    findings = (*judgement.findings(), *reading.findings)
-    return meant.opened._replace(reading=replace(reading, findings=findings))
-
-
-def _read_packet_inside(text: str, name: str) -> Opened | None:
-    """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
-    return _packet(lines_of(text), name)
+    judgement.add_at(rule, line, **facts)
+    findings = (*judgement.findings(), *made.reading.findings)
+    return made._replace(reading=replace(made.reading, findings=findings))
 
 
 def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
@@ -156,13 +148,10 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> Opened | None:
     """
     wants_return = contract is Contract.RETURN_FORMAT
     # In a file of this name a packet needs as few keys as one in a JSON file of this name.
-    found = _read_inside(text, name) if wants_return else _read_packet_inside(text, f"{name[:-2]}json")
+    found = _read_inside(text, name) if wants_return else _packet(lines_of(text), f"{name[:-2]}json")
     if found is None or isinstance(found.reading.document, Return) is not wants_return:
         return None
-    judgement = Judgement()
-    judgement.add_at("DOC014", 1)
-    findings = (*judgement.findings(), *found.reading.findings)
-    return found._replace(reading=replace(found.reading, findings=findings))
+    return _noted(found, "DOC014", 1)
 
 
 def _read_correction(text: str, name: str) -> Opened | None:
@@ -201,10 +190,8 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
         rest[each.first : behind] = [""] * (behind - each.first)
     for line, made in _objects("\n".join(rest), name):
         around = _around(open_ones, line)
-        if around is None:
-            if isinstance(made.reading.document, Return):
-                found.append(_Placed(line, line + 1, made))
-        elif shown[line][:1] == "{" and around.is_corrected_by(made):
+        counts = isinstance(made.reading.document, Return) if around is None else shown[line][:1] == "{"
+        if counts and (around is None or around.is_corrected_by(made)):
             found.append(_Placed(line, line + 1, made))
     return sorted(found, key=lambda each: each.first)
 
@@ -234,6 +221,7 @@ def _read_fence(lines: list[str], fence: Fence, name: str) -> Opened | None:
 
 
 def _packet(lines: list[str], name: str) -> Opened | None:
+    """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
     text = "\n".join(lines)
     bare = text.lstrip()[:1] == "{"
     found = _leading_object(text, name) if bare else read_leading_packet(lines, name, embedded=True)

@@ -148,13 +148,18 @@ _MODULES: Final = {
     "REP": "report",
 }
 """The module that has the rules, by how their ids begin."""
-_SCHEMAS: Final = {"handoff-packet": "HOF", "subagent-return": "SUB", "return-meta": "MET", "report-contract": "REP"}
-CONTRACTS_IN_JSON: Final = tuple(_SCHEMAS)
+_IN_JSON: Final = {"handoff-packet": "HOF", "subagent-return": "SUB", "return-meta": "MET", "report-contract": "REP"}
+CONTRACTS_IN_JSON: Final = tuple(_IN_JSON)
 
 
 def schema_of(contract: str) -> dict[str, Any]:
     """The JSON Schema, draft 2020-12, of one of CONTRACTS_IN_JSON."""
-    return dict(_module(_SCHEMAS[contract]).TABLE.schema())
+    return dict(module_of(contract).TABLE.schema())
+
+
+def module_of(contract: str) -> Any:
+    """The module that judges one of CONTRACTS_IN_JSON: it has `judge`, and `TABLE`."""
+    return _module(_IN_JSON[contract])
 
 
 def _module(prefix: str) -> Any:

@@ -1,6 +1,6 @@
 """What reading a handoff or a return gives: small immutable values that the whole program passes around.
 
-They are summaries. The full model of a document is parsed again, by `contracts.open_document`, only while somebody
+They are summaries. The full model of a document is parsed again, by `reading.read_and_open`, only while somebody
 looks at it: a workspace may hold a hundred thousand of them.
 """
 
