@@ -10,20 +10,22 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.contracts.findings import Judgement
-from agentwatch.contracts.json_documents import Opened, opened, read_json, read_json_by_name
-from agentwatch.contracts.json_source import JsonSource
-from agentwatch.contracts.markdown_documents import (
+from agentwatch.contracts.documents import (
+    judged,
     read_fenced_packet,
+    read_json,
+    read_json_by_name,
     read_leading_packet,
     read_markdown,
     read_markdown_by_name,
     read_return,
     read_unfenced_packet,
 )
+from agentwatch.contracts.findings import Judgement
+from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.markdown_source import Fence, fences, lines_of, uncommented
 from agentwatch.contracts.return_sections import open_returns, tail_of, unframed
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Handoff, Opened, Outcome, Return
 from agentwatch.contracts.signatures import contract_by_name, contract_of, leading_contract_of
 
 if TYPE_CHECKING:
@@ -240,7 +242,7 @@ def _leading_object(text: str, name: str) -> Opened | None:
     contract = leading_contract_of(part, name) if isinstance(part, dict) else None
     if contract is None:
         return None
-    made = opened(JsonSource(text[start:behind], 1 + text.count("\n", 0, start)), contract, name)
+    made = judged(JsonSource(text[start:behind], 1 + text.count("\n", 0, start)), contract, name)
     return made if isinstance(made.reading.document, Handoff) else None
 
 
@@ -258,7 +260,7 @@ def _objects(text: str, name: str) -> Iterator[tuple[int, Opened]]:
         contract = contract_of(part, name, embedded=not quoted) if isinstance(part, dict) else None
         if contract is not None:
             line, counted = line + text.count("\n", counted, start), start
-            yield line, opened(JsonSource(text[start:behind], 1 + line), contract, name)
+            yield line, judged(JsonSource(text[start:behind], 1 + line), contract, name)
         failures += behind is None
         # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
         position = behind or (start + 1 if contract is None else text.find("\n{", start))

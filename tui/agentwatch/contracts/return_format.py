@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from agentwatch.contracts import wording
 from agentwatch.contracts.findings import Judgement, shown
+from agentwatch.contracts.json_text import nearest
 from agentwatch.contracts.return_lines import (
     Attested,
     Keys,
@@ -32,7 +33,7 @@ from agentwatch.contracts.return_sections import (
     is_attestation_key,
 )
 from agentwatch.contracts.rows import Table, row
-from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Opened, Outcome, Reading, Return
 from agentwatch.contracts.validation import Contracted, validated
 from agentwatch.text import folded
 
@@ -109,17 +110,8 @@ TABLE: Final = Table(
 )
 
 
-class Judged(NamedTuple):
-    """A return that was read: model, summary, whether it is whole, and the index of the line of each place."""
-
-    model: ReturnFormat
-    document: Return
-    complete: bool
-    places: dict[Location, int]
-
-
-def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedded: bool = False) -> Judged:
-    """Read the sections; every rule they break is noted."""
+def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedded: bool = False) -> Opened:
+    """Read the sections; every rule they break is a finding."""
     found = sections.by_header
     places: dict[Location, int] = {(): sections.start}
     _judge_headers(sections, judgement, embedded=embedded)
@@ -157,7 +149,8 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
         _judge_status(keys, attested, model, judgement, whole=ATTESTATION in found)
     if unjudged:
         model = validated(ReturnFormat, {**raw, **unjudged}, TABLE.judging, Judgement())
-    return Judged(model, _summary_of(model, keys), not _is_cut(sections, attested), places)
+    findings = judgement.findings(lambda place: judgement.first_line + (nearest(places, place) or 0))
+    return Opened(Reading(_summary_of(model, keys), findings, not _is_cut(sections, attested)), model)
 
 
 def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool) -> None:

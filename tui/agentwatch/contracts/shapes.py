@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.validation import Contracted
 
 
 class Contract(StrEnum):
@@ -164,3 +168,10 @@ class Reading:
     @property
     def has_error(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+class Opened(NamedTuple):
+    """A recognised document: its reading, and its full model."""
+
+    reading: Reading
+    model: Contracted

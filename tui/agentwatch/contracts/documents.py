@@ -1,23 +1,30 @@
-"""Markdown documents: a return in sections, a packet in a leading fence with its checklist, a checklist alone."""
+"""Documents and their reading: JSON, a return in sections, a packet in a fence with its checklist, a checklist alone.
+
+A contract in JSON is a signature in `signatures` and a module with `judge`; to add one, name it in `rules`. The models
+of a contract take longer to load than most sessions to be read: none that is not met is loaded.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.contracts.findings import Judgement
-from agentwatch.contracts.json_documents import Opened
+from agentwatch.contracts.findings import Judgement, shown
 from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
-from agentwatch.contracts.json_text import nearest
 from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of, uncommented
 from agentwatch.contracts.return_sections import find_sections, may_be_return, unframed
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Reading, Return, TodoList
+from agentwatch.contracts.rules import module_of
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Reading, Return, TodoList
 from agentwatch.contracts.signatures import contract_of, leading_contract_of
+from agentwatch.contracts.stage_words import meaning
 from agentwatch.contracts.todos import first_item, opened, read_checklist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from agentwatch.contracts.validation import Contracted
 
 MAX_LINES: Final = 5_000
 """Lines of a return or a checklist that are read: about 30 ms. A long one has a hundred."""
@@ -29,6 +36,74 @@ _RETURN_FILE: Final = re.compile(r"(?:^|/)[^/]+\.return\.md\Z", re.IGNORECASE | 
 _PACKET_LANGUAGES: Final = ("", "json", "jsonc", "json5")
 _GAP: Final = 200
 """Characters of white space that may stand between a title and the packet."""
+
+
+def read_json(text: str, name: str, first_line: int = 1, *, embedded: bool = False) -> Opened | None:
+    """Read a text that begins with `{`; None where it is none of ours. `first_line` is its place in its file.
+
+    `embedded`: it stands in what a subagent returned.
+    """
+    # The plain parser is several times faster than one that checks, and most JSON in a workspace is none of ours.
+    try:
+        top = json.loads(text)
+    except (ValueError, RecursionError):
+        source = JsonSource(text, first_line)
+        contract = contract_of(source.value, name, embedded=embedded) if isinstance(source.value, dict) else None
+    else:
+        contract = contract_of(top, name, embedded=embedded)
+        if contract is None:
+            return None
+        source = JsonSource(text, first_line)
+    return None if contract is None else judged(source, contract, name)
+
+
+def judged(source: JsonSource, contract: Contract, name: str) -> Opened:
+    """Judge an object by its contract."""
+    judgement = Judgement()
+    source.judge(judgement)
+    _judge_statuses(source.value, judgement)
+    # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
+    model, document = _judge(contract, source.value, judgement if source.whole else Judgement(), name)
+    findings = judgement.findings(source.line_of) if judgement else ()
+    return Opened(Reading(document, findings, source.complete), model)
+
+
+def _judge_statuses(top: dict[str, Any], judgement: Judgement) -> None:
+    """Note where the status of one contract says something else than that of another in the same object."""
+    metadata = top.get("report_metadata")
+    said = (top.get("status"), metadata.get("status") if isinstance(metadata, dict) else None)
+    if len({outcome for word in said if isinstance(word, str) and (outcome := meaning(word))}) > 1:
+        judgement.add("DOC015", ("status",), value=shown(said[0]), other=shown(said[1]))
+
+
+def read_json_by_name(text: str, name: str, contract: Contract) -> Opened | None:
+    """Judge a text that has no signature by the contract that its file's name says.
+
+    None for a sound object that is called as those of the dialect are: its name is no contract's.
+    """
+    source = JsonSource(text)
+    judgement = Judgement()
+    source.judge(judgement)
+    top = source.value if isinstance(source.value, dict) else {}
+    dialect = contract is Contract.RETURN_META
+    sound = source.whole and isinstance(source.value, dict)
+    if sound and dialect:
+        return None
+    if sound:
+        judgement.add("DOC012", (), contract=contract)
+    elif source.whole:
+        judgement.add("DOC008", (), value=shown(source.value))
+    model, document = _judge(contract, top, judgement if sound else Judgement(), name)
+    if not dialect:
+        document = replace(document, recognised=False)
+    complete = source.complete and dialect
+    return Opened(Reading(document, judgement.findings(source.line_of), complete), model)
+
+
+def _judge(contract: Contract, top: dict[str, Any], judgement: Judgement, name: str) -> tuple[Contracted, Document]:
+    named = {"name": name} if contract is Contract.RETURN_META else {}
+    made: tuple[Contracted, Document] = module_of(contract).judge(top, judgement, **named)
+    return made
 
 
 def read_markdown(text: str, name: str, head: str) -> Opened | None:
@@ -51,7 +126,7 @@ def read_markdown_by_name(text: str, name: str, contract: Contract) -> Opened:
         part = read_return(lines_of(text), by_name=True)
         if part is not None:
             return part
-    from agentwatch.contracts.handoff import HandoffPacket  # models take long to load
+    from agentwatch.contracts.handoff import HandoffPacket
     from agentwatch.contracts.return_format import ReturnFormat
 
     judgement = Judgement()
@@ -79,13 +154,13 @@ def read_return(
     sections = find_sections(lines, embedded=embedded, named=named, by_name=by_name)
     if sections is None:
         return None
-    from agentwatch.contracts import return_format  # models take long to load
+    from agentwatch.contracts import return_format
 
     _judge_characters(lines, judgement)
-    judged = return_format.judge(lines, sections, judgement, embedded=embedded)
-    findings = judgement.findings(lambda place: first_line + (nearest(judged.places, place) or 0)) if judgement else ()
-    document = replace(judged.document, recognised=False) if by_name else judged.document
-    return Opened(Reading(document, findings, judged.complete), judged.model)
+    made = return_format.judge(lines, sections, judgement, embedded=embedded)
+    if not by_name:
+        return made
+    return made._replace(reading=replace(made.reading, document=replace(made.reading.document, recognised=False)))
 
 
 def read_leading_packet(lines: list[str], name: str, *, embedded: bool = False) -> Opened | None:
@@ -146,7 +221,7 @@ def _with_todos(
     source: JsonSource, behind: list[str], first_line: int, judgement: Judgement, *, closed: bool
 ) -> Opened:
     """A packet and the checklist in the lines behind it, the first of which has the number `first_line`."""
-    from agentwatch.contracts import handoff  # models take long to load
+    from agentwatch.contracts import handoff
 
     source.judge(judgement)
     model, document = handoff.judge(source.value, judgement if source.whole else Judgement())
@@ -166,7 +241,7 @@ def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:
     lines = opened(lines[start:])
     if first_item(lines, alone=of_a_task) is None:
         return None
-    from agentwatch.contracts.handoff import HandoffPacket  # models take long to load
+    from agentwatch.contracts.handoff import HandoffPacket
 
     judgement = Judgement(1 + start)
     lines = _bounded(lines, judgement)
