@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from agentwatch.contracts.drift import meaning
 from agentwatch.contracts.findings import Judgement, shown
 from agentwatch.contracts.json_source import REPLACEMENT, JsonSource
 from agentwatch.contracts.markdown_source import Fence, after_front_matter, fences, lines_of, uncommented
@@ -18,7 +19,6 @@ from agentwatch.contracts.return_sections import find_sections, may_be_return, u
 from agentwatch.contracts.rules import module_of
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Opened, Reading, Return, TodoList
 from agentwatch.contracts.signatures import contract_of, leading_contract_of
-from agentwatch.contracts.stage_words import meaning
 from agentwatch.contracts.todos import first_item, opened, read_checklist
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def judged(source: JsonSource, contract: Contract, name: str) -> Opened:
     _judge_statuses(source.value, judgement)
     # Of a part nothing can be said of what is missing: it is read, and only the break is a finding.
     model, document = _judge(contract, source.value, judgement if source.whole else Judgement(), name)
-    findings = judgement.findings(source.line_of) if judgement else ()
-    return Opened(Reading(document, findings, source.complete), model)
+    return Opened(Reading(document, judgement.findings(source.line_of), source.complete), model)
 
 
 def _judge_statuses(top: dict[str, Any], judgement: Judgement) -> None:
@@ -232,8 +231,7 @@ def _with_todos(
         todos = read_checklist(_bounded(behind[item:], judgement), judgement, alone=False)
         model = model.model_copy(update={"todos": todos})
         document = replace(document, todos=todos)
-    findings = judgement.findings(source.line_of) if judgement else ()
-    return Opened(Reading(document, findings, source.complete and closed), model)
+    return Opened(Reading(document, judgement.findings(source.line_of), source.complete and closed), model)
 
 
 def _read_todos(lines: list[str], *, of_a_task: bool) -> Opened | None:

@@ -55,9 +55,6 @@ class Judgement:
         self._at: Location = ()
         self.first_line = first_line
 
-    def __bool__(self) -> bool:
-        return bool(self._noted)
-
     def add(self, rule: str, location: Location, **facts: object) -> None:
         """Break `rule` at a location; its line is looked up when the findings are made."""
         self._noted.append((rule, (*self._at, *location), None, facts))
@@ -81,6 +78,8 @@ class Judgement:
 
         Where some are left out, errors stay before warnings, and the last finding counts what is missing.
         """
+        if not self._noted:
+            return ()
         of_rule: Counter[str] = Counter()
         made: list[Finding] = []
         left_out = 0

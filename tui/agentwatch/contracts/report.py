@@ -231,19 +231,17 @@ def _context_map(findings: dict[str, Any], judgement: Judgement) -> list[Context
 def _context_entry(
     description: str, pointer: object, place: tuple[str | int, ...], judgement: Judgement
 ) -> ContextEntry:
-    if pointer is None:
-        return ContextEntry(description=description)
     match = _POINTER.match(pointer) if isinstance(pointer, str) else None
     if match is None or why_not_relative(match["path"]) is not None:
-        judgement.add("REP035", place, value=shown(pointer))
+        if pointer is not None:
+            judgement.add("REP035", place, value=shown(pointer))
         return ContextEntry(description=description)
-    if match["first"] is None:
-        return ContextEntry(description=description, path=match["path"])
-    first = int(match["first"])
-    last = int(match["last"] or first)
-    if not 1 <= first <= last:
-        judgement.add("REP036", place, value=shown(pointer))
-        return ContextEntry(description=description, path=match["path"])
+    first = last = None
+    if match["first"] is not None:
+        first, last = int(match["first"]), int(match["last"] or match["first"])
+        if not 1 <= first <= last:
+            judgement.add("REP036", place, value=shown(pointer))
+            first = last = None
     return ContextEntry(description=description, path=match["path"], first=first, last=last)
 
 

@@ -122,7 +122,7 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
     unjudged: dict[str, Any] = {}
     for header, name, read, values in (
         (STATUS, "status", keys, _status_values(keys, judgement)),
-        (ATTESTATION, "attestation", attested.keys, attested.keys.values | attested.lists),
+        (ATTESTATION, "attestation", attested, attested.values | attested.lists),
     ):
         # What was found without its header is read, and not judged: the missing header says it all.
         (raw if header in found else unjudged)[name] = values
@@ -241,7 +241,7 @@ def _is_cut(sections: Sections, attested: Attested) -> bool:
     present = [header in sections.by_header for header in HEADERS]
     if not all(present):
         return not any(present[present.index(False) :])
-    required = [key in attested.keys.values for key in (*TEXT_KEYS, *FILE_KEYS)]
+    required = [key in attested.values for key in (*TEXT_KEYS, *FILE_KEYS)]
     if all(required) or any(required[required.index(False) :]):
         return False
     last = max(section.heading.line for section in sections.by_header.values())

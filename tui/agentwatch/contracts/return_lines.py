@@ -72,10 +72,9 @@ class Keys:
 
 
 @dataclass(slots=True)
-class Attested:
+class Attested(Keys):
     """The lines of `## Runtime Attestation`: keys, and the entries of lists."""
 
-    keys: Keys = field(default_factory=Keys)
     lists: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -291,12 +290,12 @@ def read_attestation(lines: list[str], spans: Spans, judgement: Judgement) -> At
 
 def _judge_lists(attested: Attested, texts: dict[str, tuple[str, int]], judgement: Judgement) -> None:
     for key in FILE_KEYS:
-        if key in attested.lists and not attested.lists[key] and not attested.keys.values.get(key):
+        if key in attested.lists and not attested.lists[key] and not attested.values.get(key):
             if key in texts:
                 # Words where the list should be; above a list they would introduce it.
                 judgement.add_in("RET024", texts[key][1], value=shown(texts[key][0]))
             else:
-                judgement.add_in("RET057", attested.keys.lines[key], key=key)
+                judgement.add_in("RET057", attested.lines[key], key=key)
     for entries in attested.lists.values():
         entries[:] = filter(None, entries)
 
@@ -322,7 +321,7 @@ def _with_lists(lines: list[str], spans: Spans) -> list[int]:
 
 def _put_attested(attested: Attested, name: str, value: str, index: int, judgement: Judgement) -> str | None:
     """Put a key of the attestation; the key whose list begins here, or None."""
-    kept = attested.keys.put(name, value, index, judgement)
+    kept = attested.put(name, value, index, judgement)
     if name in TEXT_KEYS:
         return None
     if not kept:

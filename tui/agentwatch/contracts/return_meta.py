@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.contracts import wording
-from agentwatch.contracts.drift import BLOCKERS, blockers, paths_in, stated_at
+from agentwatch.contracts.drift import BLOCKERS, blockers, judge_status, paths_in, stated_at
 from agentwatch.contracts.findings import MAX_ENTRIES, shown
 from agentwatch.contracts.paths import judge_paths
 from agentwatch.contracts.rows import Table, row
 from agentwatch.contracts.rules import Rule, makers
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.contracts.signatures import METADATA_KEYS
-from agentwatch.contracts.stage_words import judge_status
 from agentwatch.contracts.subagent_return import ARTIFACT_TYPES, ReturnError, judge_depth, summary_of
 from agentwatch.contracts.validation import Contracted, Whole, validated
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from agentwatch.contracts.drift import EVERYDAY, OUTSIDE_THE_ENUM, STAGE_WORDS
 from agentwatch.contracts.shapes import Contract
-from agentwatch.contracts.stage_words import EVERYDAY, OUTSIDE_THE_ENUM, STAGE_WORDS
 from agentwatch.text import folded
 
 RETURN_STATUSES: Final = ("completed", "partial", "failed", "blocked")

@@ -6,6 +6,7 @@ and a kind. What the model refuses is pruned, leaf by leaf, until the rest valid
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -163,29 +164,18 @@ def _kind(error: str, value: object) -> str:
 
 def _pruned(raw: dict[str, Any], edits: Mapping[Location, Any]) -> Any:
     """A copy of `raw` with the edits made; only what is changed is copied."""
-    tree: dict[Any, Any] = {}
-    for location, edit in edits.items():
-        node = tree
-        for step in location[:-1]:
-            node = node.setdefault(step, {})
-        node[location[-1]] = edit
-    return _edited(raw, tree)
-
-
-def _edited(value: Any, tree: dict[Any, Any]) -> Any:
-    # As deep as the models are, four levels at most: recursion is safe here.
-    if isinstance(value, list):
-        entries = [_step(entry, tree[index]) if index in tree else entry for index, entry in enumerate(value)]
-        return [entry for entry in entries if entry is not _DROP]
-    copy = dict(value)
-    for key, edit in tree.items():
-        made = _step(copy[key], edit)
-        if made is _DROP:
-            del copy[key]
+    copies: dict[Location, Any] = {(): dict(raw)}
+    # From the end on, so that indices stay true.
+    for location in sorted(edits, reverse=True):
+        *above, last = location
+        node = copies[()]
+        for depth, step in enumerate(above, 1):
+            here = location[:depth]
+            if here not in copies:
+                copies[here] = node[step] = copy(node[step])
+            node = copies[here]
+        if edits[location] is _DROP:
+            del node[last]
         else:
-            copy[key] = made
-    return copy
-
-
-def _step(value: Any, edit: Any) -> Any:
-    return _edited(value, edit) if isinstance(edit, dict) else edit
+            node[last] = edits[location]
+    return copies[()]
