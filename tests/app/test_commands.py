@@ -419,6 +419,13 @@ async def _(s: Stage, key: str) -> None:
     assert s.app._exit
 
 
+@case("suspend")
+async def _(s: Stage, key: str) -> None:
+    # There is no terminal here; `terminal/test_suspend.py` has one.
+    await s.press("/", key)
+    await s.until(lambda: "cannot be suspended here" in s.text())
+
+
 ELSEWHERE = (Group.REPLAY, Group.DECIDE, Group.DIALOG)
 """Those of the replay have their cases in `test_replay`, those that decide in `test_decide_keys`."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.deciding import FAILED, Office, handoff, office, returned
+from textual.widgets import TextArea
 
 from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.app.app import AgentwatchApp
@@ -166,6 +167,20 @@ async def test_the_key_does_what_the_command_says(
     async with office(tmp_path, TWO) as s:
         await s.until(lambda: len(s.app.monitor.tree.asking()) == 2)
         await CASES[command_id](s, key)
+
+
+async def test_in_a_document_the_key_that_suspends_takes_a_change_back(tmp_path: Path) -> None:
+    async with office(tmp_path, TWO) as s:
+        await s.open("r")
+        await s.ready()
+        area = s.dialog.query_one(TextArea)
+        area.focus()
+        before = area.text
+        await s.press("Z")
+        assert area.text != before
+        await s.press("ctrl+z")
+        assert area.text == before
+        assert not s.toasts
 
 
 def test_what_decides_is_never_done_by_a_click() -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
+from textual.actions import SkipAction
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
@@ -25,7 +26,7 @@ from agentwatch.app.editor import file_at_hand, hand_over
 from agentwatch.app.messages import Inspect, TaskDecided, TreeUpdated
 from agentwatch.app.notifying import Announcer
 from agentwatch.app.screens.main import MainScreen
-from agentwatch.app.terminal import Terminal, TerminalGuard
+from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
 from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
 from agentwatch.app.widgets.needs_you import TALL
@@ -143,6 +144,7 @@ class AgentwatchApp(App[None]):
         if self._theme_failures:
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.screen_change_signal.subscribe(self, self._typeahead.take_screen)
+        self.app_resume_signal.subscribe(self, self._come_back)
         self.set_interval(1.0, self.announcer.tell)
         self.call_after_refresh(self.when_shown)
         # After the first frame: the sources' first look takes what processor there is.
@@ -238,6 +240,20 @@ class AgentwatchApp(App[None]):
             await screen.focused.run_action(command.action)
         else:
             await screen.run_action(command.action)
+
+    def action_suspend_process(self) -> None:
+        """Go to the shell, until it wakes us."""
+        # By its name: only a dialog with a document loads the code of it.
+        if type(self.focused).__name__ == "TextArea":
+            raise SkipAction
+        is_possible = self._driver is not None and self._driver.can_suspend
+        trouble = suspend_all() if is_possible else "agentwatch cannot be suspended here."
+        if trouble is not None:
+            self._complain(trouble)
+
+    def _come_back(self, _app: App[object]) -> None:
+        self.announcer.focus(here=True)
+        self.refresh(layout=True)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, _Palette):

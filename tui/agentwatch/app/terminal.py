@@ -49,6 +49,11 @@ class Terminal(LinuxDriver):
         super().__init__(*arguments, **options)
         self._file = _Dropping(self._file)  # type: ignore[arg-type, assignment]
 
+    def _sigcont_application(self, *arguments: Any) -> None:
+        """Come back; one that was not suspended would begin to read the keys twice."""
+        if self._must_signal_resume:
+            super()._sigcont_application(*arguments)
+
 
 class _Dropping:
     def __init__(self, file: TextIO) -> None:
@@ -86,6 +91,17 @@ def _harmless(segment: Segment) -> Segment:
     )
     style = segment.style
     return Segment(text, style.update_link(None) if style is not None and style.link else style)
+
+
+def suspend_all() -> str | None:
+    """Stop the process, and what it has started, until the shell wakes them; why it cannot, a sentence.
+
+    The whole group, as a terminal does: who waits for one of it, like a launcher, would keep the shell away.
+    """
+    if os.getpgrp() == os.getsid(0):
+        return "No shell waits for agentwatch here: nobody could wake it again."
+    os.killpg(os.getpgrp(), signal.SIGTSTP)
+    return None
 
 
 @contextmanager

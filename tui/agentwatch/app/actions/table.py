@@ -182,4 +182,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(id="quit", keys="q ctrl+c", action="quit", homes=_APP, group=Group.PROGRAM, words="quit",
             footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.EMPTY, Place.INSPECT), title="Quit",
             tooltip="Leave agentwatch. Nothing that runs is touched."),
+    Command(id="suspend", keys="ctrl+z", action="suspend_process", homes=_APP, group=Group.PROGRAM, words="shell",
+            footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.EMPTY, Place.INSPECT), title="Go to the shell",
+            priority=True, tooltip="Go to the shell; `fg` comes back, and reads what has happened. In a document that "
+                                   "you edit: undo."),
 )

@@ -160,6 +160,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
 
     def on_mount(self) -> None:
         self._arm()
+        self.app.app_resume_signal.subscribe(self, lambda _app: self._arm())
         self.set_interval(_PERIOD, self.look)
         self._read_return()
         self.call_after_refresh(self._be_seen)
