@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agentwatch.config import Settings
 from agentwatch.evidence.commits import Commits
+from agentwatch.first_watch import first_watched
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
 from agentwatch.place import is_there, state_directory
@@ -34,7 +35,16 @@ def monitor_of(
 ) -> Monitor:
     """A monitor of the files and the agents' sessions of a workspace; it has not looked yet."""
     source = source_of(workspace, settings, selection, dates=True)
-    return Monitor(workspace, settings, source, time.time, inspects=inspects, remembers=remembers, open_desk=open_desk)
+    return Monitor(
+        workspace,
+        settings,
+        source,
+        time.time,
+        inspects=inspects,
+        remembers=remembers,
+        open_desk=open_desk,
+        first_watched=_first_watched(workspace) if remembers else None,
+    )
 
 
 def scanned(
@@ -56,10 +66,23 @@ def scanned(
     # A database takes a while to load as well.
     remembers = is_there(state_directory(workspace) / schema.NAME)
     monitor = Monitor(
-        workspace, settings, source, time.time, inspects=inspects, remembers=remembers, open_desk=open_desk
+        workspace,
+        settings,
+        source,
+        time.time,
+        inspects=inspects,
+        remembers=remembers,
+        open_desk=open_desk,
+        first_watched=_first_watched(workspace),
     )
     monitor.scan()
     return monitor
+
+
+def _first_watched(workspace: Path) -> float:
+    """When the workspace was first watched; where it never was, this look is the first. Epoch seconds."""
+    now, noted = time.time(), first_watched(state_directory(workspace))
+    return now if noted is None else min(noted, now)
 
 
 class Load(Protocol):

@@ -25,6 +25,7 @@ class Settings(NamedTuple):
 
     enforcement: str = "strict"
     stale_after: float = 600.0
+    history_after: float = 259_200.0
     max_retries: int = 1
     expires_after: float = 604_800.0
     low_confidence: float = 0.5
@@ -189,6 +190,11 @@ ROWS: Final[Mapping[str, Row]] = {
         _one_of("strict", "lenient"), "`lenient`: a return that breaks its contract keeps the state that it reports."
     ),
     "stale_after": Row(_number(1), "Seconds of silence after which a working task is stale."),
+    "history_after": Row(
+        _number(0),
+        "What had shown no sign of life for so many seconds when agentwatch first watched a workspace is history: it"
+        " asks nothing.",
+    ),
     "low_confidence": Row(_number(0), "A finished report asks you for a review if its author is less sure than this."),
     "pruned": Row(
         _DIRECTORIES, "Directories that are not read. Your list replaces the built-in one.", '["node_modules"]'

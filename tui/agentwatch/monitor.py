@@ -15,6 +15,7 @@ from agentwatch.delegation.run import Message
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Checks, Inspector, Target
+from agentwatch.first_watch import note_first_watch
 from agentwatch.place import state_directory
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Batch, Health, Problem
@@ -52,6 +53,7 @@ class Monitor:
     With `inspects`, the claims of the returns are held against the disk and git. With `remembers`, the history of the
     workspace, which lies in the user's state directory, comes first: `updates` records in it, `scan` only reads it.
     With `keeps_deleted`, tasks outlive their files all the same.
+    What was silent for long when it was `first_watched` (epoch seconds) is past; without it, nothing is.
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one.
     """
 
@@ -66,10 +68,11 @@ class Monitor:
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], Desk] | None = None,
+        first_watched: float | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
-        self.tree = tree_by(settings, remembers=remembers or keeps_deleted)
+        self.tree = tree_by(settings, remembers=remembers or keeps_deleted, first_watched=first_watched)
         self.health = Health("starting", "reading the workspace")
         self.complaints: list[str] = []
         """What a face has to say of itself, a sentence each; they are among the notices."""
@@ -79,6 +82,7 @@ class Monitor:
         self._remembers = remembers
         self._keeper: Keeper | None = None
         self._open_desk = open_desk
+        self._first_watched = first_watched
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self._herald: Herald | None = None
@@ -259,6 +263,8 @@ class Monitor:
     def _make_keeper(self) -> Keeper:
         from agentwatch.history.keeper import Keeper
 
+        if self._first_watched is not None and not self.settings.read_only:
+            note_first_watch(state_directory(self.workspace), self._first_watched)
         return Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
 
     def _make_clerk(self) -> Clerk | None:
@@ -316,8 +322,8 @@ class Monitor:
         ]
 
 
-def tree_by(settings: Settings, *, remembers: bool = False) -> DelegationTree:
-    """An empty tree that judges as the settings say; `remembers` as there."""
+def tree_by(settings: Settings, *, remembers: bool = False, first_watched: float | None = None) -> DelegationTree:
+    """An empty tree that judges as the settings say; `remembers` as there, `first_watched` as `Monitor` has it."""
     return DelegationTree(
         strict=settings.strict,
         stale_after=settings.stale_after,
@@ -325,6 +331,7 @@ def tree_by(settings: Settings, *, remembers: bool = False) -> DelegationTree:
         low_confidence=settings.low_confidence,
         remembers=remembers,
         demands=settings.require_contract,
+        history_before=float("-inf") if first_watched is None else first_watched - settings.history_after,
     )
 
 

@@ -18,6 +18,8 @@ from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
 
 IDS = ["a", "a.b", "a.b.c", "d", "e.f"]
+LINE = 1_005.0
+"""What was alive last in the first four seconds is past."""
 HANDOFF = "a.handoff.json"
 PATHS = [
     HANDOFF,
@@ -140,7 +142,7 @@ def interleaved(observations: list[Observation], order: list[int]) -> list[Obser
 
 
 def applied(observations: list[Observation], *, remembers: bool = False) -> DelegationTree:
-    tree = DelegationTree(remembers=remembers)
+    tree = DelegationTree(remembers=remembers, history_before=LINE)
     for observation in observations:
         tree.apply(observation)
     return tree
@@ -167,6 +169,9 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool) -> N
         assert (task.below.waiting if task.below else {}) == waiting
         alive_at = max((other.updated_at for other in below), default=0.0)
         assert (task.below.active_at if task.below else 0.0) == alive_at
+        assert task.ask == (None if task.past else task.question)
+        if task.inferred:
+            assert task.past == (0.0 < alive_at < LINE)
     assert seen == tree.tasks.keys()
     assert tree.totals.tasks == len(tree.tasks)
     assert tree.totals.states == Counter(task.state for task in tree.tasks.values())
@@ -181,7 +186,7 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool) -> N
 
 @given(st.lists(events, max_size=14), st.booleans())
 def test_apply_names_every_task_that_looks_different(steps: list[Step], remembers: bool) -> None:
-    tree = DelegationTree(remembers=remembers)
+    tree = DelegationTree(remembers=remembers, history_before=LINE)
     before: dict[str, object] = {}
     for observation in record(steps):
         changed = tree.apply(observation)

@@ -25,7 +25,6 @@ from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.observation import Checked, Observation, Ran, Tick
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import Basis, State
-from agentwatch.delegation.tree import SESSION_ASKS_FOR
 from agentwatch.view.document import tree_document
 
 ROOT = Run(
@@ -291,41 +290,31 @@ def test_a_stale_run_says_for_how_long_it_was_silent_and_whether_its_process_is_
     assert why(updated_at=800.0) == f"{worked}whether its process still runs is not known"
 
 
-def test_what_was_asked_on_friday_is_asked_on_monday() -> None:
-    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), Tick(9, 120.0 + 3 * SESSION_ASKS_FOR)])
+FRIDAY = 120.0
+"""When `child` was last alive."""
+
+
+def test_what_was_asked_on_friday_is_asked_on_monday_whatever_other_sessions_do() -> None:
+    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), Tick(9, 9e6), newer(9e6)], history_before=FRIDAY)
     assert tree.tasks["one"].needs_operator
 
 
-def test_a_session_that_newer_ones_have_left_a_day_behind_asks_nothing_until_they_are_gone() -> None:
+def test_what_was_silent_for_long_when_first_watched_asks_nothing_until_its_next_sign_of_life() -> None:
+    failed = ran(ROOT, child("one", RunState.FAILED))
+    tree = tree_of(failed, history_before=FRIDAY + 0.1)
+    task = tree.tasks["one"]
+    assert (task.past, task.ask, task.own_state) == (True, None, State.FAILED)
+    assert (tree.asking(), tree.past_questions()) == ([], [task])
+    tree.apply(ran(child("one", RunState.FAILED, updated_at=130.0))[0])
+    assert (task.past, task.question) == (False, task.ask)
+    assert (tree.asking(), tree.past_questions()) == ([task], [])
+
+
+def test_a_program_that_is_known_to_run_is_not_past() -> None:
     waits = child("two", waiting="an answer: Which one?", process_gone=False)
-    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED), waits), newer(120.0 + SESSION_ASKS_FOR - 1)])
-    assert tree.tasks["one"].needs_operator
-    assert tree.apply(newer(120.0 + SESSION_ASKS_FOR)) == {"newer", "one", "root"}
+    lost = child("three", waiting="an answer: Which one?")
+    tree = tree_of(ran(ROOT, waits, lost), history_before=9e6)
     assert [task.task_id for task in tree.asking()] == ["two"]
-    assert tree.apply(Ran(9, 0.0, "agents:newer", None)) == {"newer", "one", "root"}
-    assert {task.task_id for task in tree.asking()} == {"one", "two"}
-
-
-def test_however_often_a_session_shows_signs_of_life_the_last_one_counts() -> None:
-    between = replace(ROOT, updated_at=120.0 + SESSION_ASKS_FOR)
-    tree = tree_of(ran(between, child("one", RunState.FAILED)))
-    for second in range(300):
-        tree.apply(newer(120.0 + SESSION_ASKS_FOR + second))
-    tree.apply(newer(120.0))
-    assert tree.asking() == []
-    tree.apply(ran(ROOT)[0])
-    assert [task.task_id for task in tree.asking()] == ["one"]
-
-
-def test_a_task_that_shows_another_sign_of_life_is_left_behind_later() -> None:
-    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), *ran(child("one", RunState.FAILED, updated_at=130.0))])
-    assert tree.apply(newer(129.0 + SESSION_ASKS_FOR)) == {"newer"}
-    assert tree.apply(newer(130.0 + SESSION_ASKS_FOR)) == {"newer", "one", "root"}
-
-
-def test_a_task_that_is_gone_is_left_behind_by_nobody() -> None:
-    tree = tree_of([*ran(ROOT, child("one", RunState.FAILED)), Ran(8, 0.0, "agents:one", None)])
-    assert tree.apply(newer(120.0 + SESSION_ASKS_FOR)) == {"newer"}
 
 
 def test_a_child_that_waits_for_a_human_is_blocked_and_says_where() -> None:
@@ -348,7 +337,7 @@ runs = st.lists(
             prompt=message(handoff(task_id)) if task_id else None,
             said=message(returned(outcome)) if outcome else None,
             started_at=float(began),
-            updated_at=120.0 + days * SESSION_ASKS_FOR,
+            updated_at=120.0 + days,
         ),
         st.sampled_from(["s1", "s2", "s3", "s4"]),
         st.sampled_from(["root", "s1", "s2", "s3", "s4"]),
@@ -368,9 +357,12 @@ def test_only_the_last_state_of_each_run_counts_whatever_came_before_and_in_whic
 ) -> None:
     last = {run.session_id: run for run in [ROOT, *steps]}
     shuffled = list(last.values())
-    dice.shuffle(shuffled)  # type: ignore[attr-defined]
-    expected = tree_document(tree_of(ran(*shuffled)), "/w")
-    assert tree_document(tree_of([*ran(ROOT, *steps), *ran(*shuffled)]), "/w") == expected
-    assert tree_document(tree_of(ran(*sorted(shuffled, key=lambda run: run.session_id))), "/w") == expected
-    come_and_gone = [newer(120.0 + 2 * SESSION_ASKS_FOR), Ran(9, 0.0, "agents:newer", None)]
-    assert tree_document(tree_of([*come_and_gone[:1], *ran(*shuffled), *come_and_gone[1:]]), "/w") == expected
+
+    def looks(observations: list[Observation]) -> object:
+        return tree_document(tree_of(observations, history_before=FRIDAY + 2), "/w")
+
+    expected = looks(ran(*shuffled))
+    assert looks([*ran(ROOT, *steps), *ran(*shuffled)]) == expected
+    assert looks(ran(*sorted(shuffled, key=lambda run: run.session_id))) == expected
+    come_and_gone = [newer(9e6), Ran(9, 0.0, "agents:newer", None)]
+    assert looks([*come_and_gone[:1], *ran(*shuffled), *come_and_gone[1:]]) == expected

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Contract, Finding, Return, Severity
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.observation import Gone, Seen, Tick, Unreadable
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.observation import Decided, Gone, Seen, Tick, Unreadable
 from agentwatch.delegation.task import State
 from agentwatch.view.document import tree_document
 
@@ -360,3 +363,43 @@ def test_a_task_whose_return_is_refused_needs_the_operator_until_it_can_be_read(
         tree.apply(Gone(3, 1_003.0, "x.return.md"))
         assert not tree.tasks["t.x"].needs_operator
     assert not tree_of([packet, todos]).tasks["t.x"].needs_operator
+
+
+def test_what_is_past_asks_again_when_it_was_decided_that_somebody_works_on_it_or_a_file_was_written() -> None:
+    record = Recorder()
+    result = record.seen("a.return.md", returned("failed", task_id="a"))
+    tree = tree_of([record.seen("a.handoff.json", handoff("a")), result], history_before=2_000.0)
+    task = tree.tasks["a"]
+    assert (task.past, task.needs_operator) == (True, False)
+    unread = Finding("SRC001", Severity.ERROR, "cannot be read", 1)
+    tree.apply(Unreadable(8, 1_900.0, "a.return.md", unread))
+    assert (task.past, task.needs_operator) == (True, False)
+    tree.apply(Unreadable(9, 2_000.0, "a.return.md", unread))
+    assert (task.past, task.needs_operator) == (False, True)
+    tree.apply(result)
+    recorded = Decision(
+        decision_id="d1",
+        task_id="a",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=result.digest,
+        action=Action.ABORT,
+        at=2_000.0,
+        receipts=(Receipt(Stage.RECORDED, 2_000.0),),
+    )
+    tree.apply(Decided(50, 2_000.0, "d1", recorded))
+    assert task.past
+    tree.apply(Decided(50, 2_000.0, "d1", replace(recorded, action=Action.RETRY, expires_at=2_100.0)))
+    assert not task.past
+    tree.apply(Tick(60, 2_100.0))
+    assert (task.past, task.needs_operator) == (False, True)
+
+
+def test_a_task_that_is_only_named_is_as_old_as_what_is_below_it() -> None:
+    record = Recorder()
+    tree = tree_of([record.seen("job/.return-meta.json", meta("failed", "lead", "coder"))], history_before=1_005.0)
+    lead = next(task for task in tree.tasks.values() if task.inferred)
+    assert lead.past
+    record.seq = 10
+    tree.apply(record.seen("job/.return-meta.json", meta("partial", "lead", "coder")))
+    assert not lead.past

@@ -31,6 +31,7 @@ _TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
 
 @_DECIDE(
     "pending [PATH]", "print what needs you, and the command that answers it", PATH,
+    flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
     flag("--json", "print JSON (schema_version 1)"), codes=exit_codes.OF_PENDING,
 )  # fmt: skip
 def _pending(options: argparse.Namespace) -> int:
@@ -40,7 +41,7 @@ def _pending(options: argparse.Namespace) -> int:
     from agentwatch.decisions.desk import Desk
 
     desk = Desk(workspace, read_only=True)
-    return print_pending(scanned(workspace, load(), desk=desk), desk, as_json=options.json)
+    return print_pending(scanned(workspace, load(), desk=desk), desk, as_json=options.json, past=options.past)
 
 
 @_DECIDE(

@@ -21,21 +21,23 @@ from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view.times import ago
-from agentwatch.view.words import on_their_way
+from agentwatch.view.words import history_words, on_their_way
 
 SCHEMA_VERSION: Final = 1
 
 _ALSO: Final = {Action.RESPOND: ("TEXT",), Action.ACCEPT: ("--note", "TEXT")}
-_TOLD: Final = frozenset({"task_id", "attempt", "state", "ask", "error_code", "error_message", "errors"})
+_TOLD: Final = frozenset({"task_id", "attempt", "state", "error_code", "error_message", "errors"})
 
 
-def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
-    """Print what is pending in a monitor that has loaded, with this desk. Writes nothing.
+def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool, past: bool = False) -> int:
+    """Print what is pending in a monitor that has loaded, with this desk: what asks, or what is `past` and would.
+    Writes nothing.
 
     Returns 1 if something could not be read, else 0.
     """
-    asking = monitor.tree.asking()
-    moving = on_their_way(monitor.tree)
+    tree = monitor.tree
+    asking = tree.past_questions() if past else tree.asking()
+    moving = [] if past else on_their_way(tree)
     now = time.time()
     if as_json:
         document = {
@@ -43,7 +45,8 @@ def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
             "workspace": str(monitor.workspace),
             "complete": not monitor.problems,
             "problems": view.problem_documents(monitor.problems),
-            "tasks": [task_document(monitor.tree, task, desk, monitor.workspace) for task in asking],
+            "tasks": [task_document(tree, task, desk, monitor.workspace) for task in asking],
+            "past": len(tree.past_questions()),
             "decisions": [_decision_document(decision, now) for decision in moving],
         }
         say(json.dumps(document, indent=2))
@@ -53,7 +56,10 @@ def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool) -> int:
         for decision in moving:
             _say_decision(decision, now)
         if not asking and not moving:
-            say("nothing that can be seen needs you" if monitor.problems else "nothing needs you")
+            seen = " that can be seen" if monitor.problems else ""
+            say(f"nothing{seen} is history" if past else f"nothing{seen} needs you")
+        if not past and (history := history_words(tree)):
+            say(f"{history}: see `agentwatch pending --past`")
     complain_of(monitor.problems)
     return exit_codes.NOT if monitor.problems else exit_codes.DONE
 
@@ -89,7 +95,7 @@ def _asked(task: Task, action: Action) -> list[str]:
 
 def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
     say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
-    say(f"  {clean(task.ask or '', 400)}")
+    say(f"  {clean(task.question or '', 400)}")
     lines = commands(task, desk, workspace)
     if not lines:
         say("  its id cannot stand in a decision: give it another one")
@@ -116,6 +122,7 @@ def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path)
     return {
         **{key: value for key, value in told.items() if key in _TOLD},
         **{key: value for key, value in told["attempts"][-1].items() if key in ("return_path", "return_sha256")},
+        "ask": task.question,
         "suggested": suggested.value if suggested else None,
         "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
         "not_possible": {one.value: options[one].why_not for one in Action if not options[one].allowed},

@@ -10,7 +10,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, say
 from agentwatch.view.document import tree_document
-from agentwatch.view.words import plural, why_at
+from agentwatch.view.words import history_words, plural, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
@@ -53,5 +53,7 @@ def _summary(monitor: Monitor, left_out: int) -> str:
             verb = "is" if left_out == 1 else "are"
             return f"no such session in {where}: {plural(left_out, 'task')} {verb} older, or of another session{noted}"
         return f"no handoffs or returns in {where}{noted}"
+    history = history_words(monitor.tree)
+    old = f"; {history}: see `agentwatch pending --past`" if history else ""
     states = ", ".join(f"{count} {state}" for state, count in sorted(totals.states.items(), key=lambda item: -item[1]))
-    return f"{plural(totals.tasks, 'task')}: {states}; {totals.needs_operator} need you{noted}"
+    return f"{plural(totals.tasks, 'task')}: {states}; {totals.needs_operator} need you{old}{noted}"

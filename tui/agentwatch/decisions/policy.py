@@ -75,7 +75,7 @@ def refusal(task: Task, action: Action, params: Params, note: str, decided: Reco
 def suggested(task: Task) -> Action | None:
     """What the contracts point to, None where it is up to the operator alone."""
     state, retry = task.own_state, task.retry
-    if not task.needs_operator or state in (State.SUBMITTED, State.WORKING):
+    if task.question is None or state in (State.SUBMITTED, State.WORKING):
         return None
     if is_restored(task) and retry.remaining:
         return Action.RETRY
@@ -130,23 +130,23 @@ def _why_not(task: Task, action: Action, mitigation: Mitigation | None) -> str |
     """Why this action makes no sense now."""
     state = task.own_state
     if action is Action.ABORT:
-        can_end = state.is_open or state in _FAILED or task.contradicted or task.needs_operator
+        can_end = state.is_open or state in _FAILED or task.contradicted or task.question is not None
         return None if can_end else "it has ended, and not in failure: there is nothing to abort"
     if action is Action.ACCEPT:
         if state in (State.PARTIAL, State.INVALID) or task.contradicted:
             return None
         if state is State.COMPLETED:
-            return None if task.needs_operator else "it is completed: nothing needs to be accepted"
+            return None if task.question is not None else "it is completed: nothing needs to be accepted"
         return "there is no result to accept"
     if action is Action.RESPOND:
         if _waits_elsewhere(task):
             return "it waits in its own session, which reads no decision: answer it there"
-        if not (state is State.BLOCKED or task.needs_operator):
+        if not (state is State.BLOCKED or task.question is not None):
             return "it asks nothing"
     if action is not Action.RESPOND or is_retry(Action.RESPOND, task.latest):
         if state in (State.SUBMITTED, State.WORKING) and not task.stale:
             return "it has not returned yet: wait, or abort it"
-        if state is State.COMPLETED and not (task.contradicted or task.needs_operator):
+        if state is State.COMPLETED and not (task.contradicted or task.question is not None):
             return "it is completed, and nothing speaks against it"
         if action is not Action.ESCALATE:
             return _why_no_retry(task, mitigation if action is Action.RETRY else None)

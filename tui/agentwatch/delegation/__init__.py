@@ -25,8 +25,11 @@ Why it is so:
 - Attempts outlive their files: a deleted file leaves its task, and a moved one takes its history along. The demo and
   replays use a tree that forgets.
 - Words without a contract are no fault, and a message that cannot be read is no silence: the task says why.
-- What a session asked stays open until the sessions of the workspace have moved on by a day. That is the latest sign
-  of life in it, not the clock: how long the operator was away decides nothing.
+- What asked while the workspace was watched asks until it is decided: how long the operator was away decides nothing.
+  What had been silent for long when it was first watched is past: it keeps its state and its question, can be decided
+  on, and asks nothing until its next sign of life. The line is drawn once, and not by the clock or by what other
+  sessions do, so whether a task is past follows from the task alone. A decision that somebody is to carry out is a sign
+  of life, and so is a program that is known to run.
 - Two returns that disagree are no result. The first one would be green by chance.
 - A decision stands above what the return says, until another return or attempt comes or it expires. Whatever was
   decided, only an answer to a blocked child is no retry: any child could ask for more by naming a blocker. Nor is what

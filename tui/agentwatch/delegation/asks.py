@@ -1,4 +1,4 @@
-"""What a task asks of the operator, in which order tasks ask, and when what a session asked is over.
+"""What a task asks of the operator, in which order tasks ask, and what is past.
 
 Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import ENDING, Action
 from agentwatch.delegation.indexes import Ordered
 from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.reasons import dispute
@@ -27,46 +27,6 @@ class Asking(Ordered[tuple[int, float]]):
     def ask(self, task_id: str, holds: int, since: float) -> None:
         """A task asks: so many others wait for it, and it has waited since then (epoch seconds)."""
         self.put(task_id, (-holds, since))
-
-
-class Recency:
-    """What the sessions of a workspace have left behind: whose last sign of life is a `period` (seconds) before the
-    latest one of all runs.
-
-    The latest is compared with, and not the time: what was asked on Friday still is on Monday, if nobody worked
-    meanwhile. A function of the runs and tasks that are there, whatever came before. Times are epoch seconds.
-    """
-
-    def __init__(self, period: float) -> None:
-        self._period = period
-        self._lives = Ordered[float]()
-        """Runs, by their last signs of life."""
-        self._dues = Ordered[float]()
-        """Tasks, by when they are left behind."""
-
-    def see(self, key: str, at: float | None) -> set[str]:
-        """This was the last sign of life of a run; None: it is gone. Returns the tasks that are left behind now and
-        were not before, or the other way round."""
-        before = self._latest
-        if at is None:
-            self._lives.discard(key)
-        else:
-            self._lives.put(key, at)
-        return self._dues.between(*sorted((before, self._latest)))
-
-    def leaves_behind(self, task_id: str, at: float) -> bool:
-        """Whether a task is left behind whose last sign of life was then; from now on, it is known."""
-        self._dues.put(task_id, at + self._period)
-        return at + self._period <= self._latest
-
-    def forget(self, task_id: str) -> None:
-        """It does not matter any more whether a task is left behind."""
-        self._dues.discard(task_id)
-
-    @property
-    def _latest(self) -> float:
-        last = self._lives.last
-        return float("-inf") if last is None else last
 
 
 def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDENCE) -> str | None:
@@ -104,6 +64,16 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     if result.confidence is not None and result.confidence < low_confidence and state is State.COMPLETED:
         return f"review: the child is not sure of its result (confidence {result.confidence:g})"
     return None
+
+
+def is_past(task: Task, line: float, *other_signs: float) -> bool:
+    """Whether a task is as it was before the line (epoch seconds): since then there was no sign of life of its own (of
+    what is below it, where it is only named), none of these others, and no decision that somebody is to carry out."""
+    alive_at = task.alive_at if task.inferred else task.updated_at
+    if not alive_at or alive_at >= line or (task.run is not None and task.run.process_gone is False):
+        return False
+    to_do = (one.at for attempt in task.attempts for one in attempt.decisions if one.action not in ENDING)
+    return all(sign < line for sign in (*other_signs, *to_do))
 
 
 def ask_to_mend(path: str) -> str:

@@ -270,6 +270,8 @@ class Unread:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._findings: dict[str, PlacedFinding] = {}
+        self._written: dict[str, float] = {}
+        """When the files were written, in epoch seconds."""
         self._by_slot = Groups[identity.Slot]()
 
     @property
@@ -282,6 +284,7 @@ class Unread:
         """A file cannot be read. Returns the tasks that this concerns."""
         path = observation.path
         self._findings[path] = PlacedFinding(observation.finding, path)
+        self._written[path] = observation.at
         self._by_slot.add(identity.slot(path), path)
         return self._files.tasks_beside(path)
 
@@ -289,6 +292,7 @@ class Unread:
         """A file can be read again, or is gone. Returns the tasks that this concerns."""
         if self._findings.pop(path, None) is None:
             return set()
+        del self._written[path]
         self._by_slot.discard(identity.slot(path), path)
         return self._files.tasks_beside(path)
 
@@ -297,10 +301,11 @@ class Unread:
         """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
         return {*self._findings, *(placed.path for placed in self._files.nobodys)}
 
-    def hidden(self, versions: Sequence[Version]) -> str | None:
-        """The first handoff or return of a task, by its name, that is there and was refused."""
+    def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
+        """The handoffs and returns of a task, by their names, that are there and were refused, and when they were
+        written (epoch seconds)."""
         refused = (one.path for one in self.of(versions) if one.finding.rule.startswith(_REFUSED))
-        return next(filter(identity.is_under_contract, refused), None)
+        return {path: self._written[path] for path in refused if identity.is_under_contract(path)}
 
     def of(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
         """What is wrong with the files of a task that has these versions."""

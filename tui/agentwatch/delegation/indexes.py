@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Set
-from operator import itemgetter
 from typing import Final, Generic, TypeVar
 
 _Key = TypeVar("_Key")
@@ -59,11 +58,6 @@ class Ordered(Generic[_Rank]):
     def __iter__(self) -> Iterator[str]:
         return (name for _, name in self._order)
 
-    @property
-    def last(self) -> _Rank | None:
-        """The highest rank; None where there is no id."""
-        return self._order[-1][0] if self._order else None
-
     def put(self, name: str, rank: _Rank) -> None:
         """Give an id this rank, in place of the one that it had."""
         if self._ranks.get(name) != rank:
@@ -75,12 +69,6 @@ class Ordered(Generic[_Rank]):
         """Take an id away, if it is there."""
         if name in self._ranks:
             del self._order[bisect_left(self._order, (self._ranks.pop(name), name))]
-
-    def between(self, low: _Rank, high: _Rank) -> set[str]:
-        """The ids with a rank above `low` and up to `high`."""
-        rank = itemgetter(0)
-        start, end = bisect_right(self._order, low, key=rank), bisect_right(self._order, high, key=rank)
-        return {name for _, name in self._order[start:end]}
 
     def some(self, count: int, first: str | None = None) -> list[str]:
         """At most so many, from this one on and then around; from the first on where this one is not there."""

@@ -233,7 +233,12 @@ class Task:
     """The files that changed during the latest attempt, whoever did it; None where that is not known."""
     verdict: Verdict | None = None
     """What the claims come to, for a task that says it is done or partly done."""
+    past: bool = False
+    """Its last sign of life was long before the workspace was first watched."""
+    question: str | None = None
+    """What is open about it, whether it still asks or not."""
     ask: str | None = None
+    """The one question that the operator has to answer; None where there is none, or it is past."""
     why: str = ""
     """Why the task has this state, in words of our own."""
     attempts: Sequence[Attempt] = ()

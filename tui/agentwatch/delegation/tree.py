@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agentwatch.delegation import identity, reasons, standing
-from agentwatch.delegation.asks import LOW_CONFIDENCE, Asking, Recency, ask, ask_to_mend
+from agentwatch.delegation.asks import LOW_CONFIDENCE, Asking, ask, ask_to_mend, is_past
 from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
-from agentwatch.delegation.claims import Verdict, overall
+from agentwatch.delegation.claims import overall
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.effects import Aborts, Fitters, Overruns
 from agentwatch.delegation.files import Files, Unread
@@ -31,10 +31,6 @@ from agentwatch.delegation.task import PlacedFinding, State, Task, Version
 STALE_AFTER = 600.0
 """Seconds of silence after which a working task counts as stale."""
 
-SESSION_ASKS_FOR = 24 * 3_600.0
-"""Seconds between the last sign of life of a run of a session store and the latest one of all runs, up to which it may
-ask something of the operator."""
-
 
 class DelegationTree:
     """All tasks of a workspace and how they hang together.
@@ -42,7 +38,7 @@ class DelegationTree:
     `strict` makes a return that breaks its contract count as failed; `stale_after` is in seconds; a completed report
     whose confidence is below `low_confidence` asks for a review. With `remembers`, the tasks of files that are gone
     stay; otherwise the tree converges to what is there. With `demands`, a child of a session that ends without a
-    contract counts as failed.
+    contract counts as failed. Tasks without a sign of life since `history_before` (epoch seconds) are past.
     """
 
     def __init__(
@@ -54,6 +50,7 @@ class DelegationTree:
         low_confidence: float = LOW_CONFIDENCE,
         remembers: bool = False,
         demands: bool = False,
+        history_before: float = float("-inf"),
     ) -> None:
         self.tasks: dict[str, Task] = {}
         self.structure = 0
@@ -62,6 +59,8 @@ class DelegationTree:
         """The ids of the tasks that need the operator."""
         self.now = float("-inf")
         """The time of the last tick, in epoch seconds; minus infinity before the first."""
+        self.history_before = history_before
+        """The line that tells what is past, in epoch seconds."""
         self._strict = strict
         self._stale_after = stale_after
         self._max_retries = max_retries
@@ -83,7 +82,6 @@ class DelegationTree:
         self._fitters = Fitters()
         self._aborts = Aborts(self.tasks)
         self._overruns = Overruns()
-        self._recency = Recency(SESSION_ASKS_FOR)
         self._silences = Deadlines()
         self._expiries = Deadlines()
         self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
@@ -122,8 +120,8 @@ class DelegationTree:
         match observation:
             case Tick():
                 dirty = self._tick(observation.at)
-            case Ran(run=run):
-                dirty = self._runs.see(observation) | self._recency.see(path, run.updated_at if run else None)
+            case Ran():
+                dirty = self._runs.see(observation)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
                 dirty = {decision.task_id}
@@ -153,6 +151,7 @@ class DelegationTree:
             task = self.tasks[task_id]
             task.parent_basis = self._linking.link(task_id).basis
             task.title = standing.title(task)
+            self._date_inferred(task)
             task.findings = self._findings(task)
             task.why = reasons.why(task)
             task.stale = self._is_stale(task)
@@ -160,6 +159,7 @@ class DelegationTree:
         # Above them only what follows from the sums can be different.
         for task_id in (summed - touched) & self.tasks.keys():
             task = self.tasks[task_id]
+            self._date_inferred(task)
             if task.stale or task.state is State.WORKING:
                 task.stale = self._is_stale(task)
             if task.ask is not None:
@@ -171,6 +171,11 @@ class DelegationTree:
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has waited longest."""
         return [self.tasks[task_id] for task_id in self.queue]
+
+    def past_questions(self) -> list[Task]:
+        """The past tasks about which something is open, those last alive first. Costs a look at all tasks."""
+        past = (task for task in self.tasks.values() if task.past and task.question is not None)
+        return sorted(past, key=lambda task: (-task.updated_at, task.task_id))
 
     def holds(self, task: Task) -> int:
         """How many tasks below have not ended and wait for this one's answer."""
@@ -263,20 +268,17 @@ class DelegationTree:
         follow |= self._aborts.end(task)
         follow |= self._fitters.take(task_id, task) & self.tasks.keys()
         verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
-        self._sums.change(task, task.own_state, self._ask(task, verdict), verdict)
+        hidden = self._unread.hidden(versions) if task.own_state is not State.CANCELED else {}
+        task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, verdict, self._low_confidence)
+        if not task.inferred:
+            task.past = is_past(task, self.history_before, *hidden.values())
+        self._sums.change(task, task.own_state, None if task.past else task.question, verdict)
         return follow
 
-    def _ask(self, task: Task, verdict: Verdict | None) -> str | None:
-        """What a task asks. A run that the sessions have left behind asks nothing, unless its program is known to wait
-        for the answer."""
-        hidden = self._unread.hidden(self._files.versions(task.task_id))
-        if hidden is not None and task.own_state is not State.CANCELED:
-            return ask_to_mend(hidden)
-        question, run = ask(task, verdict, self._low_confidence), task.run
-        if question is None or run is None or (run.waiting and run.process_gone is False):
-            self._recency.forget(task.task_id)
-            return question
-        return None if self._recency.leaves_behind(task.task_id, run.updated_at) else question
+    def _date_inferred(self, task: Task) -> None:
+        """A task that is only named is as old as what is below it."""
+        if task.inferred:
+            task.past = is_past(task, self.history_before)
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""
@@ -356,7 +358,6 @@ class DelegationTree:
         self._own_findings.pop(task_id, None)
         del self.tasks[task_id]
         self.queue.discard(task_id)
-        self._recency.forget(task_id)
         self._removed.add(task_id)
         self.structure += 1
         return follow

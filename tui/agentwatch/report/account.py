@@ -24,6 +24,7 @@ from agentwatch.view.words import (
     BASES,
     Agreement,
     answer,
+    history_words,
     mode_of,
     model_of,
     plural,
@@ -121,6 +122,7 @@ class Summary:
     contradicted: int
     unchecked: int
     stale: int
+    past: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +182,7 @@ def account_of(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=verdict_of(summary, unseen=len(problems)),
+        verdict=verdict_of(summary, unseen=len(problems), history=history_words(tree)),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=tuple(_line(tree, task, depth, now) for task, depth in tree.preorder()),
@@ -200,14 +202,17 @@ def _summary(tree: DelegationTree) -> Summary:
         verified=totals.verdicts.get(Verdict.VERIFIED, 0),
         contradicted=totals.verdicts.get(Verdict.CONTRADICTED, 0),
         unchecked=sum(task.state is State.COMPLETED and task.verdict is None for task in tree.tasks.values()),
-        stale=sum(task.stale for task in tree.tasks.values()),
+        stale=sum(task.stale and not task.past for task in tree.tasks.values()),
+        past=sum(task.past for task in tree.tasks.values()),
     )
 
 
 def _attention(tree: DelegationTree) -> Iterator[Attention]:
     for task in tree.asking():
         yield Attention(task.task_id, task.ask or "", waits_since(task), tree.holds(task))
-    silent = sorted((task for task in tree.tasks.values() if task.stale), key=lambda task: task.alive_at or 0.0)
+    silent = sorted(
+        (task for task in tree.tasks.values() if task.stale and not task.past), key=lambda task: task.alive_at or 0.0
+    )
     for task in silent:
         if not task.needs_operator:
             ask = "it works and gives no sign of life: check whether it still runs"
@@ -230,12 +235,13 @@ def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
     )
 
 
-def verdict_of(summary: Summary, *, unseen: int = 0) -> str:
-    """The state of a session in one paragraph of our own words and numbers; `unseen` places could not be read."""
-    return " ".join(_sentences(summary, unseen))
+def verdict_of(summary: Summary, *, unseen: int = 0, history: str = "") -> str:
+    """The state of a session in one paragraph of our own words and numbers; `unseen` places could not be read, and
+    `history` says what is past."""
+    return " ".join(_sentences(summary, unseen, history))
 
 
-def _sentences(summary: Summary, unseen: int) -> Iterator[str]:
+def _sentences(summary: Summary, unseen: int, history: str) -> Iterator[str]:
     if not summary.tasks:
         yield "No handoffs or returns were found."
         if unseen:
@@ -264,6 +270,8 @@ def _sentences(summary: Summary, unseen: int) -> Iterator[str]:
         yield f"{summary.stale:,} of the working ones {'is' if summary.stale == 1 else 'are'} silent for too long."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
+    if history:
+        yield f"{history}."
     needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
     yield f"{needs:,} {'needs' if needs == 1 else 'need'} a human." if needs else f"Nothing{seen} needs a human."
 

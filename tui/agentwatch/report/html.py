@@ -189,7 +189,7 @@ def _branches(account: Account, axis: Axis | None) -> Html:
     """The rows as nested lists, so that a branch folds. No recursion: a chain of delegations may be long."""
     decided = account.decisions_by_task()
     open_ = account.branches_with(lambda task: task.state is not State.COMPLETED)
-    asking = account.branches_with(lambda task: task.needs_operator or task.stale)
+    asking = account.branches_with(lambda task: task.needs_operator or (task.stale and not task.past))
     above: list[list[Html]] = [[] for _ in range(_DEEPEST + 2)]
     # Backwards, a task comes after all that is below it.
     for number in range(len(account.tasks) - 1, -1, -1):

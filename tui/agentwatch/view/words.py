@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.delegation import reasons
 from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.task import Attempt, Basis, Retry, Task
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.times import iso
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Handoff
@@ -36,6 +38,14 @@ ADVICE: Final[Mapping[bool | None, str]] = {
 def plural(count: int, noun: str) -> str:
     """`1 task`, `2 tasks`, `1,024 tasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def history_words(tree: DelegationTree) -> str:
+    """How many past tasks would ask if they were not past; blank where there are none."""
+    if not (count := len(tree.past_questions())):
+        return ""
+    day = (iso(tree.history_before) or "?")[:10]
+    return f"{plural(count, 'open question')} from before {day} {'is' if count == 1 else 'are'} history"
 
 
 def retries_left(retry: Retry) -> str:

@@ -44,7 +44,7 @@ class _Asked(NamedTuple):
     @property
     def is_needless(self) -> bool:
         """Nobody is asked about the task: it has ended well, as far as can be told."""
-        return self.task is not None and self.task.own_state in _HAVE_ENDED and not self.task.needs_operator
+        return self.task is not None and self.task.own_state in _HAVE_ENDED and self.task.question is None
 
 
 class Waiter:

@@ -72,10 +72,12 @@ def _lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[Conte
     if task.result and task.result.summary:
         yield from _limited(gist(task.result.summary), width, 3 if roomy else 1)
     hint, decision = task.retry.hint, decision_of(task)
-    if roomy and (task.ask or hint or decision):
+    if roomy and (task.question or hint or decision):
         yield Content("")
     if task.ask:
         yield from _labelled("NEEDS YOU", ACCENT, gist(task.ask), width, 3 if roomy else 1)
+    elif task.question:
+        yield from _labelled("history", FAINT, gist(task.question), width, 2 if roomy else 1)
     if hint and (roomy or not task.ask):
         yield from _labelled("hint", FAINT, gist(hint), width, 2 if roomy else 1)
     if decision is not None:

@@ -1,0 +1,178 @@
+"""What is history in a real workspace, and that every command draws the same line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import time
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.cli import run
+from agentwatch.composition import monitor_of
+from agentwatch.config import Settings
+from agentwatch.first_watch import first_watched, note_first_watch
+from agentwatch.place import state_directory
+from tests.unit.sessions.conformance import report
+
+DAY = 86_400
+NO_PROGRAMS = Settings(sessions=False)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of a user who has no programs, in which a task failed ten days ago and another one just now."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
+        monkeypatch.delenv(variable, raising=False)
+    place = tmp_path / "shop"
+    place.mkdir()
+    write(place / "old.return.md", report("ERROR"), days=10)
+    write(place / "new.return.md", report("ERROR", "It failed again."), days=0)
+    return place
+
+
+def write(path: Path, text: str, *, days: float) -> None:
+    path.write_text(text)
+    os.utime(path, (time.time() - days * DAY,) * 2)
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = run(words)
+    return code, capsys.readouterr().out
+
+
+def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> set[str]:
+    told = json.loads(asked(capsys, "pending", "--json", *words, str(workspace))[1])
+    return {task["task_id"] for task in told["tasks"]}
+
+
+async def watch(workspace: Path, settings: Settings = NO_PROGRAMS) -> None:
+    monitor = monitor_of(workspace, settings, remembers=True, inspects=False)
+    async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
+        async for _ in updates:
+            if monitor.health.mode == "live":
+                break
+
+
+def test_all_commands_leave_the_same_out_of_what_needs_you_and_say_so(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(workspace)
+    assert (asking(capsys, workspace), asking(capsys, workspace, "--past")) == ({"new"}, {"old"})
+    assert "1 open question from before 20" in asked(capsys, "pending", place)[1]
+    lines = asked(capsys, "tree", place)[1].splitlines()
+    assert "1 need you; 1 open question from before 20" in lines[-1]
+    assert ["NEEDS YOU" in line for line in lines[:-1]] == ["new" in line for line in lines[:-1]]
+    told: dict[str, Any] = json.loads(asked(capsys, "tree", "--json", place)[1])
+    assert {task["task_id"]: (task["past"], bool(task["ask"])) for task in told["tasks"]} == {
+        "old": (True, False),
+        "new": (False, True),
+    }
+    assert (told["summary"]["past"], told["summary"]["needs_operator"]) == (1, 1)
+    account = json.loads(asked(capsys, "report", "--format", "json", place)[1])
+    assert [one["task_id"] for one in account["attention"]] == ["new"]
+    assert "is history. 1 needs a human." in account["verdict"]
+    (workspace / "new.return.md").unlink()
+    assert asked(capsys, "tree", "--fail", place)[0] == 0
+    assert asked(capsys, "pending", place)[1].startswith("nothing needs you\n1 open question")
+
+
+def test_what_is_past_can_be_decided_on(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(asked(capsys, "pending", "--json", "--past", str(workspace))[1])
+    (task,) = told["tasks"]
+    assert (told["past"], bool(task["ask"]), task["suggested"]) == (1, True, "escalate")
+    assert {"retry", "escalate", "abort"} <= task["commands"].keys()
+
+
+async def test_only_a_screen_that_may_write_notes_when_it_first_watched(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = state_directory(workspace)
+    asked(capsys, "pending", str(workspace))
+    assert not state.exists()
+    await watch(workspace, NO_PROGRAMS._replace(read_only=True))
+    assert first_watched(state) is None
+    began = time.time()
+    await watch(workspace)
+    noted = first_watched(state)
+    assert noted is not None
+    assert began <= noted <= time.time()
+    (state / "history.db").unlink()
+    await watch(workspace)
+    assert first_watched(state) == noted
+
+
+def test_what_asked_while_it_was_watched_asks_until_it_is_decided(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note_first_watch(state_directory(workspace), time.time() - 12 * DAY)
+    assert asking(capsys, workspace) == {"old", "new"}
+
+
+def test_the_line_is_a_setting(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = workspace.parent / ".config" / "agentwatch" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"history_after = {11 * DAY}\n")
+    assert asking(capsys, workspace) == {"old", "new"}
+
+
+def test_a_new_sign_of_life_ends_the_past(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(workspace / "old.return.md", report("ERROR") + "\n", days=0)
+    assert asking(capsys, workspace) == {"old", "new"}
+
+
+def test_the_first_note_stays_and_a_damaged_one_is_as_old_as_its_file(tmp_path: Path) -> None:
+    assert first_watched(tmp_path) is None
+    note_first_watch(tmp_path, 1_000_000.25)
+    note_first_watch(tmp_path, 2_000_000.0)
+    assert first_watched(tmp_path) == 1_000_000.25
+    (note,) = tmp_path.iterdir()
+    write(note, "yesterday", days=2)
+    note_first_watch(tmp_path, 2_000_000.0)
+    assert first_watched(tmp_path) == pytest.approx(time.time() - 2 * DAY, abs=60)
+
+
+def test_a_first_watch_in_the_future_is_now(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    note_first_watch(state_directory(workspace), time.time() + 100 * DAY)
+    assert asking(capsys, workspace) == {"new"}
+
+
+def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", workspace, *words], check=True, capture_output=True)
+
+    then = f"{int(time.time() - 10 * DAY)} +0000"
+    git("init", "-q")
+    git("add", "old.return.md")
+    dated = {"GIT_AUTHOR_DATE": then, "GIT_COMMITTER_DATE": then}
+    who = ["-c", "user.name=kim", "-c", "user.email=kim@example.org"]
+    subprocess.run(
+        ["git", "-C", workspace, *who, "commit", "-qm", "Old work"],
+        check=True, capture_output=True, env=os.environ | dated,
+    )  # fmt: skip
+    clone = workspace.parent / "clone"
+    git("clone", "-q", ".", str(clone))
+    assert time.time() - (clone / "old.return.md").stat().st_mtime < 60
+    assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), {"old"})
+    shutil.copytree(clone, workspace.parent / "copy", copy_function=shutil.copyfile)
+    assert asking(capsys, workspace.parent / "copy") == set()
+
+
+def test_a_copy_is_as_old_as_its_returns_say(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def meta(days: float) -> str:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - days * DAY))
+        return json.dumps({"status": "failed", "started_at": at, "completed_at": at, "artifacts": [], "summary": "x"})
+
+    place = workspace.parent / "copied"
+    for name, days in (("1_old", 400), ("2_new", 1)):
+        (place / "specs" / name).mkdir(parents=True)
+        (place / "specs" / name / ".return-meta.json").write_text(meta(days))
+    assert asking(capsys, place) == {"specs/2_new"}
