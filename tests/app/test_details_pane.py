@@ -44,6 +44,16 @@ async def test_the_head_says_how_the_task_stands_and_what_it_needs() -> None:
     assert "hint        Raise the tool time-out and pass the schema path." in head
 
 
+async def test_the_head_of_what_is_history_says_what_is_open_and_that_it_does_not_ask() -> None:
+    one = asking()
+    one.task.ask, one.task.question, one.task.past = None, one.task.ask, True
+    async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
+        await pilot.pause()
+        text = screen_text(pilot.app)
+    assert "history     retry? the child recommends it; 1 of 1 retries left" in text
+    assert "NEEDS YOU" not in text
+
+
 async def test_nobody_is_told_of_retries_of_a_session_or_of_a_task_nobody_handed_out() -> None:
     run = Run(
         source="agents",
