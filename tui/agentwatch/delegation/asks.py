@@ -39,7 +39,7 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     if result is not None and state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
         return f"answer: {blocker}" if blocker else "blocked, and does not say by what: answer or abort"
-    was_accepted = any(one.action is Action.ACCEPT for one in latest.superseded[-1:])
+    was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
     if result is not None and was_accepted and state in _ACCEPTABLE:
         return "the return changed since you accepted it: look at it again, then accept or retry"
     if state is State.INVALID:

@@ -77,13 +77,12 @@ class Fitters:
         """Take in a task that may be a fitter, None where it has gone. Returns the tasks that it restores, before or
         now, where something of that has changed."""
         fitter = None if task is None else _fitter(task)
-        station = self._stations.get(task_id)
-        before = None if station is None else self._by_station[station].pop(task_id)
-        if station is not None and not self._by_station[station]:
-            del self._by_station[station]
-        if fitter is None:
-            self._stations.pop(task_id, None)
-        else:
+        before = None
+        if (station := self._stations.pop(task_id, None)) is not None:
+            before = self._by_station[station].pop(task_id)
+            if not self._by_station[station]:
+                del self._by_station[station]
+        if fitter is not None:
             self._stations[task_id] = fitter.restores
             self._by_station[fitter.restores][task_id] = fitter
         return set() if fitter == before else {one.restores for one in (before, fitter) if one is not None}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from posixpath import basename, dirname
 from typing import Final
 
@@ -37,6 +38,7 @@ Slot = tuple[str, str]
 """(directory, stem): files with equal slots are about the same task, `("jobs", "api")` for `jobs/handoffs/api.json`."""
 
 
+@lru_cache(maxsize=64)  # of one file, it is asked for several times in a row
 def slot(path: str) -> Slot:
     """The slot of a file; the stem is empty for general names such as `handoff.json`, `return-2.md`, `todos.md`.
 

@@ -118,6 +118,14 @@ class DelegationTree:
         """Take one of many in: what depends on several tasks is not up to date until `settle` is called."""
         path = observation.path if not isinstance(observation, Tick) else ""
         match observation:
+            case Seen():
+                # The tasks from before count too: a file may speak of another task now.
+                dirty = self._files.tasks_of(path) | self._unread.clear(path) | self._files.see(observation)
+            case Gone():
+                dirty = self._files.tasks_of(path) | self._unread.clear(path)
+                dirty |= self._files.forget(path, undone=observation.undone)
+                if not self._files.is_gone(path):
+                    self._checks.drop(path)
             case Tick():
                 dirty = self._tick(observation.at)
             case Ran():
@@ -129,14 +137,6 @@ class DelegationTree:
                 dirty = self._check(observation)
             case Unreadable():
                 dirty = self._unread.see(observation)
-            case Seen():
-                # The tasks from before count too: a file may speak of another task now.
-                dirty = self._files.tasks_of(path) | self._unread.clear(path) | self._files.see(observation)
-            case Gone():
-                dirty = self._files.tasks_of(path) | self._unread.clear(path)
-                dirty |= self._files.forget(path, undone=observation.undone)
-                if not self._files.is_gone(path):
-                    self._checks.drop(path)
         while dirty:
             dirty |= self._rebuild(dirty.pop())
 
