@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from agentwatch.app.theming import variable_defaults
 from agentwatch.app.widgets.details import DetailsPane
+from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import (
     Contract,
     Document,
@@ -316,16 +317,26 @@ class DetailsApp(App[None]):
         self.details.show(*one)
 
 
+def shown_text(pane: DetailsPane) -> str:
+    """The text of the tab in front, as it is laid out now."""
+    return "\n".join(pane.query_one(Page).lines)
+
+
+def is_pending(pane: DetailsPane) -> bool:
+    """Whether the tab in front is still to be written, or waits for what a thread reads."""
+    return pane._scheduled or pane._shelf.is_waiting
+
+
 async def shown(pilot: Pilot[None], tab_id: str | None = None) -> str:
     """The text of a tab, by default the visible one, when what a thread reads for it has come."""
     pane = pilot.app.query_one(DetailsPane)
     pane.activate(tab_id or pane.active)
     for _ in range(1_000):
         await pilot.pause()
-        if pane.shown_text and not pane.is_pending:
-            return pane.shown_text
+        if shown_text(pane) and not is_pending(pane):
+            return shown_text(pane)
         await pilot.pause(0.01)
-    raise AssertionError(f"nothing came: {pane.shown_text}")
+    raise AssertionError(f"nothing came: {shown_text(pane)}")
 
 
 def screen_text(app: App[None]) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
+from details_tasks import shown_text
 from tests.app.scenes import NOW
 from tests.app.stage import Stage, stage
 
@@ -264,21 +265,21 @@ async def at_three_attempts(s: Stage) -> None:
     await s.until(lambda: s.app.monitor.tree.tasks["checkout.release"].attempt == 3)
     s.tree.select("checkout.release")
     await s.press("6", "tab")
-    await s.until(lambda: "Handoff  attempt 2 → 3" in s.details.shown_text)
+    await s.until(lambda: "Handoff  attempt 2 → 3" in shown_text(s.details))
 
 
 @case("compare.earlier")
 async def _(s: Stage, key: str) -> None:
     await at_three_attempts(s)
     await s.press(key)
-    await s.until(lambda: "Handoff  attempt 1 → 2" in s.details.shown_text)
+    await s.until(lambda: "Handoff  attempt 1 → 2" in shown_text(s.details))
 
 
 @case("compare.later")
 async def _(s: Stage, key: str) -> None:
     await at_three_attempts(s)
     await s.press("-", key)
-    await s.until(lambda: "Handoff  attempt 2 → 3" in s.details.shown_text)
+    await s.until(lambda: "Handoff  attempt 2 → 3" in shown_text(s.details))
 
 
 @case("tab.next")

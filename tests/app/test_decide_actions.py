@@ -15,7 +15,7 @@ from tests.app.scenes import Scene
 from agentwatch.app import app as app_module
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.dialogs.fields import Row
-from agentwatch.app.dialogs.words import said
+from agentwatch.app.dialogs.forms import said
 from agentwatch.config import Settings
 from agentwatch.decisions.proposal import report_problems
 from agentwatch.decisions.record import Answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from details_tasks import shown_text
 from tests.app.scenes import Scene
 from tests.app.stage import Stage, stage
 
@@ -43,7 +44,7 @@ async def test_claims_are_listed_the_false_ones_first() -> None:
     scene.checked(RETURN, *claims(2), lie)
     async with stage(scene=scene) as s:
         await s.press("4")
-        lines = s.details.shown_text.split("\n")
+        lines = shown_text(s.details).split("\n")
         at = lines.index("Claims  3  ✓ 2  ⚑ 1")
         assert lines[at + 1].split() == ["⚑", "false", "lie.py:3-9"]
         assert lines[at + 2] == "    modified   missing: no such file"
@@ -65,9 +66,9 @@ async def test_the_reported_mode_is_held_against_the_handoff(asked: str | None, 
     scene.checked(RETURN, *claims(1))
     async with stage(scene=scene) as s:
         await s.press("4")
-        assert f"mode        code   {words}" in s.details.shown_text
-        assert "model       openai/gpt-5.2   ? unverifiable" in s.details.shown_text
-        assert "limits      • Only Linux was tried." in s.details.shown_text
+        assert f"mode        code   {words}" in shown_text(s.details)
+        assert "model       openai/gpt-5.2   ? unverifiable" in shown_text(s.details)
+        assert "limits      • Only Linux was tried." in shown_text(s.details)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +91,9 @@ async def test_the_reported_model_is_held_against_the_one_that_ran(recorded: str
             model=recorded,
         )
         await s.press("4")
-        assert f"model       openai/gpt-5.2   {words}" in s.details.shown_text
+        assert f"model       openai/gpt-5.2   {words}" in shown_text(s.details)
         await s.press("1")
-        overview = re.sub(r"\s+", " ", s.details.shown_text)
+        overview = re.sub(r"\s+", " ", shown_text(s.details))
         differs = recorded != "gpt-5.2"
         assert (f"model openai/gpt-5.2 mode code {words}" in overview, "(attested)" in overview) == (
             differs,
@@ -106,7 +107,7 @@ async def test_what_nobody_claims_is_listed_by_who_may_have_done_it() -> None:
     scene.checked(RETURN, *claims(1), changed={"0.py": 50, "alone.py": 50, "among.py": 35, RETURN: 30})
     async with stage(scene=scene) as s:
         await s.press("4")
-        text = s.details.shown_text
+        text = shown_text(s.details)
         alone = text[text.index("Unclaimed changes  1") : text.index("Unattributed changes  1")]
         assert "± alone.py" in alone
         assert "± among.py" in text[text.index("Unattributed changes  1") :]
@@ -120,17 +121,17 @@ async def test_nothing_is_said_of_changes_where_there_are_none() -> None:
     scene.checked(RETURN, *claims(1), changed={"0.py": 50})
     async with stage(scene=scene) as s:
         await s.press("4")
-        assert "changes" not in s.details.shown_text
+        assert "changes" not in shown_text(s.details)
 
 
 async def test_claims_that_come_later_appear() -> None:
     async with stage(scene=job()) as s:
         await s.press("4")
-        assert "Claims" not in s.details.shown_text
+        assert "Claims" not in shown_text(s.details)
         assert "enter inspect" not in s.text()
         s.scene.checked(RETURN, *claims(2))
         s.source.push(s.scene.take())
-        await s.until(lambda: "Claims  2" in s.details.shown_text)
+        await s.until(lambda: "Claims  2" in shown_text(s.details))
         await s.press("tab")
         assert "enter inspect" in s.text()
 
@@ -162,11 +163,11 @@ async def test_the_cursor_is_bound_to_its_claim() -> None:
         lie = Claim("modified", "lie.py", Verdict.CONTRADICTED, "missing", None, "lie.py")
         s.scene.checked(RETURN, *claims(5), lie)
         s.source.push(s.scene.take())
-        await s.until(lambda: "lie.py" in s.details.shown_text)
+        await s.until(lambda: "lie.py" in shown_text(s.details))
         assert "2.py" in under_cursor(s)
         s.scene.checked(RETURN, *claims(2), lie)
         s.source.push(s.scene.take())
-        await s.until(lambda: "2.py" not in s.details.shown_text)
+        await s.until(lambda: "2.py" not in shown_text(s.details))
         assert "1.py" in under_cursor(s)
 
 

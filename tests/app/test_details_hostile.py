@@ -17,6 +17,7 @@ from details_tasks import (
     case,
     screen_text,
     shown,
+    shown_text,
 )
 from rich.cells import cell_len
 
@@ -83,8 +84,8 @@ async def assert_safe(cases: Mapping[str, Case]) -> None:
                 pane._write()
                 while pane._shelf.is_waiting:  # noqa: ASYNC110 - it has no event of its own
                     await asyncio.sleep(0.0002)
-                assert pane.shown_text, (name, tab_id)
-                assert control_characters(pane.shown_text + drawn(pane)) == set(), (name, tab_id)
+                assert shown_text(pane), (name, tab_id)
+                assert control_characters(shown_text(pane) + drawn(pane)) == set(), (name, tab_id)
         await pilot.pause()
         assert control_characters(screen_text(pilot.app)) == set()
 
@@ -236,7 +237,7 @@ async def test_huge_texts_are_cut_and_say_so(text: str) -> None:
         for tab_id, _ in TABS:
             await shown(pilot, tab_id)
             assert len(pilot.app.query_one(Page).lines) <= MAX_LINES + 1
-        assert "truncated" in pane.shown_text
+        assert "truncated" in shown_text(pane)
 
 
 async def test_huge_lists_are_cut_and_counted() -> None:
@@ -250,4 +251,4 @@ async def test_huge_lists_are_cut_and_counted() -> None:
         pane = pilot.app.query_one(DetailsPane)
         for tab_id, words in (("attestation", "… and 99,700 more"), ("findings", "… and 19,700 more")):
             await shown(pilot, tab_id)
-            assert words in pane.shown_text
+            assert words in shown_text(pane)

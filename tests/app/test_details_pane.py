@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from details_tasks import BROKEN, NOW, Case, DetailsApp, case, screen_text, shown
+from details_tasks import BROKEN, NOW, Case, DetailsApp, case, screen_text, shown, shown_text
 from textual.geometry import Offset
 from textual.selection import Selection
 
@@ -421,10 +421,10 @@ async def test_an_attempt_under_way_shows_the_one_before_and_says_so() -> None:
             ("handoff", "Attempt 2 has no handoff of its own; this is that of attempt 1."),
         ):
             await shown(pilot, tab_id)
-            assert words in pane.shown_text
+            assert words in shown_text(pane)
         await shown(pilot, "attempts")
-        assert "2  ◐ working" in pane.shown_text
-        assert "1  ✗ failed" in pane.shown_text
+        assert "2  ◐ working" in shown_text(pane)
+        assert "1  ✗ failed" in shown_text(pane)
 
 
 async def test_a_task_nobody_speaks_of_says_so_in_every_tab() -> None:
@@ -441,7 +441,7 @@ async def test_a_task_nobody_speaks_of_says_so_in_every_tab() -> None:
             ("raw", "No file speaks of this task."),
         ):
             await shown(pilot, tab_id)
-            assert words in pane.shown_text
+            assert words in shown_text(pane)
 
 
 async def test_the_theme_may_change_under_the_pane() -> None:

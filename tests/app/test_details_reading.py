@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from details_tasks import NOW, Case, DetailsApp, case, retried, screen_text, shown
+from details_tasks import NOW, Case, DetailsApp, case, retried, screen_text, shown, shown_text
 from tests.app.stage import Stage, stage
 from textual.pilot import Pilot
 
@@ -99,7 +99,7 @@ async def test_what_is_shown_stays_until_the_next_content_has_come() -> None:
         pane.show(second.task, second.tree, slow, NOW)
         for _ in range(5):
             await pilot.pause()
-            assert pane.shown_text == before
+            assert shown_text(pane) == before
         disk.set()
         assert "state: ERROR" in await shown(pilot)
 
@@ -117,14 +117,14 @@ async def test_a_text_that_comes_late_is_not_put_on_another_task() -> None:
         await shown(pilot, "raw")
         pane = pilot.app.query_one(DetailsPane)
         pane.show(late.task, late.tree, slow, NOW)
-        await until(pilot, lambda: "reading…" in pane.shown_text)
-        assert "OTHER" not in pane.shown_text
+        await until(pilot, lambda: "reading…" in shown_text(pane))
+        assert "OTHER" not in shown_text(pane)
         pilot.app.show(other)
-        await until(pilot, lambda: "OTHER" in pane.shown_text)
+        await until(pilot, lambda: "OTHER" in shown_text(pane))
         disk.set()
         await until(pilot, read.is_set)
         await pilot.pause()
-        assert "LATE" not in pane.shown_text
+        assert "LATE" not in shown_text(pane)
         pane.show(late.task, late.tree, slow, NOW)
         assert "LATE" in await shown(pilot)
 

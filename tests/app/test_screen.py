@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from details_tasks import is_pending
 from tests.app.scenes import Scene, shop
 from tests.app.stage import Stage, stage
 
@@ -430,7 +431,7 @@ async def test_the_details_go_on_though_a_dialog_ended_before_what_it_was_to_cal
         s.scene.returned("a", ago=1)
         s.source.push(s.scene.take())
         await s.until(lambda: s.app.monitor.tree.tasks["a"].result is not None)
-        await s.until(lambda: s.details.is_pending)
+        await s.until(lambda: is_pending(s.details))
         await s.press("escape")
         await s.until(lambda: "nothing yet" not in s.text())
-        assert not s.details.is_pending
+        assert not is_pending(s.details)

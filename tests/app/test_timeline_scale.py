@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.timeline.scale import FOLD, Axis, Window, fitting_scale, fold_width, ticks
+from agentwatch.app.widgets.timeline.scale import FOLD, Window, fitting_scale, fold_width, ticks
+from agentwatch.view.axis import Axis
 
 MONDAY = 1_800_258_000.0
 """Monday, 18 January 2027, 07:40 in UTC."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.report.axis import CELLS, NAME, axis_of, strips
+from agentwatch.report.axis import CELLS, NAME, clock_of, strips
 from tests.unit.report.sessions import START, Session, large_account, small
 
 times = st.floats(min_value=0, max_value=1e7)
@@ -19,24 +19,24 @@ def test_a_night_in_which_nothing_happens_is_cut_though_the_parent_spans_it() ->
     session.asked(50_000, "a.y")
     session.told(50_600, "a.y", "completed")
     session.told(50_610, "a", "completed")
-    axis = axis_of(session.account())
-    assert axis is not None
-    [cut] = axis.cuts
+    clock = clock_of(session.account())
+    assert clock is not None
+    [cut] = clock.cuts
     assert cut.seconds == 50_000 - 610
-    assert cut.end - cut.begin < 0.15
+    assert cut.right - cut.left < 0.15
     parent, _, _ = session.account().tasks
-    [bar] = axis.bars(parent)
+    [bar] = clock.bars(parent)
     assert (bar.begin, bar.end) == (0.0, 1.0)
 
 
 def test_a_task_that_still_runs_goes_on_to_the_end() -> None:
     session = small()
-    axis = axis_of(session.account())
-    assert axis is not None
+    clock = clock_of(session.account())
+    assert clock is not None
     tasks = {line.task.task_id: line for line in session.account().tasks}
-    [shop] = axis.bars(tasks["shop"])
+    [shop] = clock.bars(tasks["shop"])
     assert (shop.begin, shop.end, shop.open) == (0.0, 1.0, True)
-    wait, first, second = axis.bars(tasks["shop.api"])
+    wait, first, second = clock.bars(tasks["shop.api"])
     assert wait.look is None
     assert first.end == wait.begin < wait.end == second.begin
 
@@ -45,7 +45,7 @@ def test_times_that_are_all_the_same_make_no_timeline() -> None:
     session = Session()
     session.asked(0, "a")
     session.told(0, "a", "completed")
-    assert axis_of(session.account()) is None
+    assert clock_of(session.account()) is None
     assert strips(session.account()) == []
 
 
@@ -59,17 +59,17 @@ def test_places_rise_with_moments_and_lie_between_the_ends(spans: list[tuple[flo
         if outcome:
             session.told(end, f"t{number}", outcome)
     account = session.account()
-    axis = axis_of(account)
-    if axis is None:
+    clock = clock_of(account)
+    if clock is None:
         return
     moments = sorted(START + at for span in spans for at in span[:2])
-    places = [axis.place(at) for at in moments]
+    places = [clock.place(at) for at in moments]
     assert places == sorted(places)
     assert all(0 <= place <= 1 for place in places)
     for task in account.tasks:
-        for bar in axis.bars(task):
+        for bar in clock.bars(task):
             assert 0 <= bar.begin <= bar.end <= 1
-    shares = [cut.end - cut.begin for cut in axis.cuts]
+    shares = [cut.right - cut.left for cut in clock.cuts]
     assert sum(shares) <= 1
 
 

@@ -12,7 +12,7 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from agentwatch.app.actions import COMMANDS, REPLAY_ACTIONS, Command, Home, action_name, bindings
+from agentwatch.app.actions import COMMANDS, Command, Home, action_name, bindings
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.widgets.play_bars import DemoBar, ReplayBar
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
-_KEYS: Final = frozenset(key for command in COMMANDS if Home.REPLAY in command.homes for key in command.keys.split(" "))
+_OURS: Final = [command for command in COMMANDS if Home.REPLAY in command.homes]
+_OUR_ACTIONS: Final = frozenset(action_name(command.action) for command in _OURS)
+_OUR_KEYS: Final = frozenset(key for command in _OURS for key in command.keys.split(" "))
 _ACTING: Final = frozenset(action_name(command.action) for command in COMMANDS if command.acts)
 _REFUSED: Final = _ACTING | {
     action_name(command.action)
     for command in COMMANDS
-    if Home.REPLAY not in command.homes and _KEYS.issuperset(command.keys.split(" "))
+    if Home.REPLAY not in command.homes and _OUR_KEYS.issuperset(command.keys.split(" "))
 }
 """What a replay cannot do: what acts, and what has lost its keys to those of the replay."""
 
@@ -88,7 +90,7 @@ class ReplayApp(_PlayedApp):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
-        if name in REPLAY_ACTIONS:
+        if name in _OUR_ACTIONS:
             # In a text field the keys are characters.
             return not isinstance(self.focused, Input)
         return name not in _REFUSED and super().check_action(action, parameters)

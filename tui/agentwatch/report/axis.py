@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import Final
 from agentwatch.delegation.task import State, Task
 from agentwatch.report.account import Account, TaskLine
 from agentwatch.text import clean
+from agentwatch.view.axis import Axis, Fold
 from agentwatch.view.looks import Look
 from agentwatch.view.spans import Kind
 from agentwatch.view.times import utc
@@ -30,15 +30,6 @@ _ALL_IDLE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A pause that was cut down: its two places on the axis, and the seconds that it lasted."""
-
-    begin: float
-    end: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Bar:
     """What is drawn of a task: an attempt or a wait, as two places. `open` means that the attempt still runs."""
 
@@ -49,21 +40,21 @@ class Bar:
     open: bool = False
 
 
-class Axis:
-    """Straight between its stations: (moment in seconds since the epoch, place from 0 to 1), both rising."""
+class Clock:
+    """An axis from 0 to 1; `cuts` are the pauses that were cut down, between their two places."""
 
-    def __init__(self, stations: list[tuple[float, float]], cuts: tuple[Cut, ...]) -> None:
-        self._moments = [moment for moment, _ in stations]
-        self._places = [place for _, place in stations]
-        self.cuts = cuts
+    def __init__(self, axis: Axis) -> None:
+        self._axis = axis
+        length = axis.length
+        self.cuts = [Fold(fold.left / length, fold.right / length, fold.seconds) for fold in axis.folds]
 
     def place(self, at: float) -> float:
         """Where a moment lies; before the beginning 0, after the end 1."""
-        return _between(at, self._moments, self._places)
+        return min(max(self._axis.column(at) / self._axis.length, 0.0), 1.0)
 
     def moment(self, place: float) -> float:
         """The moment that lies at a place."""
-        return _between(place, self._places, self._moments)
+        return self._axis.moment(place * self._axis.length)
 
     def bars(self, line: TaskLine) -> Iterator[Bar]:
         """The bars of a task, waits first: attempts are drawn over them."""
@@ -73,8 +64,8 @@ class Axis:
             yield Bar(self.place(span.start), end, None if is_wait else span.look, span.end is None and not is_wait)
 
 
-def axis_of(account: Account) -> Axis | None:
-    """The axis of a session; None if its times are not known, or all the same."""
+def clock_of(account: Account) -> Clock | None:
+    """The clock of a session; None if its times are not known, or all the same."""
     spans = sorted(_spans(account))
     if not spans or max(end for _, end in spans) - spans[0][0] < SHORTEST:
         return None
@@ -87,7 +78,7 @@ def axis_of(account: Account) -> Axis | None:
     longest = max(worked * _IDLE, _IDLE_AT_LEAST)
     cut = sum(pause > longest for pause in pauses)
     short = min(longest, max(worked * _ALL_IDLE / cut, 1.0)) if cut else longest
-    return _straightened(busy, longest, short)
+    return Clock(Axis(busy, busy[-1][1], 1.0, short, longest))
 
 
 def _spans(account: Account) -> Iterator[tuple[float, float]]:
@@ -120,59 +111,26 @@ def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return merged
 
 
-def _straightened(busy: list[tuple[float, float]], longest: float, short: float) -> Axis:
-    """The axis of these times, pauses longer than `longest` cut down to `short` (all in seconds)."""
-    stations = [(busy[0][0], 0.0)]
-    cuts: list[tuple[float, float, float]] = []
-    length = 0.0
-    for number, (begin, end) in enumerate(busy):
-        if number:
-            pause = begin - busy[number - 1][1]
-            shown = short if pause > longest else pause
-            if shown != pause:
-                cuts.append((length, length + shown, pause))
-            length += shown
-            stations.append((begin, length))
-        if end > begin:
-            length += end - begin
-            stations.append((end, length))
-    return Axis(
-        [(moment, place / length) for moment, place in stations],
-        tuple(Cut(begin / length, end / length, seconds) for begin, end, seconds in cuts),
-    )
-
-
-def _between(value: float, knots: list[float], results: list[float]) -> float:
-    if value <= knots[0]:
-        return results[0]
-    if value >= knots[-1]:
-        return results[-1]
-    above = bisect_right(knots, value)
-    low, high = knots[above - 1], knots[above]
-    share = (value - low) / (high - low)
-    return results[above - 1] + share * (results[above] - results[above - 1])
-
-
 def strips(account: Account) -> list[str]:
     """The clock, then a line for each task; empty if there is nothing to draw.
 
     `█` an attempt, `░` nobody works and somebody waits, `┆` where a long pause is left out.
     """
-    axis = axis_of(account)
-    if axis is None:
+    clock = clock_of(account)
+    if clock is None:
         return []
-    begin, end = utc(axis.moment(0.0)), utc(axis.moment(1.0))
+    begin, end = utc(clock.moment(0.0)), utc(clock.moment(1.0))
     # The day stands once where both ends have the same.
     end = end[11:] if begin[:10] == end[:10] else end
     head = f"{'UTC':<{NAME + 2}}  {begin}{end:>{CELLS - len(begin)}}"
-    return [head, *(_strip(line, axis) for line in account.tasks)]
+    return [head, *(_strip(line, clock) for line in account.tasks)]
 
 
-def _strip(line: TaskLine, axis: Axis) -> str:
+def _strip(line: TaskLine, clock: Clock) -> str:
     cells = [" "] * CELLS
-    for cut in axis.cuts:
-        cells[_cell((cut.begin + cut.end) / 2)] = "┆"
-    for bar in axis.bars(line):
+    for cut in clock.cuts:
+        cells[_cell((cut.left + cut.right) / 2)] = "┆"
+    for bar in clock.bars(line):
         for cell in range(_cell(bar.begin), _cell(bar.end) + 1):
             cells[cell] = "░" if bar.look is None else "█"
     shown = line.look

@@ -12,7 +12,7 @@ from typing import Final
 from agentwatch.delegation.task import State, Task
 from agentwatch.report import cards, lanes
 from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine, broken, lasted
-from agentwatch.report.axis import Axis, axis_of
+from agentwatch.report.axis import Clock, clock_of
 from agentwatch.report.markup import Child, Html, anchor, badge, code, element, joined, table, text, when
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc
@@ -36,9 +36,9 @@ _LEGEND: Final = (
 
 def html(account: Account) -> str:
     """The whole page."""
-    axis = axis_of(account)
+    clock = clock_of(account)
     name = PurePath(account.workspace).name or account.workspace
-    style = files(__package__).joinpath("report.css").read_text(encoding="utf-8") + lanes.cut_style(axis)
+    style = files(__package__).joinpath("report.css").read_text(encoding="utf-8") + lanes.cut_style(clock)
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     page = element(
@@ -53,20 +53,20 @@ def html(account: Account) -> str:
             element("title", f"agentwatch report: {name}"),
             element("style", Html(style)),
         ),
-        element("body", *_body(account, name, axis)),
+        element("body", *_body(account, name, clock)),
         lang="en",
     )
     return f"<!doctype html>\n{page.source}\n"
 
 
-def _body(account: Account, name: str, axis: Axis | None) -> Iterator[Html]:
+def _body(account: Account, name: str, clock: Clock | None) -> Iterator[Html]:
     numbers = {line.task.task_id: number for number, line in enumerate(account.tasks)}
     yield _header(account, name)
     yield element(
         "main",
         *_problems(account),
         *_attention(account, numbers),
-        *_delegation(account, axis),
+        *_delegation(account, clock),
         *_cards(account, numbers),
         *_changes(account, numbers),
         *_notices(account),
@@ -144,7 +144,7 @@ def _link(task: Task, number: int) -> Html:
     return element("a", code(task.task_id), href=f"#{anchor(number)}")
 
 
-def _delegation(account: Account, axis: Axis | None) -> Iterator[Html]:
+def _delegation(account: Account, clock: Clock | None) -> Iterator[Html]:
     if not account.tasks:
         return
     head = element(
@@ -152,7 +152,7 @@ def _delegation(account: Account, axis: Axis | None) -> Iterator[Html]:
         element("span", "task", class_="name"),
         element("span", "state"),
         element("span", "took", class_="number"),
-        lanes.clock_face(axis) if axis else element("span", "", class_="lane"),
+        lanes.clock_face(clock) if clock else element("span", "", class_="lane"),
         class_="row head",
         aria_hidden="true",
     )
@@ -162,8 +162,8 @@ def _delegation(account: Account, axis: Axis | None) -> Iterator[Html]:
         element("h2", "Delegation", _count(len(account.tasks))),
         *([_filter()] if len(account.tasks) > _MANY // 3 else []),
         head,
-        _branches(account, axis),
-        element("p", _LEGEND, class_="faint legend") if axis else without,
+        _branches(account, clock),
+        element("p", _LEGEND, class_="faint legend") if clock else without,
         class_="delegation",
     )
 
@@ -185,7 +185,7 @@ def _filter() -> Html:
     )
 
 
-def _branches(account: Account, axis: Axis | None) -> Html:
+def _branches(account: Account, clock: Clock | None) -> Html:
     """The rows as nested lists, so that a branch folds. No recursion: a chain of delegations may be long."""
     decided = account.decisions_by_task()
     open_ = account.branches_with(lambda task: task.state is not State.COMPLETED)
@@ -197,7 +197,7 @@ def _branches(account: Account, axis: Axis | None) -> Html:
         task, depth = line.task, min(line.depth, _DEEPEST)
         below = above[depth + 1][::-1]
         above[depth + 1] = []
-        row = _row(line, number, decided.get(task.task_id, ()), axis, account.generated_at)
+        row = _row(line, number, decided.get(task.task_id, ()), clock, account.generated_at)
         kinds = [kind for kind, ids in (("k-open", open_), ("k-asks", asking)) if task.task_id in ids]
         unfolded = bool(kinds) or len(account.tasks) < _MANY
         above[depth].append(_branch(line, row, below, " ".join(kinds) or None, unfolded=unfolded))
@@ -214,7 +214,7 @@ def _branch(line: TaskLine, row: tuple[Child, ...], below: list[Html], kinds: st
 
 
 def _row(
-    line: TaskLine, number: int, decisions: Sequence[DecisionLine], axis: Axis | None, now: float
+    line: TaskLine, number: int, decisions: Sequence[DecisionLine], clock: Clock | None, now: float
 ) -> tuple[Child, ...]:
     task = line.task
     name = element(
@@ -228,7 +228,7 @@ def _row(
         name,
         cards.state_of(line),
         element("span", lasted(line.took), class_="number"),
-        lanes.lane(line, decisions, axis, now) if axis else element("span", "", class_="lane"),
+        lanes.lane(line, decisions, clock, now) if clock else element("span", "", class_="lane"),
     )
 
 

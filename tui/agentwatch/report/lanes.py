@@ -7,7 +7,7 @@ from typing import Final
 
 from agentwatch.delegation.task import State
 from agentwatch.report.account import DecisionLine, Summary, TaskLine, lasted
-from agentwatch.report.axis import Axis, Bar
+from agentwatch.report.axis import Bar, Clock
 from agentwatch.report.markup import Html, color, element
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc
@@ -20,24 +20,24 @@ _LEAST: Final = 0.6
 """Percent of the lane that the shortest attempt takes: it must be seen."""
 
 
-def lane(line: TaskLine, decisions: Sequence[DecisionLine], axis: Axis, now: float) -> Html:
+def lane(line: TaskLine, decisions: Sequence[DecisionLine], clock: Clock, now: float) -> Html:
     """The bars of one task, a mark for each decision, and what they say in words for those who cannot see them."""
     decided = [(one, one.at) for one in decisions if one.at is not None]
     words = "; ".join([*_words(line, now), *(f"{one.action} decided at {utc(at)}" for one, at in decided)])
-    marks = (element("circle", cx=f"{axis.place(at):.2%}", cy="50%", r="4", class_="decision") for _, at in decided)
+    marks = (element("circle", cx=f"{clock.place(at):.2%}", cy="50%", r="4", class_="decision") for _, at in decided)
     return element(
         "svg",
         element("title", words or "no times known"),
-        *(_drawn(bar) for bar in axis.bars(line)),
+        *(_drawn(bar) for bar in clock.bars(line)),
         *marks,
         class_="lane",
         role="img",
     )
 
 
-def clock_face(axis: Axis) -> Html:
+def clock_face(clock: Clock) -> Html:
     """The times at the beginning, in the middle and at the end of the lanes."""
-    begin, middle, end = moments = [axis.moment(place / 2) for place in range(3)]
+    begin, middle, end = moments = [clock.moment(place / 2) for place in range(3)]
     length = 19 if min(middle - begin, end - middle) < _SECONDS_BELOW else 16
     labels = []
     day = ""
@@ -51,13 +51,13 @@ def clock_face(axis: Axis) -> Html:
     return element("svg", *labels, class_="lane")
 
 
-def cut_style(axis: Axis | None) -> str:
+def cut_style(clock: Clock | None) -> str:
     """A style rule that marks the pauses which are left out, once for all lanes. Made of numbers alone."""
-    if axis is None or not axis.cuts:
+    if clock is None or not clock.cuts:
         return ""
     stops = ", ".join(
-        f"transparent {cut.begin:.3%}, var(--cut) {cut.begin:.3%} {cut.end:.3%}, transparent {cut.end:.3%}"
-        for cut in axis.cuts
+        f"transparent {cut.left:.3%}, var(--cut) {cut.left:.3%} {cut.right:.3%}, transparent {cut.right:.3%}"
+        for cut in clock.cuts
     )
     return f".lane{{background-image:linear-gradient(to right, {stops})}}"
 

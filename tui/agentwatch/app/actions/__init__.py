@@ -5,8 +5,6 @@ Bindings, footer, help screen and palette are made from these definitions, so no
 
 from __future__ import annotations
 
-from typing import Final
-
 from textual.binding import Binding, BindingType
 
 from agentwatch.app.actions.command import Command, Group, Home, Place, key_label
@@ -14,8 +12,6 @@ from agentwatch.app.actions.table import COMMANDS
 
 __all__ = [
     "COMMANDS",
-    "PANE_COMMANDS",
-    "REPLAY_ACTIONS",
     "Command",
     "Group",
     "Home",
@@ -26,17 +22,10 @@ __all__ = [
     "key_label",
 ]
 
-PANE_COMMANDS: Final = frozenset(command.id for command in COMMANDS if command.homes == (Home.PANE,) and command.footer)
-"""Ids of what the keys do in some tabs of the details only."""
-
 
 def action_name(action: str) -> str:
     """The name of an action without its arguments."""
     return action.partition("(")[0]
-
-
-REPLAY_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
-"""What only the app that plays a recording can do."""
 
 
 def bindings(home: Home) -> list[BindingType]:

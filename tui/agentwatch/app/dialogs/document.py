@@ -266,9 +266,7 @@ class Document(Vertical):
         elif not difference.rows:
             yield text(faint("It is the same as the last one."))
         else:
-            yield difference
-            if difference.note:
-                yield text(Content.styled(difference.note, "$text-warning"))
+            yield from difference.noted
 
 
 def _private_directory(state: Path) -> TemporaryDirectory[str]:

@@ -27,8 +27,7 @@ from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.case import Case, facts
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.dialogs.fields import LABEL, Choice, Row, Standing, line_input
-from agentwatch.app.dialogs.forms import FORMS
-from agentwatch.app.dialogs.words import said
+from agentwatch.app.dialogs.forms import FORMS, said
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.details.blocks import Block
 from agentwatch.app.widgets.details.page import Page

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual import on
 from textual.screen import Screen, ScreenResultType
 
-from agentwatch.app.actions import PANE_COMMANDS
+from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.decision_words import ACTIONS, why_not
 from agentwatch.app.messages import KeysChanged, TreeUpdated
 from agentwatch.app.widgets.filter_bar import Filter
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
     from agentwatch.monitor import Monitor
 
+_OF_TABS: Final = frozenset(command.id for command in COMMANDS if command.homes == (Home.PANE,) and command.footer)
+"""Ids of what the keys do in some tabs of the details only."""
 PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
 
@@ -122,7 +124,7 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         """Whether a command has nothing to do now."""
         offered = self.details.offered if self.details is not None else ()
         return (
-            (command_id in PANE_COMMANDS and command_id not in offered)
+            (command_id in _OF_TABS and command_id not in offered)
             or (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
             or super().is_useless(command_id)
         )

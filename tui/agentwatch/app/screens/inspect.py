@@ -37,7 +37,7 @@ _ABOVE: Final = 3
 """Lines that are shown above the claimed ones."""
 
 
-class _Look(NamedTuple):
+class _Seen(NamedTuple):
     """What was seen: the file, and its difference where that was asked for. `lost` says why the file is no more."""
 
     file: Inspection
@@ -67,7 +67,7 @@ class InspectScreen(MonitorScreen[None]):
         self._claim = self._find_claim()
         self._file = entry.path if not entry.kind else self._claim.file if self._claim else None
         self._trace: object = None
-        self._look: _Look | None = None
+        self._look: _Seen | None = None
         self._looking = False
         self._head = Static(id="inspect-head", markup=False)
         since = "last commit" if self._handed_off_at is None else "handoff"
@@ -154,9 +154,9 @@ class InspectScreen(MonitorScreen[None]):
             if wants_difference:
                 changes = await asyncio.to_thread(_difference, workspace, name, self._handed_off_at)
             if file.problem and before is not None and not before.file.problem:
-                self._look = _Look(before.file, changes, lost=file.problem)
+                self._look = _Seen(before.file, changes, lost=file.problem)
             else:
-                self._look = _Look(file, changes)
+                self._look = _Seen(file, changes)
             self._trace = now
             self._show(keep=before is not None)
             if before is None:

@@ -45,7 +45,7 @@ def summary(text: str, limit: int = 200) -> str:
 
 
 def _unmarked(text: str) -> str:
-    return re.sub(_MARKS, lambda found: (found[2] or _unmarked(found[4])).strip(" "), text)
+    return re.sub(_MARKS, lambda mark: (mark[2] or _unmarked(mark[4])).strip(" "), text)
 
 
 def clip(text: str, width: int) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.cells import cell_len
 
@@ -30,19 +29,32 @@ _WORDY: Final = 180
 """Cells from which each count has its word: narrower, the words would come and go with the counts."""
 
 
-class _Detail(IntEnum):
-    """How much the header says."""
+class _Detail(NamedTuple):
+    """How much the header says: the program's name, wide gaps and what belongs to a count, the mode in words with its
+    reason, all tasks, the tasks by state, the word of each state."""
 
-    WORDS = 0
-    FULL = 1
-    TIGHT = 2
-    UNNAMED = 3
-    UNCOUNTED = 4
-    FEW = 5
-    BARE = 6
+    program: bool
+    wide: bool
+    health: bool
+    total: bool
+    counts: bool
+    words: bool = False
 
 
-_NAMED: Final = (_Detail.WORDS, _Detail.FULL, _Detail.TIGHT, _Detail.UNCOUNTED)
+_FULL: Final = _Detail(program=True, wide=True, health=True, total=True, counts=True)
+_TIGHT: Final = _FULL._replace(wide=False)
+_UNCOUNTED: Final = _TIGHT._replace(counts=False)
+_BARE: Final = _Detail(program=False, wide=False, health=False, total=True, counts=False)
+_DETAILS: Final = (
+    _FULL._replace(words=True),
+    _FULL,
+    _TIGHT,
+    _TIGHT._replace(program=False),
+    _UNCOUNTED,
+    _BARE._replace(total=False, counts=True),
+    _BARE,
+)
+"""From the fullest to the barest."""
 _MODES: Final = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
@@ -69,7 +81,7 @@ class Header(LineWidget):
             left = self._left(width, detail, palette)
             if width - width_of(left) - width_of(right) - _GAP >= reason:
                 break
-        if why and detail < _Detail.FEW:
+        if why and detail.health:
             room = width - width_of(left) - width_of(right) - _GAP
             left.insert(self._reason_at, Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
         return [apart(left, right, width)]
@@ -79,41 +91,41 @@ class Header(LineWidget):
 
         The whole reason is worth more than the counts, and a few words of it more than the name.
         """
-        details = list(_Detail)[0 if width >= _WORDY else 1 :]
+        details = _DETAILS[0 if width >= _WORDY else 1 :]
         if reason:
-            yield from ((detail, reason) for detail in details if detail < _Detail.FEW)
+            yield from ((detail, reason) for detail in details if detail.health)
         for detail in details:
-            if detail is not _Detail.UNCOUNTED or reason:
-                yield detail, min(reason, width // 3) if detail < _Detail.FEW else 0
+            if detail is not _UNCOUNTED or reason:
+                yield detail, min(reason, width // 3) if detail.health else 0
 
     def _left(self, width: int, detail: _Detail, palette: Palette) -> Parts:
         folder = shown(self._monitor.workspace.name or str(self._monitor.workspace)) + "/"
-        parts = [Part(" agentwatch", palette.strong), Part("  ", palette.muted)] if detail in _NAMED else [Part(" ")]
+        parts = [Part(" agentwatch", palette.strong), Part("  ", palette.muted)] if detail.program else [Part(" ")]
         parts.append(Part(clip(folder, max(width // 5, 8)), palette.muted))
-        parts += [Part("   " if detail < _Detail.TIGHT else "  "), *self._health(detail, palette)]
+        parts += [Part("   " if detail.wide else "  "), *self._health(detail, palette)]
         self._reason_at = len(parts)
-        if self._monitor.settings.read_only and detail < _Detail.FEW:
+        if self._monitor.settings.read_only and detail.health:
             parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
         totals = self._monitor.tree.totals
-        if detail is not _Detail.FEW:
+        if detail.total:
             parts.append(Part("   " + plural(totals.tasks, "task")))
-        if detail not in (_Detail.UNCOUNTED, _Detail.BARE):
-            gap = "   " if detail < _Detail.TIGHT else " "
-            parts.append(Part("  " if detail in (_Detail.TIGHT, _Detail.UNNAMED) else ""))
+        if detail.counts:
+            gap = "   " if detail.wide else " "
+            parts.append(Part("  " if detail.total and not detail.wide else ""))
             for state in _ORDER:
                 if count := totals.states.get(state):
                     face = LOOKS[state]
-                    word = f" {face.word}" if detail is _Detail.WORDS else ""
+                    word = f" {face.word}" if detail.words else ""
                     verified = totals.verdicts.get(Verdict.VERIFIED) if state is State.COMPLETED else None
                     known = f" ({verified:,} verified)" if verified else ""
                     tooltip = f"{count:,} {face.word}{known}"
                     parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip))
-                    words = word + known if detail < _Detail.TIGHT else word
+                    words = word + known if detail.wide else word
                     parts.append(Part(f"{count:,}{words}", tooltip=tooltip))
             if false := totals.verdicts.get(Verdict.CONTRADICTED):
                 tooltip = f"{plural(false, 'task')} with a false claim"
                 parts.append(Part(f"{gap}{CONTRADICTED.glyph} ", palette.states[CONTRADICTED.color], tooltip=tooltip))
-                parts.append(Part(f"{false:,}{' false' if detail < _Detail.TIGHT else ''}", tooltip=tooltip))
+                parts.append(Part(f"{false:,}{' false' if detail.wide else ''}", tooltip=tooltip))
             if notices := len(self._monitor.tree.notices) + len(self._monitor.said):
                 tooltip = "Files that could not be read or belong to no task. Press ! for the list."
                 parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
@@ -125,7 +137,7 @@ class Header(LineWidget):
         style = palette.states.get(color, palette.muted)
         tooltip = f"{mode}: {why}" if why else mode
         parts = [Part(mark, style, tooltip=tooltip)]
-        if detail < _Detail.FEW:
+        if detail.health:
             parts.append(Part(" " + mode, palette.muted if mode == "live" else style, tooltip=tooltip))
         return parts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -40,6 +40,36 @@ def width_of(parts: Iterable[Part]) -> int:
 def apart(left: Parts, right: Parts, width: int) -> Parts:
     """Parts at both ends of a line."""
     return [*left, Part(" " * max(width - width_of(left) - width_of(right), 0)), *right]
+
+
+class Canvas:
+    """A line of cells, each a glyph in a style, that is written upon. Later writing covers earlier, or is cut off."""
+
+    def __init__(self, width: int, glyph: str = " ", style: Style = Style.null()) -> None:  # noqa: B008 - a constant
+        self.width = width
+        self._glyphs = [glyph] * width
+        self._styles = [style] * width
+
+    def put(self, x: int, glyph: str, style: Style) -> None:
+        """Draw one cell."""
+        if 0 <= x < self.width:
+            self._glyphs[x], self._styles[x] = glyph, style
+
+    def write(self, x: int, text: str, style: Style) -> None:
+        """Write words from a cell on."""
+        for glyph in text:
+            self.put(x, glyph, style)
+            x += cell_len(glyph)
+
+    def runs(self) -> Iterator[tuple[str, Style]]:
+        """What is on it, style by style."""
+        start, current = 0, self._styles[0]
+        for x, style in enumerate(self._styles):
+            # Equal styles that are not the same only make a run more; comparing them would cost the most of all.
+            if style is not current:
+                yield "".join(self._glyphs[start:x]), current
+                start, current = x, style
+        yield "".join(self._glyphs[start:]), current
 
 
 class LineWidget(Widget):

@@ -81,16 +81,6 @@ class DetailsPane(Widget):
         return self._bar.active
 
     @property
-    def shown_text(self) -> str:
-        """The text of the visible tab, as it is laid out now."""
-        return "\n".join(self._page.lines)
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether the visible tab is still to be written, or waits for what a thread reads."""
-        return self._scheduled or self._shelf.is_waiting
-
-    @property
     def offered(self) -> frozenset[str]:
         """Ids of the commands for the visible tab that would do something now."""
         view = self._view

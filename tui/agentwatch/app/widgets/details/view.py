@@ -75,8 +75,9 @@ class View(NamedTuple):
             if source is None or isinstance(version, Message):
                 return Opened(source, None)
             over = version.stored and isinstance(version.document, Handoff)
-            found = read_and_open(source, path, embedded=version.stored, handed_over=over)
-            return Opened(source, found.model if found is not None and found.reading.document.recognised else None)
+            document = read_and_open(source, path, embedded=version.stored, handed_over=over)
+            is_known = document is not None and document.reading.document.recognised
+            return Opened(source, document.model if document is not None and is_known else None)
 
         return self.shelf.later((path, version.digest), read)
 
@@ -92,11 +93,11 @@ class View(NamedTuple):
         """All that the tabs are written from, but for the time: equal means that they would say the same."""
         task = self.task
         attempts = tuple(
-            (one.number, *(text and text.digest for text in (one.handoff, one.returned)), one.run, one.decision)
+            (one.number, *(file and file.digest for file in (one.handoff, one.returned)), one.run, one.decision)
             for one in task.attempts
         )
-        found = tuple(task.findings), task.claims, self.tree.unclaimed(task)
-        return task.task_id, attempts, found, task.todos, self.compared
+        judged = tuple(task.findings), task.claims, self.tree.unclaimed(task)
+        return task.task_id, attempts, judged, task.todos, self.compared
 
 
 class Shelf:

@@ -12,7 +12,7 @@ from rich.style import Style
 from textual.color import Color
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.line import Part, Parts, width_of
+from agentwatch.app.widgets.line import Canvas, Part, Parts, width_of
 from agentwatch.app.widgets.timeline.scale import Frame
 from agentwatch.view.spans import Interval, Kind, Span
 from agentwatch.view.times import duration
@@ -36,7 +36,6 @@ _FILLS: Final = {Kind.QUEUE: QUEUE, Kind.SILENT: SILENT, Kind.WAIT: WAIT}
 _BAD_WORDS: Final = frozenset({"failed", "invalid", "blocked", "contradicted"})
 _FADED: Final = 0.5
 """How much of the background is in the colour of what is over."""
-_PLAIN: Final = Style.null()
 _BACKWARDS: Final = Style(reverse=True)
 
 
@@ -79,30 +78,21 @@ class Ground(NamedTuple):
         return cls(frame, lines, folds, floor(frame.x(frame.now)))
 
 
-class Bar:
-    """The cells of one row. Later drawing covers earlier."""
+class Bar(Canvas):
+    """The cells of one row."""
 
     def __init__(self, ground: Ground, inks: Inks) -> None:
+        super().__init__(ground.frame.width)
         self._ground = ground
         self._inks = inks
         self._palette = inks.palette
-        self._width = ground.frame.width
-        self._cells = [" "] * self._width
-        self._styles = [_PLAIN] * self._width
         for x in ground.ticks:
-            self._put(x, TICK, self._palette.line)
-        self._put(ground.present, NOW, self._palette.accent)
+            self.put(x, TICK, self._palette.line)
+        self.put(ground.present, NOW, self._palette.accent)
 
     def segments(self, base: Style) -> list[Segment]:
         """The row on a background."""
-        segments: list[Segment] = []
-        start, current = 0, self._styles[0]
-        for x, style in enumerate(self._styles):
-            # Equal styles that are not the same only make a segment more; comparing them would cost the most of all.
-            if style is not current:
-                segments.append(Segment("".join(self._cells[start:x]), base + current))
-                start, current = x, style
-        return [*segments, Segment("".join(self._cells[start:]), base + current)]
+        return [Segment(text, base + style) for text, style in self.runs()]
 
     def draw(self, spans: Sequence[Span], below: Interval | None, *, asks: bool, note: str) -> None:
         """Draw a task: from the first to the last sign below it, its spans, and a note behind the present.
@@ -118,9 +108,9 @@ class Bar:
             sides = [*edges, (start, end)]
         # Where all of it is out of sight, say at which side.
         if sides and max(right for _, right in sides) < 0:
-            self._put(0, EARLIER, self._palette.muted)
-        elif sides and min(left for left, _ in sides) >= self._width:
-            self._put(self._width - 1, LATER, self._palette.muted)
+            self.put(0, EARLIER, self._palette.muted)
+        elif sides and min(left for left, _ in sides) >= self.width:
+            self.put(self.width - 1, LATER, self._palette.muted)
         styles = [
             (self._palette.states if asks or span.end is None else self._inks.faded)[span.look.color] for span in spans
         ]
@@ -128,10 +118,10 @@ class Bar:
         for span, (left, right), style in drawn:
             self._span(span, left, right, style, has_below=below is not None)
         for number, (span, (left, right), style) in enumerate(zip(spans, edges, styles, strict=True)):
-            room = self._room_behind(spans[number + 1], edges[number + 1]) if number + 1 < len(spans) else self._width
+            room = self._room_behind(spans[number + 1], edges[number + 1]) if number + 1 < len(spans) else self.width
             self._label(span, left, right, style, room)
         if note:
-            self._write(self._ground.present + 2, [Part(note, self._palette.needs)], self._width)
+            self._write(self._ground.present + 2, [Part(note, self._palette.needs)], self.width)
 
     def _edges(self, spans: Sequence[Span]) -> list[Interval]:
         """From which cell to which; a wait begins where the bar before it is drawn to."""
@@ -143,10 +133,6 @@ class Bar:
                 left = max(left, _behind(spans[number - 1], *edges[-1]))
             edges.append((left, right))
         return edges
-
-    def _put(self, x: int, glyph: str, style: Style) -> None:
-        if 0 <= x < self._width:
-            self._cells[x], self._styles[x] = glyph, style
 
     # Bars
 
@@ -161,16 +147,16 @@ class Bar:
             else:
                 self._block(left, right, style)
         if not span.is_certain and (right > left or span.end is None):
-            self._put(min(floor(left), self._ground.present) - 1, "?", self._palette.muted)
+            self.put(min(floor(left), self._ground.present) - 1, "?", self._palette.muted)
 
     def _line(self, left: float, right: float, glyph: str, style: Style) -> None:
         """Whole cells, up to the present."""
-        for x in range(max(floor(left), 0), min(max(floor(right), 0), self._ground.present, self._width)):
-            self._put(x, FOLDED if x in self._ground.folds else glyph, style)
+        for x in range(max(floor(left), 0), min(max(floor(right), 0), self._ground.present, self.width)):
+            self.put(x, FOLDED if x in self._ground.folds else glyph, style)
 
     def _block(self, left: float, right: float, style: Style) -> None:
         """Whole cells, and eighths of a cell at both ends; up to the present."""
-        start, end = _eighths(max(left, -1.0), min(right, self._width + 1.0))
+        start, end = _eighths(max(left, -1.0), min(right, self.width + 1.0))
         if self._inks.colorless:
             # A start within a cell needs reversed colours, and faint ones are not faint when reversed.
             start -= start % 8
@@ -178,26 +164,26 @@ class Bar:
         if first == last and behind > before:
             # A piece in the middle of a cell stands at the nearer side of it.
             if before + behind <= 8:
-                self._put(first, _EIGHTHS[behind - before], style)
+                self.put(first, _EIGHTHS[behind - before], style)
             else:
-                self._put(first, _EIGHTHS[8 - behind + before], style + _BACKWARDS)
+                self.put(first, _EIGHTHS[8 - behind + before], style + _BACKWARDS)
         elif first < last:
             self._line(first, last, WORK, style)
             if before and first not in self._ground.folds:
-                self._put(first, _EIGHTHS[before], style + _BACKWARDS)
+                self.put(first, _EIGHTHS[before], style + _BACKWARDS)
             if behind and last not in self._ground.folds:
-                self._put(last, _EIGHTHS[behind], style)
+                self.put(last, _EIGHTHS[behind], style)
 
     def _rail(self, left: float, right: float, style: Style) -> None:
         """A line over what is below, with half cells at both ends; up to the present."""
         start = floor(max(left, -1.0) * 2)
-        end = max(round(min(right, self._width + 1.0) * 2), start + 1)
+        end = max(round(min(right, self.width + 1.0) * 2), start + 1)
         (first, before), (last, behind) = divmod(start, 2), divmod(min(end, self._ground.present * 2), 2)
         self._line(first, last, RAIL, style)
         if before and first < self._ground.present and first not in self._ground.folds:
-            self._put(first, "╺", style)
+            self.put(first, "╺", style)
         if behind and not (before and first == last) and last not in self._ground.folds:
-            self._put(last, "╸", style)
+            self.put(last, "╸", style)
 
     # Words
 
@@ -214,7 +200,7 @@ class Bar:
         if span.end is None:
             words = f" silent {length}" if span.kind is Kind.SILENT else f" {length}"
             label = [Part(f"NEEDS YOU {length}", self._palette.needs)] if span.asks else [*face, Part(words)]
-            self._write(self._ground.present + 2, label, self._width)
+            self._write(self._ground.present + 2, label, self.width)
         elif span.kind is Kind.WAIT:
             cells = floor(right) - floor(left)
             if cells >= len(length) + 12:
@@ -229,12 +215,11 @@ class Bar:
 
     def _write(self, x: int, label: Parts, room: int) -> bool:
         """Write where there is room, up to a cell. Returns whether there was."""
-        if x < 0 or x + width_of(label) > min(room, self._width):
+        if x < 0 or x + width_of(label) > min(room, self.width):
             return False
         for part in label:
-            for glyph in part.text:
-                self._put(x, glyph, part.style)
-                x += 1
+            self.write(x, part.text, part.style)
+            x += part.width
         return True
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from itertools import groupby
+from itertools import starmap
 from math import floor
 from typing import Final
 
-from rich.cells import cell_len
-from rich.style import Style
-
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_sentence, shown, summary
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
+from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, apart, width_of
 from agentwatch.app.widgets.timeline import bars
 from agentwatch.app.widgets.timeline.chart import TimelineChart
 from agentwatch.app.widgets.timeline.scale import day
@@ -47,7 +44,7 @@ class Ruler(LineWidget):
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - the chart's widths count
         frame, ticks = self._chart.picture
         names = self._chart.names_width
-        labels, line = _Cells(frame.width, " ", palette.muted), _Cells(frame.width, "─", palette.line)
+        labels, line = Canvas(frame.width, " ", palette.muted), Canvas(frame.width, "─", palette.line)
         present = floor(frame.x(frame.now))
         first_day, today = day(frame.axis.moment(max(frame.left, 0.0)), frame.now), day(frame.now, frame.now)
         clock = time.strftime("%H:%M", time.localtime(frame.now))
@@ -74,25 +71,9 @@ class Ruler(LineWidget):
             if width_of(legend) + entry.width >= names:
                 break
             legend.append(entry)
-        return [[*apart(title, [], names), *labels.parts()], [*apart(legend, [], names), *line.parts()]]
-
-
-class _Cells:
-    """A line that is written upon; what would not fit is cut."""
-
-    def __init__(self, width: int, glyph: str, style: Style) -> None:
-        self._cells = [(glyph, style)] * width
-
-    def write(self, x: int, text: str, style: Style) -> None:
-        for glyph in text:
-            if 0 <= x < len(self._cells):
-                self._cells[x] = (glyph, style)
-            x += cell_len(glyph)
-
-    def parts(self) -> Parts:
         return [
-            Part("".join(glyph for glyph, _ in run), style)
-            for style, run in groupby(self._cells, key=lambda cell: cell[1])
+            [*apart(title, [], names), *starmap(Part, labels.runs())],
+            [*apart(legend, [], names), *starmap(Part, line.runs())],
         ]
 
 

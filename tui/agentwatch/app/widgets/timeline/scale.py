@@ -6,13 +6,14 @@ The axis is a straight line, but for idle stretches that are folded to a few col
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import ceil, inf, log
 from typing import Final, NamedTuple
 
 from agentwatch.app.widgets.timeline.activity import IDLE
+from agentwatch.view.axis import Axis
 from agentwatch.view.spans import Interval
 
 FOLD: Final = 9.0
@@ -38,53 +39,6 @@ _PAN: Final = 8
 """The part of the width that a step moves by: an eighth."""
 _CATCH_UP: Final = 4
 """The part of the width that scrolls in when the present has reached the right edge: a quarter."""
-
-
-class Fold(NamedTuple):
-    """An idle stretch that takes fewer columns than its time would."""
-
-    left: float
-    right: float
-    seconds: float
-
-
-class Axis:
-    """Columns of time, 0 at the first sign. `scale` is in seconds a column; idle time takes at most `fold` columns."""
-
-    def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float) -> None:
-        self.scale = scale
-        self.folds: list[Fold] = []
-        busy = [*stretches, (now, now)] if not stretches or now > stretches[-1][1] else stretches
-        self._times = [busy[0][0], busy[0][1]]
-        self._columns = [0.0, (busy[0][1] - busy[0][0]) / scale]
-        for (_, end), (start, until) in pairwise(busy):
-            column = self._columns[-1]
-            if (start - end) / scale > fold:
-                self.folds.append(Fold(column, column + fold, start - end))
-                column += fold
-            else:
-                column += (start - end) / scale
-            self._times += [start, until]
-            self._columns += [column, column + (until - start) / scale]
-
-    def column(self, moment: float) -> float:
-        """Where a moment is."""
-        return _between(moment, self._times, self._columns, 1 / self.scale)
-
-    def moment(self, column: float) -> float:
-        """Which moment is there."""
-        return _between(column, self._columns, self._times, self.scale)
-
-
-def _between(value: float, known: list[float], wanted: list[float], slope: float) -> float:
-    """The value on the line through the known points, with `slope` in front of the first and behind the last."""
-    if value <= known[0]:
-        return wanted[0] + (value - known[0]) * slope
-    if value >= known[-1]:
-        return wanted[-1] + (value - known[-1]) * slope
-    after = bisect_right(known, value)
-    low, high = known[after - 1], known[after]
-    return wanted[after - 1] + (value - low) / (high - low) * (wanted[after] - wanted[after - 1])
 
 
 def fold_width(stretches: Sequence[Interval], room: float) -> float:
