@@ -27,17 +27,17 @@ STARTED_AT: Final = 1_790_000_000.0
 WIDE: Final = (140, 40)
 PICTURES: Final = (
     # name, theme, size, the second of the session, keys
-    ("agentwatch-dark", "agentwatch-dark", WIDE, 100, ("n",)),
-    ("agentwatch-light", "agentwatch-light", WIDE, 119, ("n",)),
-    ("agentwatch-contrast", "agentwatch-contrast", WIDE, 119, ("n", "n")),
-    ("blocked", "agentwatch-dark", WIDE, 119, ("n",)),
-    ("findings", "agentwatch-dark", WIDE, 119, ("n", "n", "5")),
-    ("false-claim", "agentwatch-dark", WIDE, 119, ("/", *"docs", "enter", "4")),
-    ("timeline", "agentwatch-dark", WIDE, 119, ("t",)),
-    ("attempts", "agentwatch-dark", WIDE, 119, ("/", *"api", "enter", "6")),
-    ("retry", "agentwatch-dark", (100, 32), 48, ("n", "r")),
-    ("narrow", "agentwatch-dark", (80, 24), 119, ("n",)),
-    ("narrow-details", "agentwatch-dark", (80, 24), 119, ("n", "enter")),
+    ("agentwatch-dark", "agentwatch-dark", WIDE, 89, ("n",)),
+    ("agentwatch-light", "agentwatch-light", WIDE, 110, ("n",)),
+    ("agentwatch-contrast", "agentwatch-contrast", WIDE, 110, ("n", "n")),
+    ("blocked", "agentwatch-dark", WIDE, 110, ("n",)),
+    ("findings", "agentwatch-dark", WIDE, 110, ("n", "n", "5")),
+    ("false-claim", "agentwatch-dark", WIDE, 110, ("/", *"docs", "enter", "4")),
+    ("timeline", "agentwatch-dark", WIDE, 110, ("t",)),
+    ("attempts", "agentwatch-dark", WIDE, 110, ("/", *"api", "enter", "6")),
+    ("retry", "agentwatch-dark", (100, 32), 13, ("n", "r")),
+    ("narrow", "agentwatch-dark", (80, 24), 110, ("n",)),
+    ("narrow-details", "agentwatch-dark", (80, 24), 110, ("n", "enter")),
 )
 
 

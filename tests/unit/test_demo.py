@@ -230,6 +230,12 @@ def test_the_session_ends_in_states_that_stay_interesting() -> None:
     assert {task.task_id for task in tree.asking()} >= {"checkout.implement.payments", "checkout.verify.prices"}
 
 
+def test_somebody_is_needed_within_ten_seconds_and_somebody_else_much_later() -> None:
+    assert not list(delegation(until=6.0).asking())
+    assert [task.task_id for task in delegation(until=8.0).asking()] == ["checkout.implement.api"]
+    assert [task.task_id for task in delegation(until=30.0).asking()] == ["checkout.implement.api"]
+
+
 def test_there_are_three_levels_below_the_orchestrator() -> None:
     tree = delegation()
     assert tree.ancestors("checkout.implement.ui.form") == ["checkout.implement.ui", "checkout.implement", "checkout"]
@@ -249,7 +255,7 @@ def test_only_the_delegation_path_of_the_task_directory_is_inferred() -> None:
 
 
 def test_children_run_in_parallel() -> None:
-    tree = delegation(until=31.0)
+    tree = delegation(until=6.2)
     working = {task_id for task_id, task in tree.tasks.items() if task.state is State.WORKING and not task.children}
     assert working >= {"checkout.implement.api", "checkout.implement.ui.summary"}
 

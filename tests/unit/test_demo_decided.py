@@ -155,7 +155,7 @@ def test_the_parents_own_retry_is_left_out_once_the_operator_has_decided(demo: R
 
 
 def test_an_abort_ends_the_task_and_what_is_below_it_and_its_report_goes_up(demo: Rehearsal) -> None:
-    demo.play(60.0)
+    demo.play(45.0)
     record = demo.decide("checkout.verify", Action.ABORT, "no staging this week")
     demo.orchestrator.attend()
     demo.play(END)
