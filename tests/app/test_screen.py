@@ -399,7 +399,7 @@ async def test_copy_takes_the_return_else_the_handoff(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("editor", "words"),
     [
-        (None, "set $VISUAL or $EDITOR"),
+        (None, "there is no vi"),
         ("vi '", "cannot be understood"),
         ("true", "cannot be handed over"),
     ],
@@ -409,6 +409,8 @@ async def test_edit_says_why_it_cannot(
 ) -> None:
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
+    # Neither git nor vi is there.
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
     workspace = on_disk(tmp_path, "handoffs/checkout.handoff.md")
     async with stage(workspace=workspace, settings=Settings(editor=editor)) as s:
         await s.press("o")

@@ -218,7 +218,12 @@ ROWS: Final[Mapping[str, Row]] = {
         ' is for: `debug = "finds the cause of a failure"`.',
         '["debug"]',
     ),
-    "editor": Row(_TEXT, "The editor that opens files. Without it: `$VISUAL`, then `$EDITOR`.", '"vi"'),
+    "editor": Row(
+        _TEXT,
+        "The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `core.editor` of your"
+        " own or the machine's git configuration, never of a repository's; then `vi`.",
+        '"nano"',
+    ),
     "retry.max_retries": Row(
         _whole(0), "How often a failed child may be retried. A material mitigation earns one more retry."
     ),

@@ -7,16 +7,21 @@ import os
 import shlex
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shutil import which
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
+from agentwatch.evidence.process import TooSlowError, run
 from agentwatch.text import clean
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
+
+_GIT_SECONDS: Final = 2.0
 
 
 async def file_at_hand(screen: Screen[object], monitor: Monitor) -> Path | str:
@@ -51,12 +56,30 @@ def _is_file(path: Path) -> bool:
 
 
 def editor_command(configured: str | None, environment: Mapping[str, str] | None = None) -> list[str]:
-    """The words of the editor's command: `$VISUAL`, `$EDITOR`, else the configured one; empty if there is none.
+    """The words of the editor's command; empty if there is none on this machine.
 
+    `$VISUAL`, `$EDITOR`, the configured one, git's, `vi`. Not `$GIT_EDITOR`: scripts set it so that git asks nothing.
     Raises ValueError if the command's quotation marks do not match.
     """
     environment = os.environ if environment is None else environment
-    return shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or configured or "")
+    words = environment.get("VISUAL") or environment.get("EDITOR") or configured or _of_git(environment)
+    if not words and which("vi", path=environment.get("PATH")) is not None:
+        words = "vi"
+    return shlex.split(words)
+
+
+def _of_git(environment: Mapping[str, str]) -> str:
+    """git's `core.editor`, as this user or this machine has it; empty if there is none.
+
+    A workspace has no say in what is run here: git is asked for the two files that no agent's repository holds.
+    """
+    for scope in ("--global", "--system"):
+        command = ["git", "config", scope, "--includes", "--get", "core.editor"]
+        with suppress(OSError, TooSlowError):
+            output = run(command, directory="/", seconds=_GIT_SECONDS, max_bytes=4_096, environment=environment)
+            if output.code == 0 and (words := output.text.decode(errors="replace").strip()):
+                return words
+    return ""
 
 
 def edit(command: list[str], path: Path) -> int:
@@ -73,9 +96,9 @@ def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:
     try:
         command = editor_command(configured)
     except ValueError as error:
-        return f"The editor's command cannot be understood ({error}): set $VISUAL or $EDITOR right."
+        return f"The editor's command cannot be understood ({error}): correct it where it is set, or set $VISUAL."
     if not command:
-        return "No editor is set: set $VISUAL or $EDITOR, or `editor` in agentwatch's config.toml."
+        return "No editor is set, and there is no vi: set $VISUAL or $EDITOR, or `editor` in agentwatch's config.toml."
     try:
         with app.suspend():
             code = edit(command, path)
