@@ -6,16 +6,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.sources.claude_code.conversation import UNREAD, Conversation
+from agentwatch.sources.claude_code.conversation import Conversation
 from agentwatch.sources.claude_code.family import Bond, Family
 from agentwatch.sources.claude_code.frames import handed_back, texts
 from agentwatch.sources.claude_code.tools import asker
-from agentwatch.sources.claude_code.transcript import AgentAnswer, Transcript
+from agentwatch.sources.claude_code.transcript import Transcript
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -29,7 +30,7 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.group import Kind, StoredSession
 from agentwatch.sources.sessions.processes import Program, Wait
 from agentwatch.sources.sessions.projects import SESSION, Layout
-from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN, WORDLESS, end_with_parent, know_program, pass_up_life
+from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN, UNREAD, WORDLESS, AgentAnswer, settle
 from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
 NAME: Final = "claude-code"
@@ -132,11 +133,7 @@ class ClaudeSession(StoredSession[Transcript]):
         own = self.transcripts.get(SESSION)
         if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
             runs[self.session_id], talks[self.session_id] = self._root(own, own.main.started_at), own.main
-        end_with_parent(runs)
-        know_program(runs, program)
-        if program.wait is not None:
-            self._ask(runs, talks, program.wait)
-        pass_up_life(runs)
+        settle(runs, program, partial(self._ask, runs, talks))
         return runs
 
     def _ask(self, runs: dict[str, Run], talks: Mapping[str, Conversation], wait: Wait) -> None:
@@ -215,12 +212,12 @@ class ClaudeSession(StoredSession[Transcript]):
             prompt=prompt,
             prompt_missing="" if prompt is not None else "not in the transcript",
             said=stands.said,
-            rounds=conversation.told.of_run(),
+            rounds=conversation.rounds_of_run(),
             todos=conversation.checklist.todos,
             tokens=conversation.tokens,
             background=meta.get("requestShape") == "background" or any(call.background for call in bond.calls),
             waiting=_waiting(conversation) if stands.state is RunState.WORKING else "",
-            asked_at=bond.asked_at,
+            asked_at=call.asked_at if call is not None else None,
         )
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
 from typing import Final
 
 from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.claude_code.frames import is_understood, texts
 from agentwatch.sources.claude_code.tools import Checklist, Use
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
-from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.runs import WORDLESS, Rounds
+from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Keep, Rising, Said
 
 INTERRUPTED: Final = "[Request interrupted by user"
-UNREAD: Final = "ended, but what it said cannot be read"
 
 NOTHING: Final = frozenset({"", "(no content)"})
 """What a message without a word holds."""
@@ -26,31 +22,21 @@ _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _SYNTHETIC: Final = "<synthetic>"
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 
+_BeforePrompt = tuple[RunState, Said | None, str, float | None, Message | None, Round | None]
 
-_BeforePrompt = tuple[RunState, Message | None, str, float | None, Message | None, Round | None]
 
-
-class Conversation:
-    """What one agent was asked and answered, in rounds: a round begins with a prompt and ends with an answer.
-
-    Times are seconds since the epoch. `said` is the answer of the last round once it has ended.
-    """
+class Conversation(Account):
+    """What one agent was asked and answered."""
 
     def __init__(self, keep: Keep, *, is_agent: bool) -> None:
-        self._keep = keep
+        super().__init__(keep)
         self._is_agent = is_agent
-        self.state = RunState.SUBMITTED
-        self.reason = ""
-        self.prompt: Message | None = None
-        self.said: Message | None = None
         self.is_unread = False
         """Its last message has no text that is understood, and something that is not."""
-        self.started_at: float | None = None
-        self.ended_at: float | None = None
         self.rounds = 0
         self.round_at = 0.0
-        self.told = Rounds()
-        self.model: str | None = None
+        self.rising = Rising()
+        """For the calls that hand out work."""
         self.checklist = Checklist()
         self.uses: dict[str, Use] = {}
         """Those of tools in the last message that have no result yet, by id; not of those that hand out work."""
@@ -59,8 +45,8 @@ class Conversation:
         self._tokens = 0
         self._usage = 0
         self._message_id: str | None = None
-        self._text: Callable[[], Message] | None = None
-        """Gives that of the last message."""
+        self._text: Said | None = None
+        """That of the last message."""
         self._uses_tools = False
         self._is_strange = False
         self._before_prompt: _BeforePrompt | None = None
@@ -94,7 +80,7 @@ class Conversation:
     def prompted(self, text: str, at: float, offset: int, asker: Asker) -> None:
         """The agent was given something to do."""
         self.touch(at)
-        self._before_prompt = (self.state, self.said, self.reason, self.ended_at, self.prompt, self.told.begun)
+        self._before_prompt = (self.state, self._said, self.reason, self.ended_at, self.prompt, self.begun)
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self._keep(text, at, offset) if self.prompt is None or self._is_agent else None
         if self.prompt is None:
@@ -108,9 +94,9 @@ class Conversation:
         self.touch(at)
         if self._before_prompt is not None:
             had_ended = self._before_prompt[0] is not RunState.WORKING and self._before_prompt[-1] is not None
-            self.state, self.said, self.reason, self.ended_at, self.prompt, self.told.begun = self._before_prompt
+            self.state, self._said, self.reason, self.ended_at, self.prompt, self.begun = self._before_prompt
             if had_ended:
-                self.told.earlier.pop()
+                self.earlier.pop()
             self._before_prompt = None
 
     def asked_again(self, at: float) -> None:
@@ -138,7 +124,7 @@ class Conversation:
         self.stepped(message_id, text(message, "model"), tokens, uses_tools="tool_use" in types)
         said = "\n".join(texts(message.get("content")))
         if said.strip() not in NOTHING:
-            self._text = cache(partial(self._keep, said, at, offset))
+            self._text = self._saying(said, at, offset)
         self._is_strange = self._is_strange or not is_understood(message.get("content"))
         if record.get("isApiErrorMessage") is True:
             self._stop(RunState.FAILED, _api_error(record, said), at)
@@ -168,14 +154,12 @@ class Conversation:
         """The turn is over, if the last message asks for no tool: older programs write it beside the message."""
         self.touch(at)
         if self.state is RunState.WORKING and self._message_id is not None and not self._uses_tools:
-            self.said = self.last_text()
-            self.is_unread = self.said is None and self._is_strange
-            reason = "" if self.said is not None else UNREAD if self.is_unread else WORDLESS
+            self._said = self._text
+            self.is_unread = self._text is None and self._is_strange
+            reason = "" if self._text is not None else UNREAD if self.is_unread else WORDLESS
             self._stop(RunState.ENDED, reason, at)
         elif self.state is RunState.ENDED and self._text is not None and not self._uses_tools:
-            self.said = self.last_text()
-            self.is_unread = False
-            self.reason = ""
+            self._said, self.is_unread, self.reason = self._text, False, ""
 
     def last_text(self) -> Message | None:
         """The text of the last message, where it is no preface to a use of tools."""
@@ -192,12 +176,12 @@ class Conversation:
 
     def _work_on(self) -> None:
         self.is_unread = False
-        self.state, self.said, self.reason, self.ended_at = RunState.WORKING, None, "", None
+        self.state, self._said, self.reason, self.ended_at = RunState.WORKING, None, "", None
 
     def _begin(self, at: float, begun: Round) -> None:
         if self.state is not RunState.WORKING:
             self._count_round(at)
-            self.told.begin(begun, self.state, self.said, self.ended_at, self.reason)
+            self._begin_round(begun)
         self._work_on()
         self._begin_message(None)
 

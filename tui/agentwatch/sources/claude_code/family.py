@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from agentwatch.sources.claude_code.conversation import Conversation
-from agentwatch.sources.claude_code.transcript import DELEGATING, AgentCall, Transcript
+from agentwatch.sources.claude_code.transcript import DELEGATING, ClaudeCall, Transcript
 from agentwatch.sources.sessions.fields import Fields, text
 from agentwatch.sources.sessions.projects import SESSION
-from agentwatch.sources.sessions.runs import Rising
 
 
 class Bond(NamedTuple):
     """What ties an agent to its parent: an agent's id or SESSION, the calls in their order, and by what it is known.
 
     `claim` is the id of the call that began the agent, which may not have been read yet; None where none is known.
-    `asked_at` is that of a run.
     """
 
     parent: str
-    calls: tuple[AgentCall, ...]
+    calls: tuple[ClaudeCall, ...]
     link: str
     claim: str | None
-    asked_at: float | None
 
 
 class Family:
@@ -36,7 +32,7 @@ class Family:
     def __init__(self, transcripts: Mapping[str, Transcript], metas: Mapping[str, Fields]) -> None:
         self.conversations: dict[str, Conversation] = {}
         self._metas = metas
-        self._calls: dict[str, AgentCall] = {}
+        self._calls: dict[str, ClaudeCall] = {}
         self._owners: dict[str, str] = {}
         self._links: dict[str, str] = {}
         self._claims: dict[str, list[str]] = {}
@@ -47,12 +43,9 @@ class Family:
             self.conversations[agent_id] = transcript.main
             self.conversations |= transcript.inline
             for call in transcript.calls.values():
-                if call.tool_use_id not in self._calls:
-                    self._calls[call.tool_use_id] = call
-                    self._owners[call.tool_use_id] = agent_id if call.by is None else call.by
-        # A clock that is set back does not change the order of what one agent asked for.
-        clocks: defaultdict[str, Rising] = defaultdict(Rising)
-        self._asked_at = {name: clocks[self._owners[name]](call.at) for name, call in self._calls.items()}
+                if call.id not in self._calls:
+                    self._calls[call.id] = call
+                    self._owners[call.id] = agent_id if call.by is None else call.by
         for agent_id in sorted(metas):
             self._link(agent_id, text(metas[agent_id], "toolUseId"), "meta.json")
         for told_by in sorted(transcripts):
@@ -73,19 +66,18 @@ class Family:
             if agent_id == SESSION:
                 continue
             claims = self._claims.get(agent_id, [])
-            known = [claim for claim in claims if claim in self._calls]
-            calls = [self._calls[claim] for claim in sorted(known, key=self._asked_at.__getitem__)]
+            known = [self._calls[claim] for claim in claims if claim in self._calls]
+            calls = sorted(known, key=lambda call: call.asked_at or 0.0)
             # `meta.json` may be there before the transcript, after it, or never.
             parent = text(self._metas.get(agent_id, {}), "parentAgentId")
             if parent is None:
-                parent = self._owners[calls[0].tool_use_id] if calls else SESSION
+                parent = self._owners[calls[0].id] if calls else SESSION
             claim = claims[0] if claims and self._claimed[claims[0]] == agent_id else None
-            asked_at = self._asked_at[calls[0].tool_use_id] if calls else None
-            yield agent_id, Bond(parent, tuple(calls), link, claim, asked_at)
+            yield agent_id, Bond(parent, tuple(calls), link, claim)
         for name, call in self._unclaimed():
-            yield name, Bond(self._owners[name], (call,), "the parent's tool call", name, self._asked_at[name])
+            yield name, Bond(self._owners[name], (call,), "the parent's tool call", name)
 
-    def _unclaimed(self) -> Iterator[tuple[str, AgentCall]]:
+    def _unclaimed(self) -> Iterator[tuple[str, ClaudeCall]]:
         """The uses of the delegating tool, by id, where no agent is known that came of it."""
         for tool_use_id, call in self._calls.items():
             if tool_use_id not in self._claimed and call.tool in DELEGATING:
@@ -95,7 +87,7 @@ class Family:
         waiting: dict[str, list[str]] = {}
         for _, call in self._unclaimed():
             if call.prompt is not None:
-                waiting.setdefault(call.prompt.digest, []).append(call.tool_use_id)
+                waiting.setdefault(call.prompt.digest, []).append(call.id)
         alone = [
             (conversation.started_at or 0.0, agent_id, conversation.prompt.digest)
             for agent_id, conversation in self.conversations.items()

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.delegation.run import Asker, Message
+from agentwatch.delegation.run import Asker
 from agentwatch.sources.claude_code.conversation import INTERRUPTED, Conversation
 from agentwatch.sources.claude_code.frames import (
     cut_short,
@@ -28,7 +28,7 @@ from agentwatch.sources.sessions.fields import (
     read_notification,
     text,
 )
-from agentwatch.sources.sessions.group import Keep
+from agentwatch.sources.sessions.runs import AgentAnswer, AgentCall, Keep
 from agentwatch.sources.sessions.tail import Line, record
 
 DELEGATING: Final = frozenset({"Task", "Agent"})
@@ -50,32 +50,12 @@ _ERROR_TAG: Final = re.compile("</?tool_use_error>")
 
 
 @dataclass(slots=True)
-class AgentAnswer:
-    """What the parent's transcript says of a call: begun in the background, answered, or failed."""
+class ClaudeCall(AgentCall):
+    """`by` is the inline conversation that made it, None for the file's own; `resumes` is the agent it goes on with."""
 
-    at: float
-    error: str | None = None
-    launched: bool = False
-    agent_id: str | None = None
-    said: Message | None = None
-    status: str = ""
-    summary: str = ""
-
-
-@dataclass(slots=True)
-class AgentCall:
-    """One use of a tool that hands out work. `by` is the inline conversation that used it, None for the file's own."""
-
-    tool_use_id: str
-    tool: str
-    at: float
-    by: str | None
-    agent_type: str | None
-    title: str | None
-    prompt: Message | None
-    background: bool
-    resumes: str | None
-    answer: AgentAnswer | None = None
+    tool: str = ""
+    by: str | None = None
+    resumes: str | None = None
 
 
 class Transcript:
@@ -88,7 +68,7 @@ class Transcript:
     def __init__(self, keep: Keep, is_agent: bool) -> None:
         self.main = Conversation(keep, is_agent=is_agent)
         self.inline: dict[str, Conversation] = {}
-        self.calls: dict[str, AgentCall] = {}
+        self.calls: dict[str, ClaudeCall] = {}
         self.ends: dict[str, AgentAnswer] = {}
         self.progress: dict[str, str] = {}
         self.cwd: str | None = None
@@ -217,15 +197,16 @@ class Transcript:
                 prompt = text(given, "prompt") if tool in DELEGATING else None
                 self._glance.unanswered.add(tool_use_id)
                 self._glance.unnamed.add(tool_use_id)
-                self.calls[tool_use_id] = AgentCall(
-                    tool_use_id=tool_use_id,
+                self.calls[tool_use_id] = ClaudeCall(
+                    tool_use_id,
+                    at,
+                    conversation.rising(at),
+                    self._keep(prompt, at, offset) if prompt is not None else None,
+                    text(given, "subagent_type"),
+                    text(given, "description"),
+                    given.get("run_in_background") is True,
                     tool=tool,
-                    at=at,
                     by=by,
-                    agent_type=text(given, "subagent_type"),
-                    title=text(given, "description"),
-                    prompt=self._keep(prompt, at, offset) if prompt is not None else None,
-                    background=given.get("run_in_background") is True,
                     resumes=text(given, "resume"),
                 )
             elif tool in TOOLS and conversation.checklist.used(tool, tool_use_id, given):
@@ -264,7 +245,7 @@ class Transcript:
             self._heard[told.task_id] = hash(content)
             at = at if at is not None else self.main.updated_at
             said = self._keep(told.said, at, offset) if told.said is not None else None
-            self.ends[told.task_id] = AgentAnswer(at, said=said, status=told.status, summary=told.summary)
+            self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
         return told is not None
 
 

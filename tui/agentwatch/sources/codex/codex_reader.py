@@ -21,7 +21,7 @@ from agentwatch.sources.codex.catalogue import (
     line_at,
     tail_of,
 )
-from agentwatch.sources.codex.records import Asked, Refused, every_text_in
+from agentwatch.sources.codex.records import Refused, SpawnCall, every_text_in
 from agentwatch.sources.codex.rollout import ENCRYPTED, Rollout
 from agentwatch.sources.sessions.reader import (
     Change,
@@ -206,10 +206,10 @@ class CodexReader(StoreReader):
         parts = self._rollouts(thread)
         header, edge = parts[0].header, self._database.parents.get(thread)
         parent = header.parent or edge
-        last = next((part for part in reversed(parts) if part.state is not None), parts[-1])
+        last = next((part for part in reversed(parts) if part.state is not RunState.SUBMITTED), parts[-1])
         rounds = [one for part in parts for one in part.all_rounds()]
         status = self._database.statuses.get(thread)
-        state = last.state or _STATES.get(status or "", RunState.SUBMITTED)
+        state = _STATES.get(status or "", last.state) if last.state is RunState.SUBMITTED else last.state
         above = [part.spawns for part in self._rollouts(parent or "")]
         asked = next((spawns.spawned[thread] for spawns in above if thread in spawns.spawned), None)
         was_closed = state is RunState.CANCELED and any(thread in spawns.closed for spawns in above)
@@ -268,7 +268,7 @@ def _left_behind(run: Run, lost_at: float | None) -> Run:
     return replace(run, state=RunState.FAILED, reason=LEFT_BEHIND, ended_at=run.updated_at, waiting="")
 
 
-def _asked_run(parent: Rollout, asked: Asked, thread: str) -> Run:
+def _asked_run(parent: Rollout, asked: SpawnCall, thread: str) -> Run:
     return Run(
         source=NAME,
         session_id=thread,
@@ -278,8 +278,8 @@ def _asked_run(parent: Rollout, asked: Asked, thread: str) -> Run:
         started_at=asked.at,
         updated_at=asked.at,
         link="the call of its parent",
-        title=_short(asked.task_name),
-        agent=asked.role,
+        title=_short(asked.title),
+        agent=asked.agent_type,
         prompt=asked.prompt,
         prompt_missing=ENCRYPTED if asked.encrypted else "",
         asked_at=asked.asked_at,
@@ -289,7 +289,7 @@ def _asked_run(parent: Rollout, asked: Asked, thread: str) -> Run:
 def _refused_run(parent: Rollout, refused: Refused) -> Run:
     # What a tool returns when a human stops the turn that waits for it.
     state = RunState.CANCELED if refused.reason.startswith("aborted by user") else RunState.FAILED
-    run = _asked_run(parent, refused.asked, refused.asked.call)
+    run = _asked_run(parent, refused.asked, refused.asked.id)
     return replace(run, state=state, updated_at=refused.at, ended_at=refused.at, reason=refused.reason)
 
 

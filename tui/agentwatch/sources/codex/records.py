@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Message
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, parts_in, text
-from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.runs import Rising
+from agentwatch.sources.sessions.runs import AgentCall, Keep, Rising
 
 _PAYLOAD: Final = "\nPayload:\n"
 _OPEN_CALLS: Final = 1000
@@ -83,25 +82,18 @@ def _message_in(payload: Fields) -> str | None:
     return text(payload, "message") or "".join(parts_in(inner(payload, "item"), "content")) or None
 
 
-class Asked(NamedTuple):
-    """A call of `spawn_agent`, made at `at`. `encrypted`: its task is there, but not to be read.
+@dataclass(slots=True)
+class SpawnCall(AgentCall):
+    """A call of `spawn_agent`; its title is the name of the task. `encrypted`: its prompt is not to be read."""
 
-    `asked_at` is that of a run.
-    """
-
-    call: str
-    at: float
-    asked_at: float
-    prompt: Message | None = None
+    at: float = 0.0
     encrypted: bool = False
-    role: str | None = None
-    task_name: str | None = None
 
 
 class Refused(NamedTuple):
     """A call that came to nothing, and why, in Codex's words."""
 
-    asked: Asked
+    asked: SpawnCall
     at: float
     reason: str
 
@@ -109,16 +101,16 @@ class Refused(NamedTuple):
 class Spawns:
     """What the calls of one session show of other sessions, by their ids."""
 
-    def __init__(self, told: Keep) -> None:
+    def __init__(self, keep: Keep) -> None:
         self.refused: dict[str, Refused] = {}
-        self.spawned: dict[str, Asked] = {}
+        self.spawned: dict[str, SpawnCall] = {}
         self.closed: set[str] = set()
         """Agents that this session closed or interrupted while they worked."""
         self.lost: dict[str, float] = {}
         """Agents that Codex did not find, and when it last said so: their process is gone, and nobody took them up."""
-        self._told = told
+        self._keep = keep
         self._rising = Rising()
-        self._calls: dict[str, Asked] = {}
+        self._calls: dict[str, SpawnCall] = {}
         self._asking: dict[str, str | None] = {}
         """Open calls of `wait_agent` and `close_agent`; of the latter, with the agent that is to be closed."""
         self._answered: set[str] = set()
@@ -138,14 +130,14 @@ class Spawns:
             self._asking[call] = text(arguments, "target")
         elif name == "spawn_agent":
             prompt = spawn_prompt_in(payload)
-            self._calls[call] = Asked(
-                call=call,
-                at=at,
-                asked_at=self._rising(at),
-                prompt=self._told(prompt, at, offset) if prompt is not None else None,
+            self._calls[call] = SpawnCall(
+                call,
+                at,
+                self._rising(at),
+                self._keep(prompt, at, offset) if prompt is not None else None,
+                text(arguments, "agent_type"),
+                text(arguments, "task_name"),
                 encrypted=prompt is None and text(arguments, "message") is not None,
-                role=text(arguments, "agent_type"),
-                task_name=text(arguments, "task_name"),
             )
         for calls in (self._asking, self._calls):
             if len(calls) > _OPEN_CALLS:
@@ -169,8 +161,8 @@ class Spawns:
             self._miss({target: _LOST} if target is not None and is_lost else {}, at)
         elif (thread := text(answer, "agent_id")) is not None:
             self.spawned.setdefault(thread, asked)
-        elif text(answer, "task_name") is None and asked.call not in self._answered:
-            self.refused[asked.call] = Refused(asked, at, words)
+        elif text(answer, "task_name") is None and asked.id not in self._answered:
+            self.refused[asked.id] = Refused(asked, at, words)
 
     def event(self, payload: Fields, at: float) -> None:
         """Codex tells that it has done something with other agents."""
@@ -181,7 +173,7 @@ class Spawns:
         started = text(item, "new_thread_id") or (activity if item.get("kind") == "started" else None)
         threads = [thread for thread in listed(item, "receiver_thread_ids") if isinstance(thread, str)]
         if item.get("tool") == "spawn_agent" or started is not None:
-            asked = self._calls.get(call) or Asked(call, at, self._rising(at), task_name=text(item, "agent_path"))
+            asked = self._calls.get(call) or SpawnCall(call, at, self._rising(at), title=text(item, "agent_path"))
             for thread in [started] if started is not None else threads:
                 self.spawned.setdefault(thread, asked)
                 self._answered.add(call)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Asker, Message, Round, RunState
+from agentwatch.delegation.run import Asker, Round, RunState
 from agentwatch.sources.codex.catalogue import THREAD_ID, Header, header_of
 from agentwatch.sources.codex.records import Spawns, answer_in, arguments_of, prompt_in
 from agentwatch.sources.sessions.fields import (
@@ -26,8 +26,7 @@ from agentwatch.sources.sessions.fields import (
     todos_in,
     whole,
 )
-from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.runs import Rounds
+from agentwatch.sources.sessions.runs import Account, Keep, Said
 from agentwatch.sources.sessions.tail import Line, lines_of, record
 
 ENCRYPTED: Final = "encrypted by Codex"
@@ -45,35 +44,24 @@ _WANTED: Final = frozenset(
 )
 
 
-class Rollout:
+class Rollout(Account):
     """The state of one rollout, after the lines that were fed so far. Its header is the first of them."""
 
-    def __init__(self, path: Path, header: Header, told: Keep) -> None:
+    def __init__(self, path: Path, header: Header, keep: Keep) -> None:
+        super().__init__(keep)
         self.path = path
         self.header = header
-        self.spawns = Spawns(told)
+        self.spawns = Spawns(keep)
         self.updated_at = header.began_at
-        self.state: RunState | None = None
-        """None as long as nothing was said of it."""
-        self.ended_at: float | None = None
-        self.reason = ""
-        self.prompt: Message | None = None
         self.prompt_missing = ""
-        self.said: Message | None = None
-        self.model: str | None = None
         self.tokens: int | None = None
         self.todos: tuple[Todo, ...] | None = None
-        self._told = told
-        self._rounds = Rounds()
         self._inherited = False
         self._has_turns = False
-        self._answer: tuple[str, float, int] | None = None
+        self._answer: Said | None = None
+        """What it said last in a round that has not ended."""
         self._failure: str | None = None
         self._questions: dict[str, str] = {}
-
-    def all_rounds(self) -> list[Round]:
-        """The rounds until now, the last one as it stands."""
-        return self._rounds.all(self.state or RunState.WORKING, self.said, self.ended_at, self.reason)
 
     @property
     def waiting(self) -> str:
@@ -191,8 +179,8 @@ class Rollout:
                 self.spawns.output(payload, at)
 
     def _begin(self, at: float) -> None:
-        self._rounds.begin(Round(at), self.state or RunState.WORKING, self.said, self.ended_at, self.reason)
-        self.state, self.said, self.ended_at, self.reason = RunState.WORKING, None, None, ""
+        self._begin_round(Round(at))
+        self.state, self._said, self.ended_at, self.reason = RunState.WORKING, None, None, ""
         self._answer = self._failure = None
         self._questions.clear()
 
@@ -201,13 +189,12 @@ class Rollout:
         error = text(inner(payload, "error"), "message")
         last = answer_in(payload)
         if last is not None:
-            self._answer = last, at, offset
+            self._answer = self._saying(last, at, offset)
         self._failure = error or (self._failure if last is None else None)
         if self._failure is not None:
             self.state, self.reason = RunState.FAILED, self._failure
         else:
-            self.state, self.reason = RunState.ENDED, ""
-            self.said = self._told(*self._answer) if self._answer is not None else None
+            self.state, self.reason, self._said = RunState.ENDED, "", self._answer
         self._answer = None
 
     def _asked(self, payload: Fields, at: float, offset: int) -> None:
@@ -215,18 +202,18 @@ class Rollout:
             return
         if not self._has_turns:
             self._begin(at)
-        words, begun = prompt_in(payload), self._rounds.begun
+        words, begun = prompt_in(payload), self.begun
         if self.prompt is not None or self.prompt_missing:
             if begun is not None and begun.asker is Asker.PROGRAM:
-                prompt = self._told(words, at, offset) if words is not None else None
-                self._rounds.begun = replace(begun, prompt=prompt, asker=Asker.PARENT)
+                prompt = self._keep(words, at, offset) if words is not None else None
+                self.begun = replace(begun, prompt=prompt, asker=Asker.PARENT)
         elif words is not None:
-            self.prompt = self._told(words, at, offset)
+            self.prompt = self._keep(words, at, offset)
         elif payload.get("type") == "agent_message":
             self.prompt_missing = ENCRYPTED
 
     def _answered(self, payload: Fields, at: float, offset: int) -> None:
         answer = answer_in(payload)
-        self._answer = (answer, at, offset) if answer is not None else self._answer
+        self._answer = self._saying(answer, at, offset) if answer is not None else self._answer
         if not self._has_turns and answer is not None:
             self._complete({}, at, offset)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Asker, Message, Round, RunState
+from agentwatch.delegation.run import Asker, Round, RunState
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -22,8 +21,7 @@ from agentwatch.sources.sessions.fields import (
     todos_in,
     whole,
 )
-from agentwatch.sources.sessions.group import Keep
-from agentwatch.sources.sessions.runs import Rising, Rounds
+from agentwatch.sources.sessions.runs import Account, AgentAnswer, AgentCall, Keep, Rising
 from agentwatch.sources.sessions.tail import Line, lines_of, record
 
 _TELEMETRY: Final = b'"subtype":"ui_telemetry"'
@@ -31,59 +29,29 @@ _TELEMETRY: Final = b'"subtype":"ui_telemetry"'
 _CUT_OFF: Final = "cut off before it answered"
 
 
-class QwenAnswer(NamedTuple):
-    """What a parent was told of an agent. `status` is a word of the program: completed, failed, cancelled, error."""
-
-    at: float
-    status: str
-    reason: str
-    said: Message | None = None
-
-
 @dataclass(slots=True)
-class QwenCall:
-    """A use of the tool that hands work out. `asked_at` is that of a run."""
+class QwenCall(AgentCall):
+    """`is_left`: a human went on with the session before there was an answer, so the program was killed meanwhile."""
 
-    id: str = ""
-    at: float | None = None
-    asked_at: float | None = None
-    prompt: Message | None = None
-    agent_type: str | None = None
-    title: str | None = None
-    background: bool = False
-    answer: QwenAnswer | None = None
     is_left: bool = False
-    """A human went on with the session before there was an answer: the program was killed meanwhile."""
 
 
-class Chat:
-    """The state of one file after the lines that were folded in. Times are seconds since the epoch."""
+class Chat(Account):
+    """The state of one file after the lines that were folded in."""
 
     def __init__(self, keep: Keep, is_agent: bool) -> None:
+        super().__init__(keep)
         self.cwd: str | None = None
         self.not_understood = 0
-        self.state = RunState.SUBMITTED
-        self.prompt: Message | None = None
         self.calls: dict[str, QwenCall] = {}
-        self.started_at: float | None = None
         self.round_at = 0.0
         self.updated_at = 0.0
-        self.ended_at: float | None = None
-        self.model: str | None = None
         self.todos: tuple[Todo, ...] | None = None
         self.tokens = 0
-        self._keep = keep
         self._is_agent = is_agent
         self._rising = Rising()
         self._open: set[str] = set()
         """Calls of any tool that have no result."""
-        self.rounds = Rounds()
-        self._answer: Callable[[], Message] | None = None
-
-    @property
-    def said(self) -> Message | None:
-        """The last answer, None where it asks for a tool or a new round has begun."""
-        return self._answer() if self._answer is not None else None
 
     def fold(self, stretch: Line) -> None:
         for line in lines_of(stretch):
@@ -113,14 +81,15 @@ class Chat:
         told = read_notification(words) if by_program else None
         if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
             said = self._keep(told.said, at, offset) if told.said is not None else None
-            call.answer = QwenAnswer(at, told.status, told.summary, said)
+            call.answer = AgentAnswer(at, told.status, told.summary, said)
         for call in self.calls.values():
             call.is_left = call.is_left or (not by_program and call.answer is None)
         if self._is_agent:
             is_asked = not by_program and bool(words.strip())
-            state, why = (RunState.FAILED, _CUT_OFF) if self.state is RunState.WORKING else (self.state, "")
-            begun = Round(at, self._keep(words, at, offset), Asker.PARENT if is_asked else Asker.PROGRAM)
-            self.rounds.begin(begun, state, self.said, self.ended_at or self.updated_at, why)
+            if self.state is RunState.WORKING:
+                self.state, self.reason = RunState.FAILED, _CUT_OFF
+            self.ended_at = self.ended_at or self.updated_at
+            self._begin_round(Round(at, self._keep(words, at, offset), Asker.PARENT if is_asked else Asker.PROGRAM))
         if self.prompt is None:
             self.prompt = self._keep(words, at, offset)
         self.round_at = at
@@ -140,7 +109,7 @@ class Chat:
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
             self.state, self.ended_at = RunState.ENDED, at
-            self._answer = cache(partial(self._keep, words, at, offset)) if words.strip() else None
+            self._said = self._saying(words, at, offset) if words.strip() else None
 
     def _called(self, name: str, tool: str | None, given: Fields, at: float, offset: int) -> None:
         self._open.add(name)
@@ -170,7 +139,7 @@ class Chat:
                 call.background = True
             elif call is not None and call.answer is None:
                 said = self._keep(output, at, offset) if status == "completed" and output.strip() else None
-                call.answer = QwenAnswer(at, status, first_line(output), said)
+                call.answer = AgentAnswer(at, status, first_line(output), said)
 
     def _broken_off(self, name: str, at: float, words: str) -> None:
         """A human, or a signal, has ended the turn inside a call."""
@@ -178,12 +147,12 @@ class Chat:
             self._open.discard(name)
             self.state, self.ended_at, self.updated_at = RunState.CANCELED, at, max(self.updated_at, at)
             if name in self.calls:
-                self.calls[name].answer = QwenAnswer(at, "cancelled", first_line(words))
+                self.calls[name].answer = AgentAnswer(at, "cancelled", first_line(words))
 
     def _go_on(self, at: float) -> None:
         self.started_at = at if self.started_at is None else self.started_at
         self.updated_at = max(self.updated_at, at)
-        self.state, self.ended_at, self._answer = RunState.WORKING, None, None
+        self.state, self.reason, self.ended_at, self._said = RunState.WORKING, "", None, None
 
 
 def texts_in(fields: Fields) -> Iterator[str]:

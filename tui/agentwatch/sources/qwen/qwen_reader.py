@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.sources.qwen.chat import Chat, QwenAnswer, QwenCall, texts_in
+from agentwatch.sources.qwen.chat import Chat, QwenCall, texts_in
 from agentwatch.sources.sessions.fields import Fields, moment, text
 from agentwatch.sources.sessions.group import Kind, StoredSession
 from agentwatch.sources.sessions.processes import Program
 from agentwatch.sources.sessions.projects import SESSION, Layout
-from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN, WORDLESS, end_with_parent, know_program, pass_up_life
+from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN, WORDLESS, AgentAnswer, settle
 from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
 NAME: Final = "qwen-code"
@@ -31,7 +31,7 @@ _STATES: Final = {
     "cancelled": RunState.CANCELED,
 }
 _BY_HUMAN: Final = "[Operation Cancelled]"
-_NO_CALL: Final = QwenCall()
+_NO_CALL: Final = QwenCall("")
 _NO_CHAT: Final = Chat(lambda *_: Message(0.0, "", ""), is_agent=True)
 
 
@@ -66,9 +66,7 @@ class QwenSession(StoredSession[Chat]):
         if SESSION in self.transcripts:
             found[self.session_id] = self._run(SESSION, None, {}, _NO_CALL)
         runs = {key: run for key, run in found.items() if run is not None}
-        end_with_parent(runs)
-        know_program(runs, program)
-        pass_up_life(runs)
+        settle(runs, program)
         return runs
 
     def _run(self, agent_id: str | None, parent: str | None, meta: Fields, call: QwenCall) -> Run | None:
@@ -108,7 +106,7 @@ class QwenSession(StoredSession[Chat]):
             prompt=prompt,
             prompt_missing="" if prompt is not None or parent is None else "not in the transcript",
             said=said,
-            rounds=chat.rounds.of_run(),
+            rounds=chat.rounds_of_run(),
             todos=chat.todos,
             tokens=chat.tokens or None,
             background=meta.get("isBackgrounded") is True or call.background,
@@ -117,10 +115,10 @@ class QwenSession(StoredSession[Chat]):
 
 
 def _standing(
-    chat: Chat, state: RunState | None, status: str, call: QwenCall, answer: QwenAnswer | None
+    chat: Chat, state: RunState | None, status: str, call: QwenCall, answer: AgentAnswer | None
 ) -> tuple[RunState, str]:
     """State and reason: by the description first, then by what the parent was told, then by the chat."""
-    by_human = answer is not None and (answer.status == "cancelled" or answer.reason.startswith(_BY_HUMAN))
+    by_human = answer is not None and (answer.status == "cancelled" or answer.summary.startswith(_BY_HUMAN))
     # An agent that is broken off in a streamed answer calls that a failure.
     if by_human and state is not RunState.ENDED:
         state = RunState.CANCELED
@@ -132,4 +130,4 @@ def _standing(
         return chat.state, ""
     if state in (RunState.WORKING, RunState.ENDED):
         return state, ""
-    return state, answer.reason or answer.status if answer is not None else status
+    return state, answer.summary or answer.status if answer is not None else status

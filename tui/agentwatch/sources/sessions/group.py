@@ -14,15 +14,12 @@ from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.processes import UNKNOWN, Program, WaitIn
 from agentwatch.sources.sessions.projects import SESSION, Layout, StoredFile, holds
 from agentwatch.sources.sessions.reader import Change, changes_between
-from agentwatch.sources.sessions.runs import OPEN
+from agentwatch.sources.sessions.runs import OPEN, Keep
 from agentwatch.sources.sessions.tail import Fold, Growing, Stamp, Tail, record, stamp_of
 
 _LARGEST_META: Final = 256 * 1024
 _HEAD: Final = 64 * 1024
 _CHUNK: Final = 1024 * 1024
-
-Keep = Callable[[str, float, int], Message]
-"""Makes a message of a text, its time and the offset of the line where it stands."""
 
 
 class AgentTranscript(Fold, Protocol):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Final
 
 from agentwatch.delegation.run import Message, Round, Run, RunState
-from agentwatch.sources.sessions.processes import Program
+from agentwatch.sources.sessions.processes import Program, Wait
 
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS: Final = "ended without a word"
+UNREAD: Final = "ended, but what it said cannot be read"
 LEFT_BEHIND: Final = "left behind when the session was killed"
+
+Keep = Callable[[str, float, int], Message]
+"""Makes a message of a text, its time and the offset of the line where it stands."""
+Said = Callable[[], Message]
 
 KEPT_ROUNDS: Final = 100
 """Rounds before the last one that are kept of a session: people talk to one for days."""
@@ -28,29 +35,93 @@ class Rising:
         return self._last
 
 
-class Rounds:
-    """The rounds of a session: those before the last one, oldest first, and how the last one began."""
+@dataclass(slots=True)
+class AgentAnswer:
+    """What a parent was told of a call, once it was: begun in the background, answered, or failed.
 
-    def __init__(self) -> None:
+    `status` is a word of the program: completed, failed, cancelled, error. `summary` says more in a line.
+    """
+
+    at: float
+    status: str = ""
+    summary: str = ""
+    said: Message | None = None
+    error: str | None = None
+    launched: bool = False
+    agent_id: str | None = None
+
+
+@dataclass(slots=True)
+class AgentCall:
+    """One use of a tool that hands out work. `asked_at` is that of a run."""
+
+    id: str
+    at: float | None = None
+    asked_at: float | None = None
+    prompt: Message | None = None
+    agent_type: str | None = None
+    title: str | None = None
+    background: bool = False
+    answer: AgentAnswer | None = None
+
+
+class Account:
+    """What the records of one agent come to: how it stands, and its rounds. Times are seconds since the epoch.
+
+    A round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
+    it, oldest first.
+    """
+
+    def __init__(self, keep: Keep) -> None:
+        self.state = RunState.SUBMITTED
+        self.reason = ""
+        self.prompt: Message | None = None
+        self.started_at: float | None = None
+        self.ended_at: float | None = None
+        self.model: str | None = None
         self.earlier: list[Round] = []
         self.begun: Round | None = None
+        self._keep = keep
+        self._said: Said | None = None
 
-    def begin(self, begun: Round, state: RunState, said: Message | None, ended_at: float | None, reason: str) -> None:
-        """A round begins; the one before, if there was one, came to this."""
-        self.earlier = self.all(state, said, ended_at, reason)[-KEPT_ROUNDS:]
-        self.begun = begun
+    @property
+    def said(self) -> Message | None:
+        """The answer of the last round, once it has ended."""
+        return self._said() if self._said is not None else None
 
-    def all(self, state: RunState, said: Message | None, ended_at: float | None, reason: str) -> list[Round]:
-        """All rounds, where the last one has come to this."""
-        last = [replace(self.begun, state=state, said=said, ended_at=ended_at, reason=reason)] if self.begun else []
-        return [*self.earlier, *last]
+    def all_rounds(self) -> list[Round]:
+        """The rounds until now, the last one as it stands."""
+        if self.begun is None:
+            return []
+        last = replace(self.begun, state=self.state, said=self.said, ended_at=self.ended_at, reason=self.reason)
+        return [*self.earlier, last]
 
-    def of_run(self) -> tuple[Round, ...]:
+    def rounds_of_run(self) -> tuple[Round, ...]:
         """The rounds of a run, which says itself how the last one stands; nothing where there was but one."""
         return (*self.earlier, self.begun) if self.earlier and self.begun is not None else ()
 
+    def _begin_round(self, begun: Round) -> None:
+        self.earlier = self.all_rounds()[-KEPT_ROUNDS:]
+        self.begun = begun
 
-def end_with_parent(runs: dict[str, Run]) -> None:
+    def _saying(self, text: str, at: float, offset: int) -> Said:
+        """Makes a message of a text when somebody asks for it: most answers are followed by another one."""
+        return cache(partial(self._keep, text, at, offset))
+
+
+def settle(runs: dict[str, Run], program: Program, ask: Callable[[Wait], None] = lambda _: None) -> None:
+    """Let all runs of a session, by key, be told by each other and by what is known of the program.
+
+    `ask` takes in what the program waits for.
+    """
+    _end_with_parent(runs)
+    _know_program(runs, program)
+    if program.wait is not None:
+        ask(program.wait)
+    _pass_up_life(runs)
+
+
+def _end_with_parent(runs: dict[str, Run]) -> None:
     """An agent in the foreground ends with the one that waits for it; a killed program takes all of them along."""
     keys = {run.session_id: key for key, run in runs.items()}
     waiting = [key for key, run in runs.items() if run.state in OPEN and run.parent_session in keys]
@@ -68,7 +139,7 @@ def end_with_parent(runs: dict[str, Run]) -> None:
                 ended = True
 
 
-def know_program(runs: dict[str, Run], program: Program) -> None:
+def _know_program(runs: dict[str, Run], program: Program) -> None:
     """Mark the open runs that no process runs any more, so that nobody can answer what they ask.
 
     Those of before the program began are among them.
@@ -79,7 +150,7 @@ def know_program(runs: dict[str, Run], program: Program) -> None:
             runs[key] = replace(run, process_gone=gone, waiting="" if gone else run.waiting)
 
 
-def pass_up_life(runs: dict[str, Run]) -> None:
+def _pass_up_life(runs: dict[str, Run]) -> None:
     """Whoever waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well."""
     keys = {run.session_id: key for key, run in runs.items()}
     for run in list(runs.values()):
