@@ -11,16 +11,16 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from agentwatch.place import is_there
 from agentwatch.sources.opencode.database import ForeignDatabase, Signature, is_passing
 from agentwatch.sources.opencode.family import Family
-from agentwatch.sources.opencode.runs import Maker, PartTexts
+from agentwatch.sources.opencode.runs import Made, Maker, PartsPlace
 from agentwatch.sources.opencode.tables import TableColumns, Tables, columns_of
-from agentwatch.sources.sessions.reader import Change, Found, Progress, several
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, several
 
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""
@@ -30,19 +30,19 @@ _BUSY_SECONDS: Final = 5.0
 """For so long a database may be locked by its program before that is told."""
 
 
-class OpenCodeReader:
+class OpenCodeReader(StoreReader):
     """Implements SessionReader. `name` tells databases apart; `clock` gives seconds since the epoch."""
 
     def __init__(
         self, workspace: Path, database: Path, name: str = "opencode", clock: Callable[[], float] = time.time
     ) -> None:
-        self.name = name
+        super().__init__(name, Texts(self._texts_in))
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._directories = _spellings(workspace)
         self._clock = clock
         self._lock = threading.Lock()
-        self._texts = PartTexts()
+        self._made: Made = {}
         self._family = Family()
         self._columns = TableColumns({})
         self._identity: tuple[object, ...] = ()
@@ -90,16 +90,6 @@ class OpenCodeReader:
                 self._family.abandon(None if users is None else not users)
             return self._family.take()
 
-    def text(self, digest: str) -> str | None:
-        if not self._texts.has(digest):
-            return None
-        with self._lock:
-            try:
-                with self._database.look() as connection:
-                    return self._texts.find(Tables(connection, columns_of(connection)), digest)
-            except (sqlite3.Error, OSError):
-                return None
-
     def found(self) -> Sequence[Found]:
         if not is_there(self._path):
             return ()
@@ -110,6 +100,15 @@ class OpenCodeReader:
     def close(self) -> None:
         with self._lock:
             self._database.close()
+
+    def _texts_in(self, place: PartsPlace) -> Iterator[str]:
+        try:
+            with self._lock, self._database.look() as connection:
+                text = place.read(Tables(connection, columns_of(connection)))
+        except sqlite3.Error:
+            return
+        if text is not None:
+            yield text
 
     def _has_to_look(self) -> bool:
         if self._seen is None or self._family.behind or not self._is_calm or self._family.due(self._clock()):
@@ -139,7 +138,7 @@ class OpenCodeReader:
         if identity != self._identity:
             self._columns = columns_of(connection)
             self._family.forget()
-            self._texts.clear()
+            self._made.clear()
             self._identity = identity
         tables = Tables(connection, self._columns)
         if signature != self._seen or not self._is_calm:
@@ -148,7 +147,7 @@ class OpenCodeReader:
         for _ in self._family.load(tables):
             if time.monotonic() >= end:
                 break
-        maker = Maker(self.name, str(self._path), tables, self._texts)
+        maker = Maker(self.name, str(self._path), tables, self._texts, self._made)
         self._family.judge(maker, self._clock())
 
     def _vanish(self, signature: Signature) -> None:

@@ -1,4 +1,4 @@
-"""Runs made of sessions, and of task calls that never got a session; and the texts that were handed over and back."""
+"""Runs made of sessions, and of task calls that never got a session, with the texts that were handed over and back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.sources.opencode.records import ToolCall, Turn, output_in, prompt_in, text_in
-from agentwatch.sources.opencode.session import UNREAD, WORDLESS, Dialogue, Standing, standing_of, turn_order
+from agentwatch.sources.opencode.session import Dialogue, Standing, standing_of, turn_order
 from agentwatch.sources.opencode.tables import RecordRow, Tables
 from agentwatch.sources.sessions.fields import todos_of
-from agentwatch.sources.sessions.reader import digest_of, message
-from agentwatch.sources.sessions.runs import KEPT_ROUNDS
+from agentwatch.sources.sessions.reader import Texts
+from agentwatch.sources.sessions.runs import KEPT_ROUNDS, UNREAD, WORDLESS
 
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
 """What the program puts behind the title of a child."""
@@ -20,56 +20,22 @@ _SHORTEST_CALL_ID: Final = 16
 """Some models number the calls of each answer anew: such an id names no single call."""
 
 
-class _Place(NamedTuple):
+class PartsPlace(NamedTuple):
     """Where a text is: parts whose texts stand one below the other, and what is the text of each of them."""
 
     text_of: Callable[[RecordRow], str | None]
     parts: tuple[str, ...]
 
     def read(self, tables: Tables) -> str | None:
+        """The text, None where a part of it is gone. Raises sqlite3.Error."""
         records = [tables.record("part", part) for part in self.parts]
         texts = [self.text_of(record) for record in records if record is not None]
         there = [text for text in texts if text is not None]
         return "\n".join(there) if there and len(there) == len(self.parts) else None
 
 
-class PartTexts:
-    """Messages made of parts: read when they are needed, and found again by digest.
-    Only the thread that reads asks for one; any thread may ask for its place."""
-
-    def __init__(self) -> None:
-        self._messages: dict[_Place, tuple[tuple[int, ...], Message | None]] = {}
-        self._places: dict[str, _Place] = {}
-
-    def message(
-        self, tables: Tables, text_of: Callable[[RecordRow], str | None], parts: Mapping[str, int], at: int
-    ) -> Message | None:
-        """What some parts say together, None where they are gone. Times are in milliseconds: that of the message, and
-        when each of the parts was last changed."""
-        place, version = _Place(text_of, tuple(parts)), (*parts.values(), at)
-        known = self._messages.get(place)
-        if known is not None and known[0] == version:
-            return known[1]
-        text = place.read(tables)
-        made = message(text, at / 1000, key=place.parts[0]) if text is not None else None
-        if made is not None:
-            self._places[made.digest] = place
-        self._messages[place] = version, made
-        return made
-
-    def find(self, tables: Tables, digest: str) -> str | None:
-        """A text by its digest; None where the database has another one there by now. Raises sqlite3.Error."""
-        text = self._places[digest].read(tables) if self.has(digest) else None
-        return text if text is not None and digest_of(text) == digest else None
-
-    def has(self, digest: str) -> bool:
-        """Whether there was such a text."""
-        return digest in self._places
-
-    def clear(self) -> None:
-        """Forget all of it: the database is another one."""
-        self._messages.clear()
-        self._places.clear()
+Made = dict[PartsPlace, tuple[tuple[int, ...], Message | None]]
+"""The message of each place, and what it was made of: when each part was last changed, and the message's time."""
 
 
 class Maker(NamedTuple):
@@ -78,7 +44,8 @@ class Maker(NamedTuple):
     source: str
     place: str
     tables: Tables
-    texts: PartTexts
+    texts: Texts
+    made: Made
 
     def of_session(
         self,
@@ -198,7 +165,16 @@ class Maker(NamedTuple):
         return self._given(call) if call is not None else None
 
     def _text(self, text_of: Callable[[RecordRow], str | None], parts: Mapping[str, int], at: int) -> Message | None:
-        return self.texts.message(self.tables, text_of, parts, at) if parts else None
+        """What some parts say together, None where they are gone. Times are in milliseconds: that of the message, and
+        when each of the parts was last changed."""
+        if not parts:
+            return None
+        place, version = PartsPlace(text_of, tuple(parts)), (*parts.values(), at)
+        if place not in self.made or self.made[place][0] != version:
+            text = place.read(self.tables)
+            made = self.texts.message(text, at / 1000, place, key=place.parts[0]) if text is not None else None
+            self.made[place] = version, made
+        return self.made[place][1]
 
     def _last_sign(self, session: Dialogue) -> int:
         if session.was_shortened:

@@ -21,8 +21,6 @@ _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution 
 """What stands in a task call that a human aborted; Kilo says who did it behind it."""
 
 LEFT_BEHIND: Final = "left behind unfinished: its parent went on without it"
-WORDLESS: Final = "ended without a word"
-UNREAD: Final = "ended, but what it said cannot be read"
 PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
 

@@ -49,7 +49,7 @@ class RooReader(StoreReader):
     """Implements SessionReader. `storage` is a directory with `tasks/` in it; without one all editors are looked at."""
 
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
-        super().__init__(NAME, Texts(lambda path, _: texts_in(document(path, _MOST_BYTES))))
+        super().__init__(NAME, Texts(lambda path: texts_in(document(path, _MOST_BYTES))))
         self._workspace = Workspace(workspace)
         self._storage = storage
         self._storages: list[Path] = []

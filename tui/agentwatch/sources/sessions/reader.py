@@ -22,8 +22,8 @@ _JUDGED: Final = 2000
 Broken = Callable[[str, Exception], None]
 """Takes the name of a reader, or of an entry point, that does not work, and what it raised."""
 
-Find = Callable[[Path, int], Iterable[str]]
-"""All texts that stand in a file, in the line at an offset: among them the one that is looked for."""
+Find = Callable[..., Iterable[str]]
+"""All texts that stand in a place, such as a file and the offset of a line: among them the one that is looked for."""
 
 
 class Change(NamedTuple):
@@ -174,12 +174,12 @@ class Texts:
 
     def __init__(self, find: Find) -> None:
         self._find = find
-        self._places: dict[str, tuple[Path, int]] = {}
+        self._places: dict[str, tuple[object, ...]] = {}
         self._made: dict[tuple[str, str], Message] = {}
         self._lock = threading.Lock()
 
-    def message(self, text: str, at: float, path: Path, offset: int = 0, *, key: str) -> Message:
-        """A text of a file as a message, as the function does it. A copy of it is not judged again."""
+    def message(self, text: str, at: float, *place: object, key: str) -> Message:
+        """A text as a message, as the function does it. A copy of it is not judged again."""
         digest = digest_of(text)
         made = self._made.pop((digest, key), None)
         made = message(text, at, key=key, digest=digest) if made is None else replace(made, at=at)
@@ -188,7 +188,7 @@ class Texts:
             del self._made[next(iter(self._made))]
         with self._lock:
             self._places.pop(digest, None)
-            self._places[digest] = path, offset
+            self._places[digest] = place
             if len(self._places) > _KNOWN:
                 del self._places[next(iter(self._places))]
         return made
@@ -206,6 +206,6 @@ class Texts:
 
 def in_lines(
     texts_in: Callable[[Fields], Iterable[str]], line_at: Callable[[Path, int], bytes | None] = line_at
-) -> Find:
+) -> Callable[[Path, int], Iterable[str]]:
     """Finds texts in the records of files of JSON lines."""
     return lambda path, offset: texts_in(record(line_at(path, offset) or b"") or {})

@@ -39,7 +39,6 @@ class Registry:
             if name not in known and (name == CLAUDE_CODE or is_there(home.place())):
                 yield home.open(self._workspace, self._since)
         yield from _without_home(self._workspace, known)
-        yield from _databases(self._workspace, known)
         if not self._others_asked:
             self._others_asked = True
             yield from _shipped_by_others(self._workspace, broken)
@@ -74,15 +73,17 @@ _HOMES: Final = {
 }
 """By the name of the reader."""
 
+_DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
+"""By program: the variable that names another database, and the stems of the names in the program's directory."""
+
 
 def looked_in(workspace: Path) -> dict[str, Sequence[Path]]:
     """Where the sessions of each program that is supported lie, there or not, by the name of its reader."""
-    from agentwatch.sources.opencode.places import usual_places
     from agentwatch.sources.roo.storages import searched
 
     return {
         **{name: [home.place() / home.sessions] for name, home in _HOMES.items()},
-        **{name: [path] for name, path in usual_places(os.environ, user_home()).items()},
+        **{name: [_share() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
         "roo": searched(user_home()),
         "teamwork": [workspace / ".agents"],
     }
@@ -99,19 +100,39 @@ def _without_home(workspace: Path, known: Collection[str]) -> Iterator[SessionRe
         from agentwatch.sources.teamwork.teamwork_reader import TeamworkReader
 
         yield TeamworkReader(workspace)
+    for name, path in databases().items():
+        if name not in known:
+            from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
+
+            yield OpenCodeReader(workspace, path, name)
 
 
-def _databases(workspace: Path, known: Collection[str]) -> Iterator[SessionReader]:
-    shares = user_home() / ".local" / "share", Path(os.environ.get("XDG_DATA_HOME") or "/")
-    named = os.environ.get("OPENCODE_DB") or os.environ.get("KILO_DB")
-    if not named and not any(is_there(share / name) for share in shares for name in ("opencode", "kilo")):
-        return
-    from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
-    from agentwatch.sources.opencode.places import find_stores
+def databases() -> dict[str, Path]:
+    """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source.
 
-    for store in find_stores(os.environ, user_home()):
-        if store.name not in known:
-            yield OpenCodeReader(workspace, store.database, store.name)
+    A source is called `opencode`, `kilo`, or `opencode-<channel>` for one beside the usual one; a variable may name
+    another one. Both programs use `~/.local/share` on every system.
+    """
+    stores: dict[str, Path] = {}
+    for program, (variable, stems) in _DATABASES.items():
+        directory, chosen = _share() / program, os.environ.get(variable, "")
+        paths = [directory / f"{stems[0]}.db"]
+        for stem in stems:
+            with suppress(OSError):
+                paths += sorted(directory.glob(f"{stem}-*.db"))
+        paths += [directory / chosen] if chosen not in ("", ":memory:") else []
+        # Also what is no file, or cannot be looked at: its reader says so.
+        for path in dict.fromkeys(filter(is_there, paths)):
+            if path not in stores.values():
+                name = path.stem if path.stem.startswith(program) else f"{program}-{path.stem}"
+                names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
+                stores[next(one for one in names if one not in stores)] = path
+    return stores
+
+
+def _share() -> Path:
+    data = os.environ.get("XDG_DATA_HOME", "")
+    return Path(data) if data.startswith("/") else user_home() / ".local" / "share"
 
 
 def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:

@@ -68,7 +68,7 @@ class TeamworkReader(StoreReader):
     def _told(self, text: str, at: float, path: str) -> Message:
         return self._texts.message(text, at, self._workspace / path, key=path)
 
-    def _text_in(self, path: Path, _: int) -> Sequence[str]:
+    def _text_in(self, path: Path) -> Sequence[str]:
         try:
             return [read_file(self._workspace, str(path.relative_to(self._workspace))).text]
         except FileRefusedError:
