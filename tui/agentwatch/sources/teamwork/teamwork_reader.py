@@ -11,8 +11,17 @@ from typing import Final
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts
-from agentwatch.sources.teamwork.links import RoleLink, links_of
-from agentwatch.sources.teamwork.roles import BRIEFING, HANDOFF, PROGRESS, TOP, Role, places_of_roles, read_role
+from agentwatch.sources.teamwork.roles import (
+    BRIEFING,
+    HANDOFF,
+    PROGRESS,
+    TOP,
+    Role,
+    RoleLink,
+    links_of,
+    places_of_roles,
+    read_role,
+)
 
 NAME: Final = "teamwork"
 _FAILED: Final = ("failed", "crashed", "error", "dead", "stuck", "killed", "hung", "timed out", "timeout")
