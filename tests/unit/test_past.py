@@ -166,13 +166,22 @@ def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(workspace: Path, caps
     assert asking(capsys, workspace.parent / "copy") == set()
 
 
-def test_a_copy_is_as_old_as_its_returns_say(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def meta(days: float) -> str:
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - days * DAY))
-        return json.dumps({"status": "failed", "started_at": at, "completed_at": at, "artifacts": [], "summary": "x"})
+def test_a_copy_is_as_old_as_its_returns_say_or_their_sessions(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def meta(days: float, *, says_when: bool) -> str:
+        then = time.time() - days * DAY
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(then))
+        metadata = {
+            "session_id": f"sess_{int(then)}_1e1fb7",
+            "agent_type": "coder",
+            "delegation_path": ["lead", "coder"],
+        }
+        ended = {"completed_at": at} if says_when else {}
+        return json.dumps({"status": "failed", "artifacts": [], "summary": "x", "metadata": metadata} | ended)
 
     place = workspace.parent / "copied"
-    for name, days in (("1_old", 400), ("2_new", 1)):
+    for name, days, says_when in (("1", 400, True), ("2", 400, False), ("3", 1, True), ("4", 6, False)):
         (place / "specs" / name).mkdir(parents=True)
-        (place / "specs" / name / ".return-meta.json").write_text(meta(days))
-    assert asking(capsys, place) == {"specs/2_new"}
+        (place / "specs" / name / ".return-meta.json").write_text(meta(days, says_when=says_when))
+    assert {task_id.split("/")[1] for task_id in asking(capsys, place)} == {"3", "4"}

@@ -163,9 +163,14 @@ def stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
     keys = _ENDED if outcome is not Outcome.WORKING else (*_ENDED, *_BEGAN)
     found = [at for place in places for key in keys if (at := _moment(place.get(key))) is not None]
     if not found and outcome is Outcome.WORKING:
-        ids = (place.get("session_id") for place in places)
-        found = [float(match[1]) for one in ids if isinstance(one, str) and (match := _SESSION.match(one))]
+        found = [at for place in places if (at := session_began(place.get("session_id"))) is not None]
     return max(found, default=None)
+
+
+def session_began(session_id: object) -> float | None:
+    """When a session began by its id, in seconds since the epoch; None where the id does not say."""
+    match = _SESSION.match(session_id) if isinstance(session_id, str) else None
+    return None if match is None else float(match[1])
 
 
 def _moment(value: object) -> float | None:

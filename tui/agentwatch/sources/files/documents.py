@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from agentwatch.contracts.drift import session_began
 from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
@@ -29,6 +30,9 @@ Committed = Callable[[str, float], float | None]
 
 _FIRST: Final = 1_577_836_800.0
 """2020 began: before that no agent handed work to another."""
+
+_LONGEST_SESSION: Final = 7 * 86_400.0
+"""Seconds between the beginning of a session and its return; a file that is later was copied."""
 
 LATE: Final = 60.0
 """Seconds before now that the time of a new change may say; one that is older was set, or kept."""
@@ -64,9 +68,9 @@ class Dating:
     """Since when a file holds what it holds, in seconds since the epoch: the one answer to when something was alive.
 
     What was there before the first look was perhaps copied, cloned or checked out: what the document itself says, or
-    git (`committed`), comes before the time of the file. What arrives later counts from when it was seen, unless the
-    time of the file fits: nobody puts a failure into the past. A content that was known under another name was moved
-    or copied, which is no sign of life.
+    git (`committed`), or the beginning of a session long before, comes before the time of the file. What arrives later
+    counts from when it was seen, unless the time of the file fits: nobody puts a failure into the past. A content that
+    was known under another name was moved or copied, which is no sign of life.
     """
 
     def __init__(self, committed: Committed | None = None) -> None:
@@ -111,7 +115,11 @@ class Dating:
         stated = answer.stated_at if is_first_look and answer is not None else None
         if stated is not None and _FIRST <= stated <= written:
             return stated
-        return min(self._committed(name, written) or written, written)
+        committed = self._committed(name, written)
+        if committed is not None:
+            return min(committed, written)
+        began = session_began(answer.session_id) if is_first_look and answer is not None else None
+        return began if began is not None and _FIRST <= began < written - _LONGEST_SESSION else written
 
 
 class Documents:
