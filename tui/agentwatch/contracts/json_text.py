@@ -140,15 +140,11 @@ class Break(NamedTuple):
     at_end: bool = False
 
 
-class _BrokenError(Exception):
-    """Carries a Break out of the scanner."""
+class _ScanError(Exception):
+    """Ends a scan, with where the text broke; without where what follows is not looked at."""
 
-    def __init__(self, offset: int, reason: str, *, at_end: bool = False) -> None:
-        self.found = Break(offset, reason, at_end)
-
-
-class _EnoughError(Exception):
-    """What follows is not looked at."""
+    def __init__(self, *where: Any) -> None:
+        self.broken = Break(*where) if where else None
 
 
 class Scan:
@@ -173,21 +169,19 @@ class Scan:
             self._at = space(text, self._at)
             if self._at < self._end:
                 self.broken = Break(self._at, TEXT_BEHIND)
-        except _BrokenError as error:
-            self.broken = error.found
-        except _EnoughError:
-            pass
+        except _ScanError as end:
+            self.broken = end.broken
 
     def _next(self) -> str:
         """The next character that is no space."""
         if self._tokens == MAX_TOKENS:
             self.gave_up = True
-            raise _EnoughError
+            raise _ScanError
         self._tokens += 1
         if self._text[self._at : self._at + 1] <= " ":
             self._at = space(self._text, self._at)
             if self._at >= self._end:
-                raise _BrokenError(self._end, "the text ends", at_end=True)
+                raise _ScanError(self._end, "the text ends", True)
         return self._text[self._at]
 
     def _read(self, put: Callable[[Any], object], location: Location, *, member: bool = False) -> None:
@@ -203,7 +197,7 @@ class Scan:
         put(made)
         if self._depth == MAX_DEPTH:
             self.too_deep = self._at
-            raise _EnoughError
+            raise _ScanError
         self._depth += 1
         self._at += 1
         closing = "}" if character == "{" else "]"
@@ -216,7 +210,7 @@ class Scan:
                 self._read(made.append, (*location, len(made)))
             goes_on = self._next() == ","
             if not goes_on and self._text[self._at] != closing:
-                raise _BrokenError(self._at, "a comma or a closing bracket is missing")
+                raise _ScanError(self._at, "a comma or a closing bracket is missing")
             self._at += goes_on
         self._at += 1
         self._depth -= 1
@@ -224,7 +218,7 @@ class Scan:
     def _key(self, made: dict[str, Any], location: Location) -> str:
         """Read a key and its colon."""
         if self._next() != '"':
-            raise _BrokenError(self._at, "a key in double quotes is missing")
+            raise _ScanError(self._at, "a key in double quotes is missing")
         here = self._at
         key, self._at = _string(self._text, here, self._end)
         if key in made:
@@ -232,7 +226,7 @@ class Scan:
         if len(location) < PLACE_DEPTH:
             self.places[(*location, key)] = here
         if self._next() != ":":
-            raise _BrokenError(self._at, "a colon is missing behind a key")
+            raise _ScanError(self._at, "a colon is missing behind a key")
         self._at += 1
         return key
 
@@ -244,8 +238,8 @@ def _string(text: str, position: int, end: int) -> tuple[str, int]:
         # An escape cut in the middle looks invalid, and is only short.
         cut = error.msg.startswith("Unterminated") or ("escape" in error.msg and end - error.pos <= 6)
         if cut:
-            raise _BrokenError(end, "the text ends inside a string", at_end=True) from None
-        raise _BrokenError(error.pos, "a string holds a line break, a control character or a bad escape") from None
+            raise _ScanError(end, "the text ends inside a string", True) from None
+        raise _ScanError(error.pos, "a string holds a line break, a control character or a bad escape") from None
     return value, behind
 
 
@@ -254,7 +248,7 @@ def _scalar(text: str, position: int, end: int, not_finite: list[int]) -> tuple[
         return _string(text, position, end)
     match = _WORD.match(text, position)
     if match is None:
-        raise _BrokenError(position, "a value is missing")
+        raise _ScanError(position, "a value is missing")
     word = match[0]
     behind = match.end()
     if word in _WORDS:
@@ -270,5 +264,5 @@ def _scalar(text: str, position: int, end: int, not_finite: list[int]) -> tuple[
             not_finite.append(position)
         return (None if math.isinf(value) else value), behind
     if behind >= end and (_CUT_NUMBER.match(word) or any(whole.startswith(word) for whole in (*_WORDS, "NaN"))):
-        raise _BrokenError(end, "the text ends inside a value", at_end=True)
-    raise _BrokenError(position, "a value is missing or is no JSON value")
+        raise _ScanError(end, "the text ends inside a value", True)
+    raise _ScanError(position, "a value is missing or is no JSON value")

@@ -74,8 +74,8 @@ class Sections(NamedTuple):
 
     def spans(self, header: str) -> list[tuple[int, int]]:
         """The lines of a section that is there, and of its repetitions."""
-        found = [self.by_header[header], *(each for each in self.repeated if each.header == header)]
-        return [(section.first, section.behind) for section in found]
+        sections = (*self.by_header.values(), *self.repeated)
+        return [(section.first, section.behind) for section in sections if section.header == header]
 
 
 def header_of(text: str) -> str | None:

@@ -18,12 +18,11 @@ _ITEMS: Final = 60
 def card(line: TaskLine, numbers: Mapping[str, int], decisions: Sequence[DecisionLine], *, opened: bool) -> Html:
     """A task, folded to one line unless `opened`. `numbers` tells where each task id stands."""
     task = line.task
-    agent = element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
     summary = element(
         "summary",
         state_of(line),
         code(task.task_id),
-        agent,
+        agent_of(task),
         element("span", lasted(line.took), class_="number faint") if line.took else None,
     )
     body = element(
@@ -37,6 +36,11 @@ def card(line: TaskLine, numbers: Mapping[str, int], decisions: Sequence[Decisio
         class_="body",
     )
     return element("details", summary, body, class_=f"card e-{color(line.look)}", open=opened)
+
+
+def agent_of(task: Task) -> Html | None:
+    """Who works on a task, where that is known."""
+    return element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
 
 
 def state_of(line: TaskLine) -> Html:

@@ -64,12 +64,11 @@ def _body(account: Account, name: str, clock: Clock | None) -> Iterator[Html]:
     yield _header(account, name)
     yield element(
         "main",
-        *_problems(account),
-        *_attention(account, numbers),
-        *_delegation(account, clock),
-        *_cards(account, numbers),
-        *_changes(account, numbers),
-        *_notices(account),
+        _problems(account) if account.problems else None,
+        _attention(account, numbers) if account.attention else None,
+        *((_delegation(account, clock), _cards(account, numbers)) if account.tasks else ()),
+        _changes(account, numbers) if account.changes else None,
+        _section("Files of no task", None, cards.grid_of(broken(account.notices))) if account.notices else None,
     )
     yield element(
         "footer",
@@ -85,13 +84,13 @@ def _header(account: Account, name: str) -> Html:
     summary = account.summary
     needs = summary.needs_operator
     if needs:
-        pill = element("p", f"{needs:,} {'needs' if needs == 1 else 'need'} a human", class_="pill c-attention")
+        verdict, color = f"{needs:,} {'needs' if needs == 1 else 'need'} a human", " c-attention"
     elif account.problems:
-        pill = element("p", "not all could be seen", class_="pill c-attention")
+        verdict, color = "not all could be seen", " c-attention"
     elif summary.tasks and summary.by_state.get(State.COMPLETED) == summary.tasks:
-        pill = element("p", "✓ all done", class_="pill c-completed")
+        verdict, color = "✓ all done", " c-completed"
     else:
-        pill = element("p", "nothing needs a human", class_="pill")
+        verdict, color = "nothing needs a human", ""
     counts = [
         element("li", badge(LOOKS[state]), " ", element("b", f"{count:,}"))
         for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency)
@@ -99,32 +98,34 @@ def _header(account: Account, name: str) -> Html:
     return element(
         "header",
         element("p", "agentwatch report", class_="product"),
-        element("h1", text(name, 200), pill),
+        element("h1", text(name, 200), element("p", verdict, class_=f"pill{color}")),
         element("p", account.verdict, class_="verdict"),
         element("ul", *counts, class_="counts"),
         lanes.shares(summary),
     )
 
 
-def _problems(account: Account) -> Iterator[Html]:
-    if account.problems:
-        rows = [
-            (text(source, 40), element("span", text(message), class_="prose"))
-            for source, _, message in account.problems
-        ]
-        yield element("section", element("h2", "Could not be read", _count(len(rows))), table(("source", "what"), rows))
+def _problems(account: Account) -> Html:
+    rows = [
+        (text(source, 40), element("span", text(message), class_="prose")) for source, _, message in account.problems
+    ]
+    return _section("Could not be read", len(rows), table(("source", "what"), rows))
 
 
-def _attention(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
-    if not account.attention:
-        return
+def _section(title: str, count: int | None, *children: Child, class_: str | None = None) -> Html:
+    """A section with its heading, and how many things are in it."""
+    counted = None if count is None else element("span", f"{count:,}", class_="count")
+    return element("section", element("h2", title, counted), *children, class_=class_)
+
+
+def _attention(account: Account, numbers: dict[str, int]) -> Html:
     rows = [_asks(account, one, numbers[one.task_id]) for one in account.attention]
     head = ("state", "task", "what it asks", "waiting")
     rest = rows[_FIRST_ASKED:]
     more = element("summary", f"{len(rest):,} more")
-    yield element(
-        "section",
-        element("h2", "Needs attention", _count(len(rows))),
+    return _section(
+        "Needs attention",
+        len(rows),
         table(head, rows[:_FIRST_ASKED], class_="attention"),
         element("details", more, table(head, rest, class_="attention")) if rest else None,
     )
@@ -135,18 +136,15 @@ def _asks(account: Account, one: Attention, number: int) -> tuple[Child, ...]:
     task = line.task
     held = element("span", f" holds up {plural(one.holds, 'task')}", class_="faint") if one.holds else None
     waiting = span(account.generated_at - one.since) if one.since is not None else "-"
-    agent = element("span", text(task.agent, 40), class_="faint agent") if task.agent else None
     ask = element("span", text(one.ask), class_="prose")
-    return (cards.state_of(line), joined((_link(task, number), agent)), joined((ask, held)), waiting)
+    return (cards.state_of(line), joined((_link(task, number), cards.agent_of(task))), joined((ask, held)), waiting)
 
 
 def _link(task: Task, number: int) -> Html:
     return element("a", code(task.task_id), href=f"#{anchor(number)}")
 
 
-def _delegation(account: Account, clock: Clock | None) -> Iterator[Html]:
-    if not account.tasks:
-        return
+def _delegation(account: Account, clock: Clock | None) -> Html:
     head = element(
         "div",
         element("span", "task", class_="name"),
@@ -157,10 +155,10 @@ def _delegation(account: Account, clock: Clock | None) -> Iterator[Html]:
         aria_hidden="true",
     )
     without = element("p", "No timeline: the times of the files are all the same, or not known.", class_="faint")
-    yield element(
-        "section",
-        element("h2", "Delegation", _count(len(account.tasks))),
-        *([_filter()] if len(account.tasks) > _MANY // 3 else []),
+    return _section(
+        "Delegation",
+        len(account.tasks),
+        _filter() if len(account.tasks) > _MANY // 3 else None,
         head,
         _branches(account, clock),
         element("p", _LEGEND, class_="faint legend") if clock else without,
@@ -220,7 +218,7 @@ def _row(
     name = element(
         "span",
         element("a", text(task.title, 120), href=f"#{anchor(number)}"),
-        element("span", text(task.agent, 40), class_="faint agent") if task.agent else None,
+        cards.agent_of(task),
         element("span", "needs a human", class_="flag") if task.needs_operator else None,
         class_="name",
     )
@@ -232,47 +230,33 @@ def _row(
     )
 
 
-def _cards(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
-    if not account.tasks:
-        return
+def _cards(account: Account, numbers: dict[str, int]) -> Html:
     pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
     decided = account.decisions_by_task()
     shown = (
         cards.card(line, numbers, decided.get(line.task.task_id, ()), opened=line.task.task_id in pressing)
         for line in account.tasks
     )
-    yield element("section", element("h2", "Tasks", _count(len(account.tasks))), *shown, class_="cards")
+    return _section("Tasks", len(account.tasks), *shown, class_="cards")
 
 
-def _changes(account: Account, numbers: dict[str, int]) -> Iterator[Html]:
-    if not account.changes:
-        return
-    shown = account.changes[-_CHANGES:]
+def _changes(account: Account, numbers: dict[str, int]) -> Html:
     rows: list[tuple[Child, ...]] = []
-    for change in shown:
+    for change in account.changes[-_CHANGES:]:
         number = numbers.get(change.task_id)
         name = code(change.task_id) if number is None else _link(account.tasks[number].task, number)
         before = badge(LOOKS[change.before]) if change.before else "new"
         after = badge(LOOKS[change.after]) if change.after else "gone"
         attempt = element("span", f" attempt {change.attempt}", class_="faint") if change.attempt > 1 else None
         rows.append((when(change.at), name, joined((before, " → ", after, attempt)), text(change.reason, 300)))
-    left = len(account.changes) - len(shown)
-    yield element(
-        "section",
-        element("h2", "What happened", _count(len(account.changes))),
-        element("p", f"The last {len(shown):,} state changes.", class_="faint") if left else None,
+    left_out = len(rows) < len(account.changes)
+    return _section(
+        "What happened",
+        len(account.changes),
+        element("p", f"The last {len(rows):,} state changes.", class_="faint") if left_out else None,
         element(
             "details",
             element("summary", "every state change, in order"),
             table(("when (UTC)", "task", "state", "because"), rows),
         ),
     )
-
-
-def _notices(account: Account) -> Iterator[Html]:
-    if account.notices:
-        yield element("section", element("h2", "Files of no task"), cards.grid_of(broken(account.notices)))
-
-
-def _count(count: int) -> Html:
-    return element("span", f"{count:,}", class_="count")

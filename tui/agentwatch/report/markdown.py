@@ -62,7 +62,8 @@ def markdown(account: Account) -> str:
     name = PurePath(account.workspace).name or account.workspace
     head = [f"## Agent session: {code(name)}", inline_own(account.verdict), *_problems(account)]
     head += [*_attention(account), *_tree(account)]
-    tail = [*_timeline(account), *_changes(account), *_notices(account), _footer(account)]
+    tail = [*_timeline(account), *_changes(account), *_notices(account)]
+    tail.append(f"<sub>agentwatch report, {utc(account.generated_at)} UTC</sub>")
     room = LIMIT - sum(len(block) + 2 for block in (*head, *tail)) - 200
     return "\n\n".join([*head, *_details(account, room), *tail]) + "\n"
 
@@ -93,15 +94,12 @@ def _attention(account: Account) -> Iterator[str]:
     for one in account.attention[:_ATTENTION]:
         held = f"<br>holds up {plural(one.holds, 'task')}" if one.holds else ""
         state, asks = _state(lines[one.task_id]), inline(one.ask, _PROSE) + held
-        rows.append((state, code(one.task_id), asks, _since(account, one.since)))
+        waiting = span(account.generated_at - one.since) if one.since is not None else "-"
+        rows.append((state, code(one.task_id), asks, waiting))
     rows = _fitting(rows, _ATTENTION_ROOM)
     yield _table(("state", "task", "what it asks", "waiting"), rows)
     if len(account.attention) > len(rows):
         yield f"… and {len(account.attention) - len(rows):,} more."
-
-
-def _since(account: Account, at: float | None) -> str:
-    return span(account.generated_at - at) if at is not None else "-"
 
 
 def _tree(account: Account) -> Iterator[str]:
@@ -270,10 +268,6 @@ def _notices(account: Account) -> Iterator[str]:
     if left := len(account.notices) - len(shown):
         yield f"… and {plural(left, 'file')} more."
     yield "</details>"
-
-
-def _footer(account: Account) -> str:
-    return f"<sub>agentwatch report, {utc(account.generated_at)} UTC</sub>"
 
 
 def _fitting(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]]:
