@@ -102,16 +102,13 @@ _SESSION: Final = re.compile(r"sess_(\d{10})(?:_|\Z)")
 def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
     """What blocks, from `blockers` and its kin, without what did; None where there is none of them."""
     found: list[str] = []
-    there = False
-    for key in BLOCKERS:
-        raw = top.get(key)
-        if raw is None:
-            continue
-        there = True
-        if isinstance(raw, str):
-            raw = [raw] if raw.strip() else []
-        elif isinstance(raw, dict) and key in ("blocker", "blocking_issue"):
-            raw = [raw]
+    told = {key: top[key] for key in BLOCKERS if top.get(key) is not None}
+    for key, value in told.items():
+        raw = value
+        if isinstance(value, str):
+            raw = [value] if value.strip() else []
+        elif isinstance(value, dict) and key in ("blocker", "blocking_issue"):
+            raw = [value]
         if not isinstance(raw, list):
             judgement.add("MET034", (key,), key=key, value=shown(raw))
             continue
@@ -123,7 +120,7 @@ def blockers(top: dict[str, Any], judgement: Judgement) -> list[str] | None:
                 judgement.add("MET034", (key, index), key=key, value=shown(entry))
             else:
                 found.append(text)
-    return found if there else None
+    return found if told else None
 
 
 def blocked_by(top: dict[str, Any]) -> list[str]:

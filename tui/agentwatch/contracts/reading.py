@@ -26,7 +26,7 @@ from agentwatch.contracts.json_source import JsonSource
 from agentwatch.contracts.markdown_source import Fence, fences, lines_of, uncommented
 from agentwatch.contracts.return_sections import open_returns, tail_of, unframed
 from agentwatch.contracts.shapes import Contract, Handoff, Opened, Outcome, Return
-from agentwatch.contracts.signatures import contract_by_name, contract_of, leading_contract_of
+from agentwatch.contracts.signatures import JSON_FILE, contract_by_name, contract_of, leading_contract_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,6 @@ _DECODER: Final = json.JSONDecoder()
 _GOES_ON: Final = re.compile(r"[ \t.`]*[^\s.`]")
 _OBJECT: Final = re.compile(r'\{(?=\s*")')
 _LINES_OF_JSON: Final = re.compile(r"\.(?:jsonl|ndjson)\Z", re.IGNORECASE | re.ASCII)
-_JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE | re.ASCII)
 _MORE_BEHIND: Final = re.compile(r"^(?:```|~~~|\{)", re.MULTILINE)
 _LOOKED_AT: Final = 200
 
@@ -73,7 +72,7 @@ def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: 
     if head == "{" and _LINES_OF_JSON.search(name):
         return None
     found: Opened | None = None
-    is_json = _JSON_FILE.search(name) is not None
+    is_json = JSON_FILE.search(name) is not None
     if head == "{":
         found = (None if is_json else read_unfenced_packet(text, name)) or read_json(text, name)
     elif not is_json:

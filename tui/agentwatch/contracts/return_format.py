@@ -28,7 +28,6 @@ from agentwatch.contracts.return_sections import (
     LEVEL,
     STATUS,
     TEXT_KEYS,
-    Section,
     Sections,
     is_attestation_key,
 )
@@ -117,8 +116,20 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
     _judge_headers(sections, judgement, embedded=embedded)
 
     raw: dict[str, Any] = {}
-    keys = _status(lines, sections, judgement)
-    attested = _attestation(lines, sections, judgement)
+    first = min(section.heading.line for section in found.values())
+    keys = read_status(
+        lines,
+        sections.spans(STATUS) or [(sections.start, first)],
+        judgement if STATUS in found else Judgement(),
+        swallowed=STATUS in found and DELIVERABLES not in found,
+    )
+    evidence, attestation = sections.spans(EVIDENCE), sections.spans(ATTESTATION)
+    if evidence and not attestation:
+        # The keys of an attestation whose header is missing end the evidence.
+        begin, behind = evidence[0]
+        end = next((index for index in range(begin, behind) if is_attestation_key(lines[index])), behind)
+        evidence, attestation = [(begin, end)], [(end, behind)]
+    attested = read_attestation(lines, attestation, judgement if ATTESTATION in found else Judgement())
     unjudged: dict[str, Any] = {}
     for header, name, read, values in (
         (STATUS, "status", keys, _status_values(keys, judgement)),
@@ -137,10 +148,7 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
         if not some:
             judgement.add_in("RET030", section.heading.line)
     if (section := found.get(EVIDENCE)) is not None:
-        spans = sections.spans(EVIDENCE)
-        if ATTESTATION not in found:
-            spans = [(section.first, _evidence_end(lines, section))]
-        raw["evidence"], some = read_evidence(lines, spans, judgement)
+        raw["evidence"], some = read_evidence(lines, evidence, judgement)
         if not some:
             judgement.add_in("RET040", section.heading.line)
 
@@ -170,28 +178,6 @@ def _judge_headers(sections: Sections, judgement: Judgement, *, embedded: bool) 
             judgement.add_in(rule, line, value=shown("#" * section.heading.level + " " + text), header=f"## {header}")
     if sections.preamble and not embedded and STATUS in found:
         judgement.add_in("RET009", sections.start)
-
-
-def _status(lines: list[str], sections: Sections, judgement: Judgement) -> Keys:
-    found = sections.by_header
-    if STATUS in found:
-        return read_status(lines, sections.spans(STATUS), judgement, swallowed=DELIVERABLES not in found)
-    first = min(section.heading.line for section in found.values())
-    return read_status(lines, [(sections.start, first)], Judgement())
-
-
-def _attestation(lines: list[str], sections: Sections, judgement: Judgement) -> Attested:
-    found = sections.by_header
-    if ATTESTATION in found:
-        return read_attestation(lines, sections.spans(ATTESTATION), judgement)
-    spans = [(_evidence_end(lines, each), each.behind) for each in (found.get(EVIDENCE),) if each is not None]
-    return read_attestation(lines, spans, Judgement())
-
-
-def _evidence_end(lines: list[str], section: Section) -> int:
-    """Where the evidence ends: before the keys of an attestation whose header is missing."""
-    keys = (index for index in range(section.first, section.behind) if is_attestation_key(lines[index]))
-    return next(keys, section.behind)
 
 
 def _status_values(keys: Keys, judgement: Judgement) -> dict[str, Any]:

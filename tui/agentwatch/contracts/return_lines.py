@@ -290,7 +290,7 @@ def read_attestation(lines: list[str], spans: Spans, judgement: Judgement) -> At
 
 def _judge_lists(attested: Attested, texts: dict[str, tuple[str, int]], judgement: Judgement) -> None:
     for key in FILE_KEYS:
-        if key in attested.lists and not attested.lists[key] and not attested.values.get(key):
+        if attested.lists.get(key) == [] and not attested.values.get(key):
             if key in texts:
                 # Words where the list should be; above a list they would introduce it.
                 judgement.add_in("RET024", texts[key][1], value=shown(texts[key][0]))

@@ -25,7 +25,7 @@ _PACKET_FAMILY: Final = "composability.handoff_packet"
 _PACKET_KEYS: Final = ("task_id", "objective", "evidence", "success_criteria", "risks")
 _IDENTIFYING: Final = ("task_id", "objective")
 _LEADING_KEYS: Final = (*_PACKET_KEYS[1:], "constraints", "deliverables")
-_JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE | re.ASCII)
+JSON_FILE: Final = re.compile(r"\.json\Z", re.IGNORECASE | re.ASCII)
 _HANDOFF_FILE: Final = re.compile(
     r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE | re.ASCII
 )
@@ -65,18 +65,7 @@ _META_FILE: Final = re.compile(
     re.IGNORECASE,
 )
 _DRIFT_KEYS: Final = ("started_at", "partial_progress", "completion_data", "verification")
-_FAMILY_KEYS: Final = (
-    "status",
-    "metadata",
-    "artifacts",
-    "session_id",
-    "agent_type",
-    "delegation_path",
-    "delegation_depth",
-    "summary",
-    "errors",
-    *_DRIFT_KEYS,
-)
+_FAMILY_KEYS: Final = ("status", "metadata", "artifacts", "summary", "errors", *METADATA_KEYS, *_DRIFT_KEYS)
 # A stage word alone is an everyday word: something else of a return must be there.
 _TELLING: Final = ("delegation_path", "partial_progress", "completion_data")
 _SUPPORTING: Final = ("artifacts", "session_id", "agent_type")
@@ -105,7 +94,7 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
 
     `embedded`: it stands in what a subagent returned, where less tells a return than in a file among others.
     """
-    named = contract_by_name(name) if _JSON_FILE.search(name) else None
+    named = contract_by_name(name) if JSON_FILE.search(name) else None
     if named is not None and named is not Contract.RETURN_META:
         contract = _named_contract_of(top, named)
         # Programs of all kinds call their reports so: without a key of one, what is in it decides.
@@ -121,7 +110,8 @@ def contract_of(top: dict[str, Any], name: str, *, embedded: bool = False) -> Co
         return None
     if "report_metadata" in top and _is_report(top, embedded=embedded):
         return Contract.REPORT_CONTRACT
-    if _is_versioned_packet(unwrapped(top)):
+    version = unwrapped(top).get("handoff_schema")
+    if isinstance(version, str) and version.startswith(_PACKET_FAMILY):
         return Contract.HANDOFF_PACKET
     if not is_meta_file(name) and (_STATE_FILE.search(name) or any(key in top for key in _STATE_KEYS)):
         return None
@@ -170,11 +160,6 @@ def is_meta_file(name: str) -> bool:
     return _META_FILE.search(name) is not None and "schema" not in name.rpartition("/")[2].lower()
 
 
-def _is_versioned_packet(top: dict[str, Any]) -> bool:
-    version = top.get("handoff_schema")
-    return isinstance(version, str) and version.startswith(_PACKET_FAMILY)
-
-
 def _is_packet(top: dict[str, Any], name: str) -> bool:
     if not any(key in top for key in _IDENTIFYING):
         return False
@@ -182,7 +167,7 @@ def _is_packet(top: dict[str, Any], name: str) -> bool:
     if _HANDOFF_FILE.search(name) is not None:
         return count >= _PAIR
     # A JSON file without an id may be the plan of anything: an objective, its risks and when it is reached.
-    needed = 4 if "task_id" not in top and _JSON_FILE.search(name) else 3
+    needed = 4 if "task_id" not in top and JSON_FILE.search(name) else 3
     return count >= needed
 
 

@@ -34,16 +34,17 @@ from agentwatch.view.words import (
 )
 
 _COUNTED: Final = {
-    State.PARTIAL: "returned a part",
-    State.INVALID: "broke {its} contract",
-    State.FAILED: "failed",
-    State.BLOCKED: "{is} blocked",
-    State.ESCALATED: "{is} escalated",
-    State.RETRYING: "{is} to be tried again",
-    State.WORKING: "{is} working",
-    State.SUBMITTED: "{has} not begun",
-    State.CANCELED: "{was} canceled",
+    State.PARTIAL: ("returned a part", "returned a part"),
+    State.INVALID: ("broke its contract", "broke their contract"),
+    State.FAILED: ("failed", "failed"),
+    State.BLOCKED: ("is blocked", "are blocked"),
+    State.ESCALATED: ("is escalated", "are escalated"),
+    State.RETRYING: ("is to be tried again", "are to be tried again"),
+    State.WORKING: ("is working", "are working"),
+    State.SUBMITTED: ("has not begun", "have not begun"),
+    State.CANCELED: ("was canceled", "were canceled"),
 }
+"""What is said of one task in a state, and of several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +261,8 @@ def _sentences(summary: Summary, unseen: int, history: str) -> Iterator[str]:
     ]
     done = f"{completed:,} done ({', '.join(parts)})" if parts else "none done"
     yield f"{plural(summary.tasks, 'task')}, {done}."
-    others = [_counted(state, count) for state in _COUNTED if (count := summary.by_state.get(state, 0))]
+    counted = ((summary.by_state.get(state, 0), words) for state, words in _COUNTED.items())
+    others = [f"{count:,} {several if count > 1 else one}" for count, (one, several) in counted if count]
     if others:
         yield f"{', '.join(others)}."
     elsewhere = summary.contradicted - lying
@@ -274,17 +276,6 @@ def _sentences(summary: Summary, unseen: int, history: str) -> Iterator[str]:
         yield f"{history}."
     needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
     yield f"{needs:,} {'needs' if needs == 1 else 'need'} a human." if needs else f"Nothing{seen} needs a human."
-
-
-def _counted(state: State, count: int) -> str:
-    one = count == 1
-    words = {
-        "is": "is" if one else "are",
-        "has": "has" if one else "have",
-        "was": "was" if one else "were",
-        "its": "its" if one else "their",
-    }
-    return f"{count:,} {_COUNTED[state].format(**words)}"
 
 
 def lasted(took: Took | None) -> str:
