@@ -207,10 +207,14 @@ def unfenced(lines: list[str], spans: Spans) -> tuple[list[int], list[int]]:
     outside: list[int] = []
     both: list[int] = []
     for first, behind in spans:
+        text = "\n".join(lines[first:behind])
+        if "```" not in text and "~~~" not in text:
+            outside += range(first, behind)
+            both += range(first, behind)
+            continue
         fence = ""
         for index in range(first, behind):
-            line = lines[index].lstrip()
-            after = after_fence(line, fence) if line[:3] in ("```", "~~~") else fence
+            after = after_fence(lines[index].lstrip(), fence)
             if after == fence:
                 both.append(index)
                 if not fence:

@@ -116,10 +116,9 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
     _judge_headers(sections, judgement, embedded=embedded)
 
     raw: dict[str, Any] = {}
-    first = min(section.heading.line for section in found.values())
     keys = read_status(
         lines,
-        sections.spans(STATUS) or [(sections.start, first)],
+        sections.spans(STATUS) or [(sections.start, min(section.heading.line for section in found.values()))],
         judgement if STATUS in found else Judgement(),
         swallowed=STATUS in found and DELIVERABLES not in found,
     )
@@ -139,7 +138,8 @@ def judge(lines: list[str], sections: Sections, judgement: Judgement, *, embedde
         (raw if header in found else unjudged)[name] = values
         if header in found:
             places[name,] = found[header].heading.line
-        places |= {(name, key): line for key, line in read.lines.items()}
+        for key, line in read.lines.items():
+            places[name, key] = line
 
     if (section := found.get(DELIVERABLES)) is not None:
         raw["deliverables"], some = read_deliverables(

@@ -74,8 +74,9 @@ class Sections(NamedTuple):
 
     def spans(self, header: str) -> list[tuple[int, int]]:
         """The lines of a section that is there, and of its repetitions."""
-        sections = (*self.by_header.values(), *self.repeated)
-        return [(section.first, section.behind) for section in sections if section.header == header]
+        first = self.by_header.get(header)
+        further = [(each.first, each.behind) for each in self.repeated if each.header == header]
+        return [(first.first, first.behind), *further] if first is not None else []
 
 
 def header_of(text: str) -> str | None:
@@ -181,8 +182,12 @@ def _arranged(lines: list[str], headed: list[tuple[str | None, Heading]]) -> Sec
     for index, (header, marked) in enumerate(headed):
         if header is None:
             continue
-        ends = (other.line for known, other in headed[index + 1 :] if known is not None or other.level <= marked.level)
-        section = Section(header, marked, marked.line + 1, next(ends, len(lines)))
+        behind = len(lines)
+        for known, other in headed[index + 1 :]:
+            if known is not None or other.level <= marked.level:
+                behind = other.line
+                break
+        section = Section(header, marked, marked.line + 1, behind)
         if by_header.setdefault(header, section) is not section:
             repeated.append(section)
     while start < len(lines) - 1 and not lines[start].strip():
