@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.app.deciding import FAILED, handoff, office, returned
 from tests.app.scenes import Scene
+from textual.widgets import Input
 
 from agentwatch.app import app as app_module
 from agentwatch.app.dialogs.document import Document
@@ -181,6 +182,38 @@ async def test_the_field_of_an_answer_is_in_sight_while_it_is_written(tmp_path: 
         await s.until(lambda: "│  oauth" in s.text())
         await s.press("tab", *"eu")
         await s.until(lambda: "│  eu" in s.text())
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24), (140, 40)])
+async def test_what_is_missing_is_said_at_its_field_and_among_the_keys(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with office(tmp_path, {**FAILED, "api.return.md": blocked("Which flow?", "Which region?")}, size) as s:
+        await s.open("a")
+        await s.press("tab", "tab", "tab")
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        await s.until(lambda: "not yet: say what the" in s.text().splitlines()[-1])
+        await s.until(lambda: "│  say what the answer is" in s.text())
+        field = s.app.focused
+        assert isinstance(field, Input)
+        assert field.has_class("-wanted")
+        await s.press(*"oauth")
+        await s.until(lambda: "not yet" not in s.text())
+        assert not field.has_class("-wanted")
+
+
+@pytest.mark.parametrize(("key", "field", "status"), [("x", "sure", "ERROR"), ("y", "note", "PARTIAL")])
+async def test_the_key_that_records_goes_to_the_field_that_is_missing(
+    tmp_path: Path, key: str, field: str, status: str
+) -> None:
+    files = {**FAILED, "api.return.md": returned(status)}
+    async with office(tmp_path, files, (80, 24)) as s:
+        await s.open(key)
+        await s.press("tab")
+        s.wait_for_arming()
+        await s.press("ctrl+s")
+        await s.until(lambda: s.app.focused is not None and s.app.focused.id == field)
+        assert s.text().splitlines()[-1].startswith(" ✗ not yet: say ")
+        assert s.entries() == ()
 
 
 async def test_each_line_of_a_question_stands_behind_the_bar(tmp_path: Path) -> None:

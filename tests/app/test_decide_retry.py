@@ -111,7 +111,9 @@ async def test_the_last_retry_needs_a_mitigation(tmp_path: Path) -> None:
         await s.press("ctrl+s")
         assert s.in_dialog
         assert s.entries() == ()
-        await s.press("shift+tab", "right", "right")
+        assert s.app.focused is not None
+        assert s.app.focused.id == "mitigation"
+        await s.press("right", "right")
         await s.until(lambda: "1 of 2 left now, 0 after this; the mitigation earns one" in s.text())
         await s.record()
         (entry,) = s.entries()
@@ -132,6 +134,7 @@ async def test_what_is_edited_is_checked_and_what_breaks_the_contract_is_not_rec
         area.text = area.text.replace('"attempt": 7', '"attempt": 2').replace("Build the API.", "Build it in halves.")
         await s.until(lambda: "✓ valid" in s.text())
         assert "edited by you" in s.text()
+        s.dialog.query_one("#note").focus()
         await s.press(*"later")
         await s.record()
         (entry,) = s.entries()

@@ -168,6 +168,11 @@ class Document(Vertical):
         mended = () if self._proposal is None or self.is_edited else self._proposal.mended
         return cautions(mended=mended, is_plain=self._is_plain, mitigation=mitigation)
 
+    @property
+    def area(self) -> TextArea:
+        """Where it is written."""
+        return self._area
+
     def missing(self) -> str | None:
         """What the operator has to do before it can be handed on, in small letters; None if it can."""
         if self._is_lent:

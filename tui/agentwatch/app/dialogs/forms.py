@@ -59,6 +59,8 @@ class Form:
     first: Widget | None = None
     document: Document | None = None
     """What is handed on, if anything is."""
+    wanted: Widget | None = None
+    """The field without which nothing is recorded; None for the note."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -105,7 +107,7 @@ class RetryForm(Form):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._mitigation = Choice(list(_MITIGATIONS.values()), id="mitigation")
+        self._mitigation = self.wanted = Choice(list(_MITIGATIONS.values()), id="mitigation")
         self._hint = Choice(("hand it on", "leave it out"), id="hint")
         self.document = Document(case, self._maker)
 
@@ -140,7 +142,8 @@ class EscalateForm(Form):
         placeholder = "any other mode" if self._modes else "none was seen yet: which one?"
         self._other = line_input(placeholder, max_length=200, id="mode")
         self._purpose = Static(id="purpose", markup=False)
-        self.first = None if is_advised else self._choice if self._modes else self._other
+        self.wanted = self._choice if self._modes else self._other
+        self.first = None if is_advised else self.wanted
         self.document = Document(case, self._maker)
 
     def rows(self) -> Iterator[Row]:
@@ -181,7 +184,7 @@ class AbortForm(Form):
         super().__init__(case)
         below = case.seen.below.open if case.seen.below else 0
         others = f" and the {plural(below, 'open task')} below it" if below else ""
-        self._sure = self.first = Choice(("no", f"yes, end this task{others}"), id="sure")
+        self._sure = self.first = self.wanted = Choice(("no", f"yes, end this task{others}"), id="sure")
         self.document = Document(case, self._maker, "report", "the final error report")
 
     def rows(self) -> Iterator[Row]:
@@ -209,7 +212,7 @@ class RespondForm(Form):
         result = case.seen.result
         questions: list[str | None] = list(result.blockers[:_MOST_QUESTIONS] if result else ()) or [None]
         self._fields: list[tuple[str | None, Input]] = [(question, line_input("your answer")) for question in questions]
-        self.first = self._fields[0][1]
+        self.first = self.wanted = self._fields[0][1]
 
     def below(self) -> ComposeResult:
         with VerticalScroll(id="answers", can_focus=False) as answers:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from enum import Enum
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -20,6 +20,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, Place, bindings
@@ -35,6 +36,7 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import DecisionMade
 from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
 
@@ -51,6 +53,13 @@ _LEAST: Final = 30, 10
 
 End = Enum("End", "DECIDED SKIPPED LEFT")
 """How a dialog was left, where not for another action."""
+
+
+class Wanted(NamedTuple):
+    """What has to be done before a decision can be recorded, and in which field, if it can be done here."""
+
+    reason: str
+    field: Widget | None = None
 
 
 class DecisionScreen(ModalScreen["End | Action"]):
@@ -101,6 +110,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
     DecisionScreen #words:focus-within, DecisionScreen #answers:focus-within { border: round $text-muted; }
     DecisionScreen Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
     DecisionScreen Input:focus { border: none; background: $cursor-row; background-tint: transparent; }
+    DecisionScreen .-wanted, DecisionScreen Input.-wanted:focus { background: $error 25%; }
     DecisionScreen #answers Input { margin-left: 2; }
     DecisionScreen:ansi Input { text-style: underline; }
     """
@@ -128,7 +138,9 @@ class DecisionScreen(ModalScreen["End | Action"]):
         self._facts = Static(id="facts", markup=False)
         self._standings = Standing(id="standing", markup=False), Standing(id="standing-low", markup=False)
         self._words = Page()
-        self._footer = Footer(Place.DECIDE, is_useless=self._is_useless)
+        self._wanted: Wanted | None = None
+        """What was missing when the key that records was pressed: it is said where one looks."""
+        self._footer = Footer(Place.DECIDE, is_useless=self._is_useless, refused=lambda: self._refused)
 
     @property
     def note(self) -> str:
@@ -212,6 +224,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
     def _take_change(self) -> None:
         """The operator has changed something: what was wrong before may be right now."""
         self._trouble = ""
+        self._mark(None)
         if self._document is not None:
             self._document.remake(self.note)
         self.look()
@@ -224,6 +237,8 @@ class DecisionScreen(ModalScreen["End | Action"]):
         if self.seen_at is None or not self.is_attached:
             return
         self._form.update()
+        if self._wanted is not None and self._why_not() != self._wanted.reason:
+            self._mark(None)
         params, width = self._form.params(), (self._facts.size.width or self.size.width - 6) - LABEL
         cautions = self._document.cautions(params.mitigation) if self._document is not None else ()
         self._facts.update(Content("\n").join(facts(self.case, params, cautions, now=self._clock(), width=width)))
@@ -247,13 +262,42 @@ class DecisionScreen(ModalScreen["End | Action"]):
 
     def _why_not(self) -> str | None:
         """Why it cannot be recorded as it is now, in small letters; None if it can."""
+        missing = self._missing()
+        return missing.reason if missing is not None else None
+
+    def _missing(self) -> Wanted | None:
+        """What is missing before it can be recorded, if anything is."""
         if self.has_class("-small"):
-            return f"this window is too small, {_LEAST[0]} × {_LEAST[1]} is needed"
+            return Wanted(f"this window is too small, {_LEAST[0]} × {_LEAST[1]} is needed")
         task = self.case.task
         if task is None:
-            return "the task has gone"
-        refusal = policy.refusal(task, self.case.action, self._form.params(), self.note)
-        return refusal or self._form.missing() or (self._document.missing() if self._document is not None else None)
+            return Wanted("the task has gone")
+        if reason := policy.refusal(task, self.case.action, self._form.params(), self.note):
+            # With a mitigation it may be allowed: then the operator can do something about it here.
+            option = policy.options(task, mitigation=Mitigation.REDUCED_SCOPE)[self.case.action]
+            return Wanted(reason, (self._form.wanted or self._note) if option.allowed else None)
+        if reason := self._form.missing():
+            return Wanted(reason, self._form.wanted)
+        if self._document is not None and (reason := self._document.missing()):
+            return Wanted(reason, self._document.area if self._document.problems else None)
+        return None
+
+    @property
+    def _refused(self) -> str:
+        return self._wanted.reason if self._wanted is not None else ""
+
+    def _mark(self, wanted: Wanted | None) -> None:
+        """Say at its field what is missing, and go there; None: nothing is."""
+        if self._wanted is not None and self._wanted.field is not None:
+            self._wanted.field.remove_class("-wanted")
+        self._wanted = wanted
+        if wanted is not None and wanted.field is not None:
+            field = wanted.field
+            field.add_class("-wanted")
+            if isinstance(field, Input):
+                field.placeholder = wanted.reason
+            field.focus()
+            self.call_after_refresh(field.scroll_visible, animate=False)
 
     # Commands
 
@@ -266,9 +310,12 @@ class DecisionScreen(ModalScreen["End | Action"]):
             self.look()
             return
         self._trouble = ""
-        if self.case.change() is None and self._why_not() is None:
-            self._recording = True
-            self._record()
+        if self.case.change() is None:
+            wanted = self._missing()
+            self._mark(wanted)
+            if wanted is None:
+                self._recording = True
+                self._record()
         self.look()
 
     @work

@@ -24,7 +24,8 @@ class Footer(LineWidget):
     """The keys of a place.
 
     By command id, `is_on` says what is on now, `is_useless` what would do nothing now, and `why_not` why a command is
-    refused now, which is shown all the same: one that is missing would be looked for.
+    refused now, which is shown all the same: one that is missing would be looked for. `refused` says what the key that
+    was pressed last waits for, if it does: that stands before all keys.
     """
 
     def __init__(
@@ -33,8 +34,10 @@ class Footer(LineWidget):
         is_on: Callable[[str], bool] = lambda _command_id: False,
         is_useless: Callable[[str], bool] = lambda _command_id: False,
         why_not: Callable[[str], str | None] = lambda _command_id: None,
+        refused: Callable[[], str] = lambda: "",
     ) -> None:
         super().__init__()
+        self._refused = refused
         self._why_not = why_not
         self._place = place
         self._is_on = is_on
@@ -57,6 +60,10 @@ class Footer(LineWidget):
             tail = self._hint(wants_help, palette)
             if width >= _ROOMY:
                 tail += self._hint(_BY_ID["palette"], palette)
+        if refused := self._refused():
+            words = [Part(f" ✗ not yet: {refused} ", palette.needs)]
+            room = width - 1 - width_of(words)
+            return [apart([*words, *chain(*_fitting([self._hint(one, palette) for one in commands], room))], [], width)]
         parts = self._fitting(commands, width - width_of(tail) - 1, palette)
         return [apart(parts, tail, width - 1)]
 
