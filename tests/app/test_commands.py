@@ -24,8 +24,8 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.filter_bar import FilterInput
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.app.widgets.timeline.chart import TimelineChart
+from agentwatch.config import Settings
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.task import State
 
 API = "checkout.implement.api"
 Case = Callable[[Stage, str], Awaitable[None]]
@@ -52,6 +52,31 @@ async def _(s: Stage, key: str) -> None:
     await s.press("/", "a", "p", "i", key)
     assert s.app.focused is s.tree
     assert s.main.filter_bar.sought.text == "api"
+
+
+@case("filter.complete")
+async def _(s: Stage, key: str) -> None:
+    await s.press("/", "s", "t", key, "f", "a", key)
+    assert s.main.filter_bar.sought.text == "state:failed"
+    await s.press(key)
+    assert s.app.focused is s.tree
+
+
+@case("filter.earlier")
+async def _(s: Stage, key: str) -> None:
+    await s.press("/", "u", "i", "enter", "escape", "/", "a", "p", "i", "enter", "escape", "/", key)
+    assert s.main.filter_bar.sought.text == "api"
+    await s.press(key)
+    assert s.main.filter_bar.sought.text == "ui"
+
+
+@case("views")
+async def _(s: Stage, key: str) -> None:
+    s.app.monitor.settings = Settings(views=tuple((str(number), f"view{number}") for number in range(1, 10)))
+    await s.press(key)
+    assert s.main.filter_bar.sought.text == f"view{key}"
+    await s.press(key)
+    assert not s.main.filter_bar.sought
 
 
 @case("filter.drop")
@@ -106,16 +131,16 @@ async def _(s: Stage, key: str) -> None:
 @case("filter.state")
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
-    assert s.main.filter_bar.sought.needs_operator
+    assert s.main.filter_bar.sought.text == "is:needs-you"
     await s.press(key)
-    assert s.main.filter_bar.sought.state is State.INVALID
+    assert s.main.filter_bar.sought.text == "state:invalid"
     await s.until(lambda: s.tree.row_ids() == ["checkout", "checkout.metrics"])
 
 
 @case("filter.state.back")
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
-    assert s.main.filter_bar.sought.state is State.COMPLETED
+    assert s.main.filter_bar.sought.text == "state:completed"
 
 
 @case("follow")
@@ -455,7 +480,11 @@ def test_no_key_means_two_things_in_one_place() -> None:
     )
     for homes in places:
         keys = Counter(
-            key for command in COMMANDS if set(command.homes) & set(homes) for key in command.keys.split(" ")
+            key
+            for command in COMMANDS
+            # A view goes before a tab, but only where the settings have views.
+            if set(command.homes) & set(homes) and command.id != "views"
+            for key in command.keys.split(" ")
         )
         assert [key for key, count in keys.items() if count > 1] == []
 
@@ -504,7 +533,7 @@ async def test_the_footer_follows_the_operator() -> None:
         assert "enter open" in footer()
         assert "switch" in footer()
         await s.press("/")
-        assert footer().split() == ["enter", "keep", "esc", "clear", "↓", "to", "the", "tree"]
+        assert " ".join(footer().split()) == "enter keep esc clear ↓ to the tree tab complete ↑ earlier"
         await s.press("escape", "tab")
         assert "esc back" in footer()
         assert "1–7 tabs" in footer()

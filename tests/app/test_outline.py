@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.app.scenes import Scene, shop
+from tests.app.scenes import Scene
 
-from agentwatch.app.widgets.filter_bar import Filter
 from agentwatch.app.widgets.outline import Outline, Row, Rows, Splice
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
 
 
@@ -264,32 +263,6 @@ def test_a_lone_finished_root_shows_its_first_level() -> None:
     assert [task_id for task_id, _ in rows_of(outline)] == ["root"]
     outline.settle()
     assert [task_id for task_id, _ in rows_of(outline)] == ["root", "root.one", "root.two"]
-
-
-def test_a_filter_seeks_in_id_title_agent_and_objective_in_any_letter_case() -> None:
-    tree = DelegationTree()
-    for observation in shop().take():
-        tree.apply(observation)
-    found = {
-        text: [task_id for task_id, task in tree.tasks.items() if Filter(text).matches(task)]
-        for text in ("IMPLEMENT.API", "Auditor", "payment FORM", "nowhere")
-    }
-    assert found == {
-        "IMPLEMENT.API": ["checkout.implement.api"],
-        "Auditor": ["checkout.security"],
-        "payment FORM": ["checkout.implement.ui"],
-        "nowhere": [],
-    }
-
-
-def test_a_filter_by_state_and_by_need() -> None:
-    tree = DelegationTree()
-    for observation in shop().take():
-        tree.apply(observation)
-    blocked = {task_id for task_id, task in tree.tasks.items() if Filter(state=State.BLOCKED).matches(task)}
-    asking = {task_id for task_id, task in tree.tasks.items() if Filter(needs_operator=True).matches(task)}
-    assert blocked == {"checkout.security"}
-    assert asking == {task.task_id for task in tree.asking()}
 
 
 def test_folds_survive_a_filter() -> None:

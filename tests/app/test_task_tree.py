@@ -7,15 +7,19 @@ from rich.cells import cell_len
 from tests.app.scenes import LIVE, NOW, Scene
 from tests.app.stage import Stage, stage
 
+from agentwatch.app.screens.pages import HelpScreen, help_blocks
 from agentwatch.app.widgets import task_tree
 from agentwatch.app.widgets.cells import clip_name
-from agentwatch.app.widgets.filter_bar import Filter, find
+from agentwatch.app.widgets.details.blocks import lay_out
+from agentwatch.app.widgets.filter_bar import FilterInput, find
 from agentwatch.app.widgets.task_line import Columns
+from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.sources.health import Health
+from agentwatch.view.query import Query, parse
 
 
 def flat(count: int, prefix: str = "t") -> Scene:
@@ -289,8 +293,8 @@ async def test_a_change_during_a_search_is_searched_too(monkeypatch: pytest.Monk
 
     async with stage(scene=scene, size=(80, 24)) as s:
 
-        async def find_and_change(tree: DelegationTree, sought: Filter) -> tuple[set[str], int]:
-            result = await find(tree, sought)
+        async def find_and_change(tree: DelegationTree, sought: Query, now: float) -> tuple[set[str], int]:
+            result = await find(tree, sought, now)
             looks.append(len(result[0]))
             if len(looks) == 1:
                 scene.handoff("odd")
@@ -299,7 +303,7 @@ async def test_a_change_during_a_search_is_searched_too(monkeypatch: pytest.Monk
             return result
 
         monkeypatch.setattr(task_tree, "find", find_and_change)
-        s.tree.set_filter(Filter("odd"))
+        s.tree.set_filter(parse("odd"))
         await s.until(lambda: s.tree.row_ids() == ["odd"])
         assert looks == [0, 1]
 
@@ -307,7 +311,7 @@ async def test_a_change_during_a_search_is_searched_too(monkeypatch: pytest.Monk
 async def test_a_search_is_not_started_over_by_each_change() -> None:
     """It would never end while the tree keeps changing."""
     async with stage(scene=flat(2_500), size=(80, 24)) as s:
-        s.tree.set_filter(Filter("t0001"))
+        s.tree.set_filter(parse("t0001"))
         searches = len(s.tree.workers)
         for _ in range(5):
             s.tree.refresh_tasks({"t00000"}, settled=True)
@@ -339,10 +343,74 @@ async def test_a_filter_that_matched_nothing_gives_the_cursor_back() -> None:
 async def test_the_filter_line_says_what_is_searched_only_while_one_writes() -> None:
     async with stage(size=(80, 24)) as s:
         await s.press("/")
-        assert "id, title, agent or objective" in s.text()
+        assert "words, or state: is: agent:" in s.text()
         await s.press("escape", "s")
-        assert "needs you" in s.line(" / ")
-        assert "objective" not in s.text()
+        assert "is:needs-you" in s.line(" / ")
+        assert "words, or" not in s.text()
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_a_wrong_word_is_told_beside_the_field_and_the_others_hold(size: tuple[int, int]) -> None:
+    async with stage(size=size) as s:
+        await s.press("/", *"state:failed", "space")
+        await s.until(lambda: "1 found" in s.text())
+        await s.press(*"stat:x")
+        await s.until(lambda: "no key “stat”: did you mean state?" in s.text())
+        await s.until(lambda: s.tree.row_ids() == ["checkout", "checkout.implement", "checkout.implement.api"])
+        await s.press("enter")
+        assert isinstance(s.app.focused, FilterInput)
+        await s.press("down")
+        assert s.app.focused is s.tree
+        assert s.line(" / ").split()[1:4] == ["state:failed", "1", "found"]
+
+
+async def test_a_filter_by_time_lets_go_of_what_grows_old() -> None:
+    now = NOW
+    async with stage(clock=lambda: now) as s:
+        s.tree.set_filter(parse("since:1m agent:code"))
+        await s.until(lambda: s.tree.row_ids()[-1] == "checkout.release")
+        now += 55
+        await s.until(lambda: s.tree.row_ids() == [])
+
+
+async def test_a_view_that_is_wrong_says_so_and_one_that_is_missing_too() -> None:
+    settings = Settings(views=(("mine", "stat:failed"), ("yours", "state:failed")))
+    async with stage(settings=settings) as s:
+        await s.press("1")
+        await s.until(lambda: "of your settings is wrong" in s.text())
+        await s.press("3")
+        await s.until(lambda: "Your settings have 2 views." in s.text())
+        assert s.tree.row_count == 13
+        await s.press("question_mark")
+        await s.until(lambda: isinstance(s.app.screen, HelpScreen))
+        lines = [line.content.plain.split() for line in lay_out(help_blocks(settings.views), 80)]
+        assert ["2", "yours:", "state:failed"] in lines
+
+
+async def test_stepping_through_the_states_keeps_the_other_terms() -> None:
+    async with stage() as s:
+        await s.press("/", *"agent:code", "enter", "s", "s")
+        assert s.main.filter_bar.sought.text == "agent:code state:invalid"
+        await s.press("S", "S")
+        assert s.main.filter_bar.sought.text == "agent:code"
+
+
+async def test_what_can_be_written_to_its_end_is_wrong_only_when_it_is_to_be_kept() -> None:
+    async with stage(size=(80, 24)) as s:
+        await s.press("/", *"since:")
+        await s.until(lambda: "since:10m" in s.line(" / "))
+        assert "needs a time" not in s.text()
+        await s.press("enter")
+        await s.until(lambda: "since: needs a value" in s.text())
+        assert isinstance(s.app.focused, FilterInput)
+
+
+async def test_the_values_of_the_tasks_are_offered() -> None:
+    async with stage(size=(80, 24)) as s:
+        await s.press("/", *"agent:a")
+        await s.until(lambda: "agent:analyst" in s.line(" / "))
+        await s.press("right")
+        assert s.main.filter_bar.sought.text == "agent:analyst"
 
 
 async def test_the_cursor_begins_on_the_first_row_in_whatever_order_rows_come() -> None:
@@ -434,7 +502,7 @@ async def test_a_click_on_who_needs_you_takes_a_filter_away_that_hides_it() -> N
 async def test_a_search_that_ends_late_leaves_the_task_that_was_gone_to_meanwhile() -> None:
     """What the next key is about is what is shown as selected."""
     async with stage() as s:
-        s.tree.set_filter(Filter(needs_operator=True))
+        s.tree.set_filter(parse("is:needs-you"))
         s.tree.select("checkout.implement")
         await s.until(lambda: s.tree.row_count < 12)
         assert s.cursor == "checkout.implement"
@@ -570,7 +638,7 @@ async def test_ten_thousand_tasks_mount_and_move() -> None:
         assert "t09999" in s.text()
         await s.press("g", "pagedown", "j")
         assert s.cursor == f"t{s.tree.size.height:05d}"
-        s.tree.set_filter(Filter("t0123"))
+        s.tree.set_filter(parse("t0123"))
         await s.until(lambda: s.tree.row_count == 10)
         await s.press("E", "C")
         assert s.tree.row_count == 10

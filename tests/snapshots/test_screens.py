@@ -238,3 +238,9 @@ def test_the_timeline_of_two_days(snap_compare: Compare) -> None:
 def test_an_empty_workspace(snap_compare: Compare) -> None:
     health = Health("polling", "the kernel's watch limit is reached: raise fs.inotify.max_user_watches")
     assert snap_compare(app_on((), health=health), terminal_size=(120, 24), run_before=pressing())
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)], ids=["140x40", "80x24"])
+def test_a_query_with_a_wrong_word(snap_compare: Compare, size: tuple[int, int]) -> None:
+    keys = [*"agent:code", "space", *"stat:failed"]
+    assert snap_compare(app_on(shop().take()), terminal_size=size, run_before=pressing("/", *keys))

@@ -61,6 +61,13 @@ def test_modes_may_say_what_they_are_for(tmp_path: Path) -> None:
     assert settings.modes == (("debug", "finds the cause"), ("architect", ""))
 
 
+def test_views_keep_their_order(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, '[views]\nmine = "is:needs-you"\na = "state:failed since:1d"\n'))
+    assert settings.views == (("mine", "is:needs-you"), ("a", "state:failed since:1d"))
+    with pytest.raises(ConfigError, match="views: must be a table that says what each view looks for"):
+        load(written(tmp_path, 'views = ["state:failed"]'))
+
+
 def test_what_is_for_agents_stands_in_tables_of_its_own(tmp_path: Path) -> None:
     text = '[mcp]\nwait = 20\n[hook]\nwait = 5.5\nwhen = "always"\nundecided = "let-go"\ncorrects = false\n'
     expected = Settings(mcp_wait=20, hook_wait=5.5, hook_when="always", hook_undecided="let-go", hook_corrects=False)

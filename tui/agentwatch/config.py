@@ -36,6 +36,7 @@ class Settings(NamedTuple):
     require_contract: bool = False
     read_only: bool = False
     modes: tuple[tuple[str, str], ...] = ()
+    views: tuple[tuple[str, str], ...] = ()
     theme: str | None = None
     editor: str | None = None
     mcp_wait: float = 45.0
@@ -104,7 +105,7 @@ def field_of(key: str) -> str:
 def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """The keys of the file, those of its tables as `table.key`."""
     for key, value in table.items():
-        if isinstance(value, dict) and key != "modes":
+        if isinstance(value, dict) and key not in ("modes", "views"):
             yield from ((f"{key}.{inner}", one) for inner, one in value.items())
         else:
             yield key, value
@@ -181,6 +182,11 @@ _MODES: Final = Kind(
     {"anyOf": [{"type": "array", "items": _WORD}, {"type": "object", "additionalProperties": {"type": "string"}}]},
     lambda value: tuple((value if isinstance(value, dict) else dict.fromkeys(value, "")).items()),
 )
+_VIEWS: Final = Kind(
+    "a table that says what each view looks for",
+    {"type": "object", "additionalProperties": {"type": "string"}},
+    lambda value: tuple(value.items()),
+)
 _HERE: Final = Kind(
     "like http://127.0.0.1:4096, a server on this computer", {"type": "string", "pattern": _THIS_COMPUTER}
 )
@@ -217,6 +223,12 @@ ROWS: Final[Mapping[str, Row]] = {
         "Modes that you can escalate to, besides those that agentwatch has seen. A table `[modes]` also says what each"
         ' is for: `debug = "finds the cause of a failure"`.',
         '["debug"]',
+    ),
+    "views": Row(
+        _VIEWS,
+        "Saved views: what each looks for, as you would write it behind `/`. The keys `1` to `9` in the tree show them"
+        ' in this order. A table `[views]` is easier to read: `failed = "state:failed since:1d"`.',
+        '{ mine = "is:needs-you agent:review" }',
     ),
     "editor": Row(
         _TEXT,

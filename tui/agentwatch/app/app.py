@@ -262,7 +262,7 @@ class AgentwatchApp(App[None]):
     def action_help(self) -> None:
         from agentwatch.app.screens.pages import HelpScreen  # rarely wanted
 
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(self.monitor.settings.views))
 
     @on(Inspect)
     def _inspect(self, event: Inspect) -> None:

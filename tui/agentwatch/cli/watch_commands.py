@@ -10,7 +10,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -38,10 +37,11 @@ _MOST_PROBLEMS: Final = 20
 
 
 def _seconds(text: str) -> float:
-    with suppress(KeyError, ValueError):
-        seconds = float(text[:-1]) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[text[-1:]]
-        if 0 <= seconds < math.inf:
-            return seconds
+    from agentwatch.view.times import seconds_of
+
+    seconds = seconds_of(text)
+    if seconds is not None:
+        return seconds
     raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
 
 
@@ -173,7 +173,9 @@ def _play(
 
 @_PRINT(
     "tree [PATH]", "print the tree once, as text or --json", PATH, _JSON,
-    flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"), *_SESSIONS,
+    flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"),
+    argument("--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'",
+             default=""), *_SESSIONS,
 )  # fmt: skip
 def _tree(options: argparse.Namespace) -> int:
     """Print the delegation tree of a workspace once."""
@@ -183,7 +185,7 @@ def _tree(options: argparse.Namespace) -> int:
     if not (monitor.tree.totals.tasks or options.json or _selection(options) is None):
         # Nobody has counted the sessions that were not asked for: most of them were not even read.
         left_out = scanned(monitor.workspace, load(), inspects=False).tree.totals.tasks
-    return print_tree(monitor, as_json=options.json, fail=options.fail, left_out=left_out)
+    return print_tree(monitor, as_json=options.json, fail=options.fail, left_out=left_out, where=options.where)
 
 
 @_PRINT(

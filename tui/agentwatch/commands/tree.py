@@ -6,31 +6,40 @@ import json
 from typing import Final
 
 from agentwatch.delegation.task import Task
+from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, say
 from agentwatch.view.document import tree_document
+from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, plural, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
 
 
-def print_tree(monitor: Monitor, *, as_json: bool, fail: bool, left_out: int = 0) -> int:
+def print_tree(monitor: Monitor, *, as_json: bool, fail: bool, left_out: int = 0, where: str = "") -> int:
     """Print the tree of a monitor that has loaded. `left_out` tasks are of sessions that were not asked for.
 
-    Returns 1 if `fail` is set and a task needs the operator, or one that cannot be seen might.
+    Only what the query `where` finds is printed, with the tasks above it. Returns 1 if `fail` is set and one of the
+    tasks needs the operator, or one that cannot be seen might. Raises UsageError if something is wrong in the query.
     """
-    tree = monitor.tree
+    tree, query = monitor.tree, parse(where)
+    if query.fault:
+        raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
+    found = found_in(tree, query) if query else None
     if as_json:
         # ASCII only: foreign characters reach the reader as escapes, the terminal never.
-        say(json.dumps(tree_document(tree, str(monitor.workspace), monitor.problems), indent=2))
+        say(json.dumps(tree_document(tree, str(monitor.workspace), monitor.problems, found), indent=2))
     else:
         for task, depth in tree.preorder():
-            say(_line(task, depth, tree.now))
-        say(_summary(monitor, left_out))
+            if found is None or task.task_id in found.shown:
+                say(_line(task, depth, tree.now))
+        of_all = "" if found is None or not tree.tasks else f"{len(found.matches):,} found of "
+        say(of_all + _summary(monitor, left_out))
     complain_of(monitor.problems)
-    return 1 if fail and (tree.totals.needs_operator or monitor.problems) else 0
+    asking = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
+    return 1 if fail and (asking or monitor.problems) else 0
 
 
 def _line(task: Task, depth: int, now: float) -> str:

@@ -10,6 +10,7 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.query import Found
 from agentwatch.view.times import ended_at, iso
 from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
 
@@ -20,10 +21,15 @@ Document = dict[str, Any]
 """An object of the JSON, by its keys."""
 
 
-def tree_document(tree: DelegationTree, workspace: str, problems: Iterable[tuple[str, str, str]] = ()) -> Document:
+def tree_document(
+    tree: DelegationTree,
+    workspace: str,
+    problems: Iterable[tuple[str, str, str]] = (),
+    found: Found | None = None,
+) -> Document:
     """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them.
 
-    `problems` are what could not be read: (source, place, message) each.
+    `problems` are what could not be read: (source, place, message) each. With `found`, only those tasks are there.
     """
     totals = tree.totals
     unseen = problem_documents(problems)
@@ -40,7 +46,12 @@ def tree_document(tree: DelegationTree, workspace: str, problems: Iterable[tuple
             "contradicted": totals.verdicts.get(Verdict.CONTRADICTED, 0),
             "past": sum(task.past for task in tree.tasks.values()),
         },
-        "tasks": [task_document(tree, task, depth) for task, depth in tree.preorder()],
+        **({"matches": list(found.matches)} if found is not None else {}),
+        "tasks": [
+            task_document(tree, task, depth)
+            for task, depth in tree.preorder()
+            if found is None or task.task_id in found.shown
+        ],
         "notices": [finding_document(placed) for placed in tree.notices],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -52,6 +53,15 @@ def duration(seconds: float | None) -> str:
     """A span in at most four characters: `8s`, `14m`, `3h`, `12d`, from 1,000 days on `2y`; `-` for None."""
     short = _in_units(seconds, 1)
     return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a span such as `90s`, `10m`, `12h` or `7d`; None where it is none."""
+    try:
+        seconds = float(text[:-1]) * next(size for size, unit in _UNITS if unit == text[-1:])
+    except (StopIteration, ValueError):
+        return None
+    return seconds if 0 <= seconds < math.inf else None
 
 
 def span(seconds: float | None) -> str:

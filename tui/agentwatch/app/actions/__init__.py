@@ -5,6 +5,8 @@ Bindings, footer, help screen and palette are made from these definitions, so no
 
 from __future__ import annotations
 
+from typing import Final
+
 from textual.binding import Binding, BindingType
 
 from agentwatch.app.actions.command import Command, Group, Home, Place, key_label
@@ -12,6 +14,7 @@ from agentwatch.app.actions.table import COMMANDS
 
 __all__ = [
     "COMMANDS",
+    "VIEWS",
     "Command",
     "Group",
     "Home",
@@ -21,6 +24,10 @@ __all__ = [
     "footer_commands",
     "key_label",
 ]
+
+
+VIEWS: Final = max(len(command.keys.split(" ")) for command in COMMANDS if command.id == "views")
+"""How many saved views have a key."""
 
 
 def action_name(action: str) -> str:

@@ -37,6 +37,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
             tooltip="Clear the filter and go back to the tree."),
     _filter(id="filter.down", keys="down", action="down", words="to the tree",
             tooltip="Keep the filter and go on in the tree."),
+    _filter(id="filter.complete", keys="tab", action="complete", words="complete",
+            tooltip="Write a key or a value to its end, as `→` does. Where there is none, go to the tree."),
+    _filter(id="filter.earlier", keys="up", action="earlier", words="earlier",
+            tooltip="In an empty field: the filter that was kept last, and those before it."),
     Command(id="back", keys="escape", action="back", homes=(Home.MAIN, Home.PAGE, Home.TIMELINE, Home.INSPECT),
             group=Group.LOOK, words="back",
             footer=(Place.TREE, Place.DETAILS, Place.PAGE, Place.HELP, Place.TIMELINE, Place.INSPECT),
@@ -110,7 +114,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
            tooltip="Fold stretches of ten minutes and more in which nobody did anything, or show them in full."),
     # Of finding, moving and folding, and what is done with the selected task.
     Command(id="filter", keys="/", action="filter", homes=_MAIN, group=Group.FIND, words="filter", footer=(Place.TREE,),
-            title="Filter by text", tooltip="Show only tasks whose id, title, agent or objective contains a text."),
+            title="Filter", tooltip="Show only the tasks that match: words of id, title, agent or objective, and terms"
+                                    " such as `state:failed`. The manual's topic `find` tells all."),
+    Command(id="views", keys="1 2 3 4 5 6 7 8 9", is_numbered=True, action="screen.view", homes=_TREE, group=Group.FIND,
+            words="views", footer=(Place.TREE,),
+            tooltip="Show a view of your settings, or everything again. Without views, the keys in the tree go to the"
+                    " tabs, too."),
     Command(id="filter.state", keys="s", action="filter_state(1)", homes=_MAIN, group=Group.FIND, words="state",
             footer=(Place.TREE,), title="Filter by state",
             tooltip="Show only tasks in one state: each press goes on to the next state there is."),

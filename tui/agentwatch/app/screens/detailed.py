@@ -11,9 +11,9 @@ from textual.screen import Screen, ScreenResultType
 from agentwatch.app.actions import COMMANDS, Home
 from agentwatch.app.decision_words import ACTIONS, why_not
 from agentwatch.app.messages import KeysChanged, TreeUpdated
-from agentwatch.app.widgets.filter_bar import Filter
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
+from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
@@ -93,7 +93,7 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
     """The details, once they are there."""
 
     @property
-    def sought(self) -> Filter:
+    def sought(self) -> Query:
         """The filter that is on: what goes to another task stays inside it."""
         raise NotImplementedError
 
@@ -140,8 +140,9 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
     def action_go_asking(self, step: int) -> None:
         """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
         tree = self._monitor.tree
+        now = self._clock()
         asking = tree.queue.some(len(tree.queue), self.task_id)
-        in_sight = [task_id for task_id in asking if self.sought.matches(tree.tasks[task_id])]
+        in_sight = [task_id for task_id in asking if self.sought.matches(tree.tasks[task_id], now)]
         if not in_sight:
             words = "Nobody that the filter shows needs you now." if self.sought else "Nobody needs you now."
             self.notify(words, markup=False, timeout=2)

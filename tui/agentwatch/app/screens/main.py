@@ -8,19 +8,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
-from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.actions import VIEWS, Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.empty import Empty
-from agentwatch.app.widgets.filter_bar import Filter, FilterBar, FilterInput
+from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.task_tree import TaskTree
-from agentwatch.text import clean
+from agentwatch.text import clean, quoted
+from agentwatch.view.query import Query, parse
+from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -52,7 +55,7 @@ class MainScreen(DetailedScreen[None]):
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
-        self.filter_bar = FilterBar()
+        self.filter_bar = FilterBar(monitor.tree)
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self._is_on, self.is_useless, self.why_not)
         self._empty = Empty(monitor)
@@ -67,15 +70,15 @@ class MainScreen(DetailedScreen[None]):
         return self.task_tree.marked
 
     @property
-    def sought(self) -> Filter:
+    def sought(self) -> Query:
         return self.filter_bar.sought
 
     def show_task(self, task_id: str) -> None:
         """Go to a task. A filter that hides it is cleared."""
         self.task_tree.select(task_id)
         if self.task_id != task_id and self.sought:
-            self.filter_bar.seek(Filter())
-            self.task_tree.set_filter(Filter())
+            self.filter_bar.seek()
+            self.task_tree.set_filter(Query())
             self.task_tree.select(task_id)
 
     def compose(self) -> ComposeResult:
@@ -191,14 +194,16 @@ class MainScreen(DetailedScreen[None]):
         sought = self.filter_bar.sought
         return (
             (command_id == "follow" and self.task_tree.follows)
-            or (command_id == "filter" and bool(sought.text))
-            or (command_id == "filter.state" and (sought.needs_operator or sought.state is not None))
+            or (command_id == "filter" and len(sought.words) + len(sought.terms) > int(sought.step is not None))
+            or (command_id == "filter.state" and sought.step is not None)
+            or (command_id == "views" and sought.text in self._views.values())
         )
 
     def is_useless(self, command_id: str) -> bool:
         return (
             (command_id == "focus.next" and not self.has_class("-wide"))
             or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.said))
+            or (command_id == "views" and not self._views)
             or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
             or super().is_useless(command_id)
         )
@@ -243,7 +248,7 @@ class MainScreen(DetailedScreen[None]):
         if self._is_in_details:
             self.set_focus(self.task_tree)
         elif self.filter_bar.sought:
-            self.filter_bar.seek(Filter())
+            self.filter_bar.seek()
 
     def action_switch(self) -> None:
         """From the tree to the details beside it, from anywhere else to the tree."""
@@ -294,6 +299,27 @@ class MainScreen(DetailedScreen[None]):
             totals = self._monitor.tree.totals
             self.filter_bar.step(totals.states, step, asks=totals.needs_operator > 0)
 
+    @property
+    def _views(self) -> dict[str, str]:
+        """The saved views, by their names."""
+        return dict(self._monitor.settings.views[:VIEWS])
+
+    def action_view(self, number: int) -> None:
+        """Show what a saved view looks for; the key of the one that is on shows everything again."""
+        # Without views, and before the filter's line is there, the key is that of a tab.
+        if not self._views or not self.filter_bar.is_attached:
+            raise SkipAction
+        if number >= len(self._views):
+            self.notify(f"Your settings have {plural(len(self._views), 'view')}.", markup=False, timeout=3)
+            return
+        name, text = list(self._views.items())[number]
+        fault = parse(text).fault
+        if fault:
+            words = f"The view {quoted(name)} of your settings is wrong: {fault}"
+            self.notify(clean(words, 300), severity="warning", markup=False)
+        else:
+            self.filter_bar.seek("" if self.sought.text == text else text)
+
     @on(FilterBar.Changed)
     def _take_filter(self, event: FilterBar.Changed) -> None:
         self.task_tree.set_filter(event.sought)
@@ -307,7 +333,7 @@ class MainScreen(DetailedScreen[None]):
     def _leave_filter(self, event: FilterInput.Left) -> None:
         self.set_focus(self.task_tree)
         if event.drop:
-            self.filter_bar.seek(Filter())
+            self.filter_bar.seek()
         # Of the focus, the line is told later.
         self.filter_bar.display = bool(self.filter_bar.sought)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import events
@@ -15,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agentwatch import manual
-from agentwatch.app.actions import COMMANDS, Group
+from agentwatch.app.actions import COMMANDS, VIEWS, Group
 from agentwatch.app.markdown_safe import Paragraph, markdown
 from agentwatch.app.widgets.details.blocks import Block, Gap, Text, lay_out, left_out, text
 from agentwatch.app.widgets.timeline import bars
@@ -125,8 +126,10 @@ class HelpScreen(PageScreen):
         Binding("left,h", "topic(-1)", show=False),
     ]
 
-    def __init__(self) -> None:
-        super().__init__("Keys", help_blocks, hint="← → manual   esc back")
+    def __init__(self, views: Sequence[tuple[str, str]] = ()) -> None:
+        """`views` are the saved ones: the name of each, and what it looks for."""
+        self._keys = partial(help_blocks, views)
+        super().__init__("Keys", self._keys, hint="← → manual   esc back")
         self._topics = ("keys", *(topic for topic in manual.topics() if topic != "keys"))
         self._shown = 0
 
@@ -135,14 +138,17 @@ class HelpScreen(PageScreen):
         self._shown = (self._shown + step) % len(self._topics)
         topic = self._topics[self._shown]
         paragraphs = [Text(paragraph) for paragraph in markdown(manual.unwrapped(topic))]
-        self.turn_to(topic.capitalize(), (lambda: paragraphs) if self._shown else help_blocks)
+        self.turn_to(topic.capitalize(), (lambda: paragraphs) if self._shown else self._keys)
 
 
-def help_blocks() -> Iterator[Block]:
-    """What the help shows."""
+def help_blocks(views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:
+    """What the help shows, with the saved views."""
     for group in Group:
         commands = [command for command in COMMANDS if command.group is group]
         yield from _section(group.value, [(command.keys_label, command.tooltip) for command in commands])
+    if views:
+        saved = enumerate(views[:VIEWS], start=1)
+        yield from _section("Your views", [(str(number), clean(": ".join(view), 200)) for number, view in saved])
     yield from _section("Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
     yield from _section("Timeline", _BARS)
     yield from _section("States", [])

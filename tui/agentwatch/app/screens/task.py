@@ -11,8 +11,8 @@ from textual.binding import BindingType
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
-from agentwatch.app.widgets.filter_bar import Filter
 from agentwatch.app.widgets.footer import Footer
+from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -28,7 +28,7 @@ class TaskScreen(DetailedScreen[str]):
 
     DEFAULT_CSS = "TaskScreen DetailsPane { height: 1fr; padding: 0 1; }"
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: int, sought: Filter) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: int, sought: Query) -> None:
         super().__init__(monitor, clock)
         self._sought = sought
         self._tab = tab
@@ -41,7 +41,7 @@ class TaskScreen(DetailedScreen[str]):
         return self._task_id
 
     @property
-    def sought(self) -> Filter:
+    def sought(self) -> Query:
         return self._sought
 
     def show_task(self, task_id: str) -> None:

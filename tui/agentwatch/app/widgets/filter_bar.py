@@ -1,59 +1,41 @@
-"""The filter: which tasks are looked for, finding them, and the line in which that is written and said."""
+"""The filter: finding what it looks for, and the line in which that is written and said."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import on
+from textual import events, on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.app.widgets.cells import summary
-from agentwatch.delegation.task import State, Task
-from agentwatch.text import LINE_LIMIT
-from agentwatch.view.looks import LOOKS
+from agentwatch.delegation.task import State
+from agentwatch.text import clean
+from agentwatch.view.query import OFFERED, Query, add_above, complete, parse
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
 _SLICE: Final = 0.006
 """Seconds of searching after which key presses and updates get their turn."""
+_LONGEST: Final = 200
+"""Characters of a filter."""
+_EARLIER: Final = 50
+"""Filters that are remembered."""
 
 
-class Filter(NamedTuple):
-    """What is shown: tasks that hold `text` (any letter case) and are in `state` or need the operator."""
-
-    text: str = ""
-    state: State | None = None
-    needs_operator: bool = False
-
-    def __bool__(self) -> bool:
-        return self != Filter()
-
-    def matches(self, task: Task) -> bool:
-        """Whether the task itself is looked for. The text is sought in id, title, agent and objective."""
-        if self.state is not None and task.state is not self.state:
-            return False
-        if self.needs_operator and not task.needs_operator:
-            return False
-        sought = self.text.casefold()
-        if not sought or sought in task.task_id.casefold() or sought in summary(task.title, LINE_LIMIT).casefold():
-            return True
-        objective = task.packet.objective if task.packet is not None else None
-        return any(text is not None and sought in text.casefold() for text in (task.agent, objective))
-
-
-async def find(tree: DelegationTree, sought: Filter) -> tuple[set[str], int]:
-    """The ids of the tasks to show, those above a match among them, and how many match by themselves.
+async def find(tree: DelegationTree, sought: Query, now: float) -> tuple[set[str], int]:
+    """The ids of the tasks to show, those above a match among them, and how many match at a moment (epoch seconds).
 
     However large the tree is, no key waits for it.
     """
@@ -61,20 +43,28 @@ async def find(tree: DelegationTree, sought: Filter) -> tuple[set[str], int]:
     shown: set[str] = set()
     began = perf_counter()
     for task in list(tree.tasks.values()):
-        if sought.matches(task):
+        if sought.matches(task, now):
             matches += 1
-            above: str | None = task.task_id
-            while above is not None and above not in shown and above in tree.tasks:
-                shown.add(above)
-                above = tree.tasks[above].parent_id
+            add_above(tree, task.task_id, shown)
         if perf_counter() - began > _SLICE:
             await asyncio.sleep(0)
             began = perf_counter()
     return shown, matches
 
 
+class _Completion(Suggester):
+    """Writes keys and values to their end, in the field behind the cursor."""
+
+    def __init__(self, values: Callable[[str], Iterable[str]]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._values = values
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return complete(value, self._values)
+
+
 class FilterInput(Input):
-    """The text field. Its keys are those of the filter's commands."""
+    """The text field. Its keys are those of the filter's commands. `values` are those that tasks have, by key."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.FILTER)
 
@@ -84,20 +74,54 @@ class FilterInput(Input):
 
         drop: bool
 
+    class Refused(Message):
+        """Something is wrong in it, so it is not kept."""
+
+    def __init__(self, values: Callable[[str], Iterable[str]]) -> None:
+        super().__init__(compact=True, select_on_focus=False, max_length=_LONGEST, suggester=_Completion(values))
+        self._values = values
+        self._earlier: list[str] = []
+        """The filters that were kept, oldest first."""
+
     def on_focus(self) -> None:
-        self.placeholder = "id, title, agent or objective"
+        self.placeholder = "words, or state: is: agent: since: source: mode: path:"
 
     def on_blur(self) -> None:
-        # Beside a filter by state, it would look like what is sought.
         self.placeholder = ""
 
     def action_done(self) -> None:
+        if parse(self.value).fault:
+            self.post_message(self.Refused())
+            return
+        self.keep()
         self.post_message(self.Left(drop=False))
 
-    action_down = action_done
+    def action_down(self) -> None:
+        self.keep()
+        self.post_message(self.Left(drop=False))
 
     def action_drop(self) -> None:
         self.post_message(self.Left(drop=True))
+
+    def action_complete(self) -> None:
+        """Without anything to complete, the key leads to the tree, as elsewhere."""
+        longer = complete(self.value, self._values) if self.cursor_at_end else None
+        if longer is None:
+            raise SkipAction
+        self.value = longer
+        self.cursor_position = len(longer)
+
+    def action_earlier(self) -> None:
+        """From an empty field, and on from what stands in it by this key."""
+        if self._earlier and (not self.value or self.value in self._earlier):
+            position = self._earlier.index(self.value) if self.value else len(self._earlier)
+            self.value = self._earlier[position - 1]
+            self.cursor_position = len(self.value)
+
+    def keep(self) -> None:
+        """Remember the filter, as the latest."""
+        if self.value.strip() and not parse(self.value).fault:
+            self._earlier = [*(text for text in self._earlier if text != self.value), self.value][-_EARLIER:]
 
 
 class FilterBar(Horizontal):
@@ -107,11 +131,11 @@ class FilterBar(Horizontal):
     FilterBar { height: 1; background: $background; display: none; }
     FilterBar > #filter-mark { width: 3; color: $accent; text-style: bold; }
     FilterBar > FilterInput {
-        width: 1fr; height: 1; border: none; padding: 0;
+        width: 1fr; min-width: 8; height: 1; border: none; padding: 0;
         background: $background; color: $foreground;
     }
     FilterBar > FilterInput:focus { background-tint: transparent; border: none; }
-    FilterBar > #filter-state { width: auto; padding: 0 1; color: $accent; }
+    FilterBar > #filter-fault { width: auto; max-width: 70%; padding: 0 1; color: $text-warning; }
     FilterBar > #filter-count { width: auto; padding: 0 1; color: $text-muted; }
     """
 
@@ -119,20 +143,21 @@ class FilterBar(Horizontal):
     class Changed(Message):
         """Another filter is asked for."""
 
-        sought: Filter
+        sought: Query
 
-    def __init__(self) -> None:
+    def __init__(self, tree: DelegationTree) -> None:
         super().__init__()
-        self.sought = Filter()
-        """The filter that is on."""
-        self._field = FilterInput(compact=True, select_on_focus=False, max_length=200)
-        self._state = Static(id="filter-state", markup=False)
+        self.sought = Query()
+        """The filter that is on: what is right in what was written."""
+        self._tree = tree
+        self._field = FilterInput(self._values)
+        self._fault = Static(id="filter-fault", markup=False)
         self._count = Static(id="filter-count", markup=False)
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="filter-mark", markup=False)
         yield self._field
-        yield self._state
+        yield self._fault
         yield self._count
 
     def write(self, text: str | None = None) -> None:
@@ -140,37 +165,60 @@ class FilterBar(Horizontal):
         self.display = True
         self._field.focus()
         if text is not None:
-            self.seek(self.sought._replace(text=text))
+            self.seek(text)
 
     def step(self, states: Iterable[State], by: int, *, asks: bool) -> None:
         """Ask for the next of: everything, what needs the operator where somebody `asks`, each state, urgent first."""
-        text = self.sought.text
-        choices = [Filter(text), *([Filter(text, needs_operator=True)] if asks else [])]
-        choices += [Filter(text, state) for state in sorted(states, key=lambda state: -state.urgency)]
-        position = choices.index(self.sought) if self.sought in choices else 0
-        self.seek(choices[(position + by) % len(choices)])
+        self.seek(self.sought.stepped(states, by, asks=asks))
 
-    def seek(self, sought: Filter) -> None:
+    def seek(self, text: str = "") -> None:
         """Ask for another filter."""
         with self._field.prevent(Input.Changed):
-            self._field.value = sought.text
-        self._ask_for(sought)
+            self._field.value = text[:_LONGEST]
+            self._field.cursor_position = len(self._field.value)
+        self._ask_for(self._field.value)
 
-    def _ask_for(self, sought: Filter) -> None:
-        self.sought = sought
-        words = "needs you" if sought.needs_operator else ""
-        if sought.state is not None:
-            words = f"{LOOKS[sought.state].glyph} {LOOKS[sought.state].word}"
-        self._state.update(Content(words))
-        self.display = bool(sought) or self._field.has_focus
-        self.post_message(self.Changed(sought))
+    def _ask_for(self, text: str) -> None:
+        query = parse(text)
+        # What can be written to its end is not wrong yet, and the end stands there.
+        self._show_fault("" if complete(text, self._values) else query.fault)
+        self.sought = query
+        self.post_message(self.Changed(query))
+        self.display = bool(self.sought or query.fault) or self._field.has_focus
+
+    def _show_fault(self, words: str) -> None:
+        self._fault.update(Content(clean(words, _LONGEST)))
+        self._fault.display = bool(words)
+
+    @on(FilterInput.Refused)
+    def _say_what_is_wrong(self) -> None:
+        self._show_fault(parse(self._field.value).fault)
 
     def show_count(self, matches: int | None) -> None:
         """Say how many tasks match."""
         words = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
         self._count.update(Content(words))
 
+    def _values(self, key: str) -> list[str]:
+        """What the tasks have as values of a key, safe to show; empty where anything may stand behind it."""
+        texts = OFFERED.get(key)
+        if texts is None:
+            return []
+        values: set[str] = set()
+        began = perf_counter()
+        for task in reversed(self._tree.tasks.values()):
+            values.update(text for text in texts(task) if text)
+            # A key press does not wait for a large tree: the latest tasks have most of what is there.
+            if perf_counter() - began > _SLICE:
+                break
+        return sorted(clean(value, _LONGEST) for value in values)
+
     @on(Input.Changed)
     def _take_text(self, event: Input.Changed) -> None:
         event.stop()
-        self._ask_for(self.sought._replace(text=event.value))
+        self._ask_for(event.value)
+
+    @on(events.DescendantBlur)
+    def _show_what_is_on(self) -> None:
+        if self._field.value != self.sought.text:
+            self.seek(self.sought.text)

@@ -13,15 +13,18 @@ from textual.message import Message
 from textual.reactive import var
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.app.widgets.filter_bar import Filter, find
+from agentwatch.app.widgets.filter_bar import find
 from agentwatch.app.widgets.outline import Splice
 from agentwatch.app.widgets.tree_view import TreeView
+from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
 _SEARCH_PAUSE: Final = 0.5
 """Seconds between two searches while a filter is on and a large tree keeps changing."""
+_LOOKS_BACK: Final = 5.0
+"""Seconds after which a filter by time is searched again, though nothing has changed."""
 _SMALL: Final = 2_000
 """Tasks up to which a search is over in a slice, so that none has to be saved."""
 
@@ -50,7 +53,8 @@ class TaskTree(TreeView):
 
     def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
         super().__init__(tree, clock)
-        self._filter = Filter()
+        self._filter = Query()
+        self._searched_at = 0.0
         self._is_searching = False
         self._search_again = False
         self._is_placed = False
@@ -88,7 +92,7 @@ class TaskTree(TreeView):
         self._take_splices(self._outline.reveal(task_id))
         self._go_to(task_id, jumps=True)
 
-    def set_filter(self, sought: Filter) -> None:
+    def set_filter(self, sought: Query) -> None:
         """Show only what the filter matches, and what is above it. An empty one shows everything."""
         self._filter = sought
         self._is_placed = True
@@ -100,6 +104,11 @@ class TaskTree(TreeView):
         self._take_splices(self._outline.show_only(None))
         self._draw()
         self.post_message(self.Filtered(None))
+
+    def tick(self) -> None:
+        super().tick()
+        if self._filter.looks_back and abs(self._clock() - self._searched_at) >= _LOOKS_BACK:
+            self._search(later=True)
 
     # Keys
 
@@ -202,7 +211,7 @@ class TaskTree(TreeView):
         """Go to the task that gave the last sign of life of its own."""
         tasks = [task for task_id in changed if (task := self._tree.tasks.get(task_id)) and not task.inferred]
         latest = max(tasks, key=lambda task: (task.updated_at, task.first_seq), default=None)
-        if latest is None or (self._outline.is_filtered and not self._filter.matches(latest)):
+        if latest is None or (self._outline.is_filtered and not self._filter.matches(latest, self._clock())):
             return
         self._take_splices(self._outline.reveal(latest.task_id))
         self._go_to(latest.task_id, jumps=True)
@@ -223,7 +232,8 @@ class TaskTree(TreeView):
             if later and len(self._tree.tasks) > _SMALL:
                 await asyncio.sleep(_SEARCH_PAUSE)
             self._search_again = False
-            shown, matches = await find(self._tree, self._filter)
+            self._searched_at = self._clock()
+            shown, matches = await find(self._tree, self._filter, self._searched_at)
             has_moved = self._cursor.task_id != before
             self._take_splices(self._outline.show_only(shown))
             # Whoever has gone to a task meanwhile sees it selected: the next key is about that one.
@@ -238,10 +248,10 @@ class TaskTree(TreeView):
 
     def _go_to_match(self) -> None:
         """Put the cursor on the first match, if it is not on one."""
-        if (task := self.cursor_task) is not None and self._filter.matches(task):
+        if (task := self.cursor_task) is not None and self._filter.matches(task, self._clock()):
             self._scroll_to_cursor()
             return
         for position, task_id in enumerate(self.row_ids()):
-            if (task := self._tree.tasks.get(task_id)) is not None and self._filter.matches(task):
+            if (task := self._tree.tasks.get(task_id)) is not None and self._filter.matches(task, self._clock()):
                 self._go(position, jumps=True)
                 return

@@ -1,0 +1,287 @@
+"""What is written behind `/`, in saved views and behind `--where`: what it finds, and what it says is wrong."""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.commands.tree import print_tree
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.errors import UsageError
+from agentwatch.text import LINE_LIMIT
+from agentwatch.view.plain import summary
+from agentwatch.view.query import KEYS, complete, found_in, parse
+from tests.app.scenes import NOW, Scene, monitor_of, shop
+
+
+def tree_of(scene: Scene) -> DelegationTree:
+    tree = DelegationTree()
+    for observation in scene.take():
+        tree.apply(observation)
+    return tree
+
+
+SHOP = tree_of(shop())
+
+
+def found(query: str, tree: DelegationTree = SHOP) -> list[str]:
+    """The last parts of the ids that a query finds."""
+    parsed = parse(query)
+    assert not parsed.fault
+    return [task_id.rpartition(".")[2] for task_id, task in tree.tasks.items() if parsed.matches(task, NOW)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("IMPLEMENT.API", ["api"]),
+        ("Auditor", ["security"]),
+        ("payment FORM", ["ui"]),
+        ("form payment", ["ui"]),
+        ('"payment form"', ["ui"]),
+        ('"form payment"', []),
+        ("nowhere", []),
+        ("the -build agent:code", ["release"]),
+        ("state:failed", ["api"]),
+        ("State:FAILED", ["api"]),
+        ("state:fai", ["api"]),
+        ("state:error", ["api"]),
+        ("state:input-required", ["security"]),
+        ("state:INPUT_required", ["security"]),
+        ("state:failed,blocked", ["api", "security"]),
+        ("state:needs-you", ["api", "security", "metrics"]),
+        ("is:asks -state:failed", ["security", "metrics"]),
+        ("is:blocked", ["security"]),
+        ("is:retried", ["release"]),
+        ("is:ended agent:code", ["api"]),
+        ("is:waiting", ["api", "security", "metrics"]),
+        ("agent:audit,REVIEW", ["review", "security"]),
+        ("-agent:code,planner,architect is:ended", ["review", "metrics"]),
+        ("since:15s", ["checkout", "implement", "docs", "release"]),
+        ("-since:5m is:ended", ["plan", "schema"]),
+        ("source:files state:blocked", ["security"]),
+        ("source:codex", []),
+        ("path:returns/checkout.implement.api", ["api"]),
+    ],
+)
+def test_what_a_query_finds(query: str, expected: list[str]) -> None:
+    assert found(query) == expected
+
+
+def task(**fields: object) -> Task:
+    return Task("a", "A", **fields)  # type: ignore[arg-type]
+
+
+def run(**fields: object) -> Run:
+    told = {"source": "codex", "session_id": "s", "parent_session": None, "state": RunState.WORKING}
+    return Run(**{**told, "place": "/p/x.jsonl", "started_at": NOW, "updated_at": NOW, **fields})  # type: ignore[arg-type]
+
+
+def in_session(**fields: object) -> Task:
+    return task(attempts=[Attempt(1, run=run(**fields))])
+
+
+PACKET = Version(1, NOW, "h/a.handoff.md", "", Handoff("a", "Do it", mode="architect"), ())
+LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
+
+
+@pytest.mark.parametrize(
+    ("query", "one", "other"),
+    [
+        ("is:contradicted", task(verdict=Verdict.CONTRADICTED), task(verdict=Verdict.VERIFIED)),
+        ("state:contradicted", task(verdict=Verdict.CONTRADICTED), task()),
+        ("is:verified", task(verdict=Verdict.VERIFIED), task()),
+        ("is:stale", task(stale=True), task()),
+        ("state:stale", task(stale=True), task()),
+        ("is:silent", task(stale=True), task()),
+        ("is:working", task(state=State.WORKING), task(state=State.COMPLETED)),
+        ("is:open", task(state=State.BLOCKED), task(state=State.FAILED)),
+        ("is:inferred", task(inferred=True), task()),
+        ("is:deleted", task(deleted=True), task()),
+        ("is:past", task(past=True), task()),
+        ("is:history", task(past=True), task()),
+        ("is:session", in_session(), in_session(parent_session="b")),
+        ("since:2h", task(updated_at=NOW - 7_200), task(updated_at=NOW - 7_201)),
+        ("since:3d", task(updated_at=NOW - 86_400), task()),
+        ("source:codex", in_session(), task(attempts=[Attempt(1, handoff=PACKET)])),
+        ("source:files", task(attempts=[Attempt(1, handoff=PACKET)]), in_session()),
+        (
+            "source:files",
+            task(attempts=[Attempt(1, returned=PACKET)]),
+            task(attempts=[Attempt(1, handoff=PACKET._replace(stored=True))]),
+        ),
+        ("mode:arch", task(attempts=[Attempt(1, handoff=PACKET)]), task()),
+        ("mode:debug", in_session(mode="debug"), task()),
+        ("path:h/a.hand", task(attempts=[Attempt(1, handoff=PACKET)]), task()),
+        ("path:x.jsonl", in_session(), task()),
+        ("path:src/api", task(claims=(LIE,)), task()),
+    ],
+)
+def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
+    assert parse(query).matches(one, NOW)
+    assert not parse(query).matches(other, NOW)
+    assert parse("-" + query).matches(other, NOW)
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("stat:failed", "no key “stat”: did you mean state?"),
+        ("api soruce:codex", "no key “soruce”: did you mean source?"),
+        ("state:fial", "no “state:fial”: did you mean failed?"),
+        ("is:xyz", "no “is:xyz”: try needs-you, contradicted, stale"),
+        ("state:", "state: needs a value, such as state:failed"),
+        ('agent:""', "agent: needs a value, such as agent:review"),
+        ("since:10", "since: needs a time, such as 10m, 2h or 3d"),
+        ("since:infm", "since: needs a time, such as 10m, 2h or 3d"),
+        ("since:-3m", "since: needs a time, such as 10m, 2h or 3d"),
+    ],
+)
+def test_what_is_wrong_is_told_in_words_and_the_rest_holds(query: str, fault: str) -> None:
+    assert parse(query).fault == fault
+    mended = parse(f"form {query} -api")
+    assert mended.text == ("form api -api" if query.startswith("api") else "form -api")
+    assert not parse(mended.text).fault
+
+
+@pytest.mark.parametrize(
+    "task_id", ["session:41", "claude-code:9f:2", "code:7", "stage:3", "https://x.org/a", ":", "-", "a:b"]
+)
+def test_foreign_ids_with_colons_are_found(task_id: str) -> None:
+    tree = DelegationTree()
+    scene = Scene()
+    scene.handoff(task_id)
+    scene.handoff("other")
+    for observation in scene.take():
+        tree.apply(observation)
+    for query in (task_id, f'"{task_id}"'):
+        parsed = parse(query)
+        assert not parsed.fault
+        assert parsed.matches(tree.tasks[task_id], NOW)
+        assert not parsed.matches(Task("other", "other"), NOW)
+
+
+def test_quotation_marks_make_a_word_of_anything() -> None:
+    assert parse('"state:failed"').matches(Task("x", "state:failed"), NOW)
+    assert parse('"-x"').matches(Task("a-x", "A"), NOW)
+    assert parse('agent:"code reviewer"').matches(task(agent="The code reviewer"), NOW)
+    assert not parse('agent:"code reviewer"').matches(task(agent="code"), NOW)
+
+
+def test_a_title_is_sought_as_it_is_shown() -> None:
+    assert parse('"fix the api"').matches(Task("a", "**Fix** the `api`"), NOW)
+    assert not parse('"the `api"').matches(Task("a", "**Fix** the `api`"), NOW)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(), st.text() | st.none())
+def test_a_plain_word_finds_what_holds_it(word: str, title: str, agent: str | None) -> None:
+    plain = "".join(word.replace('"', "").replace(":", "").split()).lstrip("-")
+    one = Task(f"x{title[:3]}", title, agent=agent)
+    sought = plain.casefold()
+    texts = (one.task_id, summary(title, LINE_LIMIT), agent or "")
+    assert parse(plain).matches(one, NOW) is any(sought in text.casefold() for text in texts)
+
+
+PIECES = st.sampled_from(
+    [*KEYS, *(f"{key}:" for key in KEYS), "-", '"', ",", ":", " ", "failed", "10m", "x", "ß", "\x1b[2J"]
+)
+
+
+@given(st.lists(PIECES | st.text()).map("".join))
+def test_every_text_is_a_query(text: str) -> None:
+    query = parse(text)
+    for one in SHOP.tasks.values():
+        query.matches(one, NOW)
+    longer = complete(text, lambda _key: ["code reviewer", "ß,x", '"'])
+    assert longer is None or (longer.startswith(text) and len(longer) > len(text))
+    assert not parse(query.text).fault
+    assert not parse(query.stepped([State.FAILED], 1, asks=True)).fault
+
+
+@pytest.mark.parametrize("piece", ['"', "a:", "-", ",", "state:", "state:f,", 'x"y', "agent:a ", ": "])
+def test_reading_takes_time_in_proportion(piece: str) -> None:
+    def took(count: int) -> float:
+        began = perf_counter()
+        parse(piece * count)
+        return perf_counter() - began
+
+    took(100)
+    assert min(took(16_000) for _ in range(3)) < 40 * max(min(took(2_000) for _ in range(3)), 1e-4)
+
+
+def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
+    states = [State.COMPLETED, State.FAILED]
+    steps = ["agent:x  y"]
+    for _ in range(4):
+        steps.append(parse(steps[-1]).stepped(states, 1, asks=True))
+    assert steps[1:] == ["agent:x y is:needs-you", "agent:x y state:failed", "agent:x y state:completed", "agent:x y"]
+    assert parse("x state:failed").stepped(states, -1, asks=False) == "x"
+    assert parse("state:blocked,partial x").stepped(states, 1, asks=False) == "x state:failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "longer"),
+    [
+        ("st", "state:"),
+        ("api -so", "api -source:"),
+        ("a", None),
+        ("api", None),
+        ("state:fa", "state:failed"),
+        ("state:failed", None),
+        ("is:N", "is:Needs-you"),
+        ("state:failed,bl", "state:failed,blocked"),
+        ("since:1", "since:10m"),
+        ("agent:co", "agent:code"),
+        ('agent:"co', 'agent:"code reviewer'),
+        ("mode:co", None),
+        ("x ", None),
+        ("", None),
+    ],
+)
+def test_keys_and_values_are_written_to_their_end(text: str, longer: str | None) -> None:
+    assert complete(text, lambda key: ["code reviewer"] if key == "agent" else []) == longer
+
+
+def printed(
+    capsys: pytest.CaptureFixture[str], query: str, *, as_json: bool = False, fail: bool = False
+) -> tuple[str, int]:
+    monitor, _source = monitor_of()
+    for observation in shop().take():
+        monitor.tree.apply(observation)
+    code = print_tree(monitor, as_json=as_json, fail=fail, where=query)
+    return capsys.readouterr().out, code
+
+
+def test_the_printed_tree_holds_what_is_found_and_what_is_above_it(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "state:failed")[0].splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == ["checkout", "implement", "api"]
+    assert lines[-1].startswith("1 found of 13 tasks: ")
+    document = json.loads(printed(capsys, "state:failed", as_json=True)[0])
+    assert document["matches"] == ["checkout.implement.api"]
+    assert [one["task_id"].rpartition(".")[2] for one in document["tasks"]] == ["checkout", "implement", "api"]
+    assert document["summary"]["tasks"] == 13
+    assert "matches" not in json.loads(printed(capsys, "", as_json=True)[0])
+
+
+def test_only_what_is_found_makes_it_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "state:failed", fail=True)[1] == 1
+    assert printed(capsys, "state:completed", fail=True)[1] == 0
+
+
+def test_a_wrong_query_is_a_wrong_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=r"--where: no key “stat”: did you mean state\?"):
+        printed(capsys, "stat:failed")
+
+
+def test_what_is_above_a_match_is_shown_once() -> None:
+    found = found_in(SHOP, parse("agent:code"))
+    assert list(found.matches) == ["checkout.implement.api", "checkout.implement.ui", "checkout.release"]
+    assert found.shown == {"checkout", "checkout.implement", *found.matches}
