@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.clerk import Clerk
-    from agentwatch.decisions.desk import DecisionMade, Desk
+    from agentwatch.decisions.desk import Desk
     from agentwatch.decisions.herald import Herald
+    from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.history.keeper import Keeper

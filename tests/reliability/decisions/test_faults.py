@@ -21,7 +21,7 @@ from agentwatch.decisions.errors import (
     UncertainError,
 )
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import Recorded
+from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook
 from agentwatch.delegation.decision import Stage
 from agentwatch.disk import Disk
@@ -85,7 +85,7 @@ def test_a_decision(prepared: Operator, with_ledger: bool) -> None:
     for number, disk in enumerate(cases(do)):
         operator = fresh(prepared, number, disk, with_ledger=with_ledger)
         outcome = outcome_of(lambda operator=operator: operator.decide("now"))
-        if not isinstance(outcome, Recorded):
+        if not isinstance(outcome, DecisionMade):
             assert isinstance(outcome, NotRecordedError | UncertainError | LedgerError)
             assert any(advice in str(outcome) for advice in ("check", "free space", "writable", "look at", "end it"))
         chain = operator.chain()
@@ -93,7 +93,7 @@ def test_a_decision(prepared: Operator, with_ledger: bool) -> None:
         before = ["before"] if with_ledger else []
         assert chain.problems == ()
         assert there in (before, [*before, "now"])
-        if isinstance(outcome, Recorded):
+        if isinstance(outcome, DecisionMade):
             assert there == [*before, "now"]
         elif isinstance(outcome, NotRecordedError):
             assert there == before
@@ -102,10 +102,10 @@ def test_a_decision(prepared: Operator, with_ledger: bool) -> None:
         assert again.doubt is None
         assert again.fresh is (there == before)
         assert [entry.record.task_id for entry in operator.chain().entries] == [*before, "now"]
-        outcomes.add((type(outcome), isinstance(outcome, Recorded) and outcome.doubt is not None))
+        outcomes.add((type(outcome), isinstance(outcome, DecisionMade) and outcome.doubt is not None))
         shutil.rmtree(operator.root)
     # Each of them happens: recorded, recorded with a doubt, not recorded, and nobody can tell.
-    assert {(Recorded, False), (Recorded, True), (NotRecordedError, False), (UncertainError, False)} <= outcomes
+    assert {(DecisionMade, False), (DecisionMade, True), (NotRecordedError, False), (UncertainError, False)} <= outcomes
 
 
 def test_a_file_system_without_links_that_fails(prepared: Operator) -> None:
@@ -124,7 +124,7 @@ def test_a_file_system_without_links_that_fails(prepared: Operator) -> None:
         outcome = outcome_of(lambda operator=operator: operator.decide("now"))
         chain = operator.chain()
         assert chain.problems == ()
-        assert len(chain.entries) in {Recorded: [2], NotRecordedError: [1]}.get(type(outcome), [1, 2])
+        assert len(chain.entries) in {DecisionMade: [2], NotRecordedError: [1]}.get(type(outcome), [1, 2])
         Operator(operator.root).decide("now")
         assert [entry.record.task_id for entry in operator.chain().entries] == ["before", "now"]
         shutil.rmtree(operator.root)
@@ -201,7 +201,7 @@ def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared: Operator) -> 
         told = isinstance(outcome, Receipt)
         assert told or "the decision itself is not touched" in str(outcome)
         root = prepared.root.parent / f"receipts-{number}"
-        stage = ReceiptBook(root / "workspace", root / "state").read([record])[record.decision_id].furthest.stage
+        stage = ReceiptBook(root / "workspace", root / "state").read([record])[record.decision_id][-1].stage
         assert stage is Stage.READ or not told
         shutil.rmtree(root)
 

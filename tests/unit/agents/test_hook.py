@@ -98,7 +98,7 @@ class Scene:
     def receipts(self) -> set[str]:
         desk = Desk(self.workspace)
         records = [entry.record for entry in desk.read().entries]
-        return {receipt.stage.value for found in desk.receipts(records).values() for receipt in found.all}
+        return {receipt.stage.value for told in desk.receipts(records).values() for receipt in told}
 
     def journal(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.state / "hooks.jsonl").read_text("utf-8").splitlines()]
@@ -346,13 +346,15 @@ def test_a_decision_about_the_return_that_was_held_counts_though_the_child_puts_
     assert scene.stop(otherwise, again=True)["reason"] == HOLD, "it was carried out, and about this one nobody decided"
 
 
-def test_a_child_is_held_but_not_for_ever(scene: Scene) -> None:
+def test_a_child_is_held_but_not_for_ever(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.settings = NOW._replace(hook_when="always")
     assert scene.stop(FAILED)["decision"] == "block"
     for _ in range(MOST - 1):
         answer = scene.stop(FAILED, again=True)
         assert answer["decision"] == "block"
         assert answer["reason"] == HOLD
+    # Nothing is asked any more, so a key that is none is in nobody's way.
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
     last = scene.stop(FAILED, again=True)
     assert "decision" not in last
     assert f"{MOST} times in a row" in last["systemMessage"]

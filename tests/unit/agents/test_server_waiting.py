@@ -32,5 +32,5 @@ async def test_in_a_container_it_is_told_in_the_workspace_that_a_decision_was_re
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "container"))
     waited = await Waiter(workspace, Settings(), load).wait("shop.api", 0, no_progress)
     assert waited.pending is False
-    furthest = desk.receipts([record])[record.decision_id].furthest
+    furthest = desk.receipts([record])[record.decision_id][-1]
     assert (furthest.stage, furthest.claimed) == (Stage.READ, True)

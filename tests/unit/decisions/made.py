@@ -13,7 +13,7 @@ from typing import Any
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import Draft, Ledger, Recorded
+from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
 from agentwatch.decisions.record import VERSION, Params, Record, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
@@ -90,7 +90,7 @@ class Operator:
         action: Action = Action.RETRY,
         returned: Callable[[], str | None] = lambda: RETURN,
         **changes: Any,
-    ) -> Recorded:
+    ) -> DecisionMade:
         return self.ledger.append(self.draft(task_id, action, **changes), self.key, self.trust, returned)
 
     def chain(self) -> Chain:

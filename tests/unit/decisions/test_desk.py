@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from agentwatch.decisions.clerk import decision_of
-from agentwatch.decisions.desk import LIFETIME, DecisionMade, Desk, operator_name, return_digest
+from agentwatch.decisions.desk import LIFETIME, Desk, operator_name, return_digest
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import PRIVATE
+from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.reader import Question, Reader, Verified
-from agentwatch.decisions.receipts import Receipts
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params, Subject, written
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.observation import Seen
@@ -49,14 +49,14 @@ def decide(of: Desk, action: Action = Action.RETRY, task: str = "a.b", **changes
 def test_the_first_decision_makes_the_key_and_is_delivered(workspace: Path) -> None:
     operator = desk(workspace)
     decided = decide(operator)
-    assert decided == DecisionMade(decided.record, fresh=True, doubt=None, undelivered=None)
+    assert decided == DecisionMade(decided.entry, fresh=True)
     assert decided.record.expires_at == written(NOON + LIFETIME)
     (entry,) = operator.read().entries
     assert entry.record == decided.record
     copy = workspace / ".agentwatch" / "decisions" / f"{decided.record.decision_id}.json"
     assert copy.read_bytes() == operator.ledger.bytes_of(entry)
     receipts = operator.receipts([decided.record])[decided.record.decision_id]
-    assert receipts.furthest.stage is Stage.DELIVERED
+    assert receipts[-1].stage is Stage.DELIVERED
     reader = Reader(
         workspace,
         public_key=operator.keys.show().text,
@@ -113,7 +113,7 @@ def test_a_workspace_that_must_not_be_written_is_not(workspace: Path) -> None:
     operator = desk(workspace, read_only=True)
     assert operator.mirror().reason is None
     decided = decide(operator)
-    assert "write nothing" in (decided.waits or "")
+    assert "write nothing" in (decided.undelivered or "")
     mirror = operator.mirror()
     assert mirror.pending == (decided.record.decision_id,)
     assert mirror.reason == decided.undelivered
@@ -121,7 +121,7 @@ def test_a_workspace_that_must_not_be_written_is_not(workspace: Path) -> None:
     # What waited is delivered by the next one that may.
     assert desk(workspace).mirror().delivered == (decided.record.decision_id,)
     receipts = operator.receipts([decided.record])[decided.record.decision_id]
-    assert [one.stage for one in receipts.all] == [Stage.RECORDED, Stage.DELIVERED]
+    assert [one.stage for one in receipts] == [Stage.RECORDED, Stage.DELIVERED]
 
 
 def test_a_delivery_that_fails_waits_with_the_reason(workspace: Path) -> None:
@@ -129,7 +129,6 @@ def test_a_delivery_that_fails_waits_with_the_reason(workspace: Path) -> None:
     operator = desk(workspace)
     decided = decide(operator)
     assert decided.fresh
-    assert decided.waits == f"recorded, not delivered: {decided.undelivered}"
     (workspace / ".agentwatch").unlink()
     assert operator.mirror().delivered == (decided.record.decision_id,)
 
@@ -139,14 +138,14 @@ def test_a_receipt_that_cannot_be_written_changes_nothing(workspace: Path) -> No
     (workspace.parent / "state" / "receipts").write_text("in the way")
     (workspace / ".agentwatch").mkdir()
     (workspace / ".agentwatch" / "receipts").write_text("in the way")
-    assert decide(desk(workspace)).waits is None
+    assert decide(desk(workspace)).undelivered is None
 
 
 def test_what_an_agent_did_is_told(workspace: Path) -> None:
     operator = desk(workspace)
     record = decide(operator).record
-    operator.acted(decision_of(record, Receipts(())), "agentwatch saw attempt 2")
-    told = operator.receipts([record])[record.decision_id].furthest
+    operator.acted(decision_of(record, ()), "agentwatch saw attempt 2")
+    told = operator.receipts([record])[record.decision_id][-1]
     assert (told.stage, told.claimed) == (Stage.ACTED, True)
 
 

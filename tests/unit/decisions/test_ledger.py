@@ -54,8 +54,7 @@ def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
     assert operator.ledger.directory.stat().st_mode & 0o777 == 0o700
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in operator.files())
     assert all(entry.keyid == operator.key.public.keyid for entry in chain.entries)
-    assert chain.find(chain.entries[1].record.decision_id) == chain.entries[1]
-    assert chain.find("0" * 32) is None
+    assert chain.latest[chain.entries[1].record.decision_id] == chain.entries[1]
 
 
 def test_before_the_first_decision_there_is_nothing_not_even_a_directory(operator: Operator) -> None:

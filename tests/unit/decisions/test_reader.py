@@ -366,6 +366,24 @@ def test_a_change_without_a_sign_is_seen_as_well(operator: Operator) -> None:
     assert clock.now < 4
 
 
+@pytest.mark.parametrize("side", [outside, inside])
+def test_a_file_system_with_a_coarse_clock_delays_no_decision(operator: Operator, side: Any) -> None:
+    """Two changes of a directory within one tick of its clock leave it with the same time."""
+    decide(operator, "other")
+    places = [operator.workspace / ".agentwatch" / "decisions", operator.state / "decisions"]
+    times = {place: place.stat().st_mtime_ns for place in places}
+
+    def decide_in_the_same_tick() -> None:
+        decide(operator, "a", expires_at=None)
+        for place, at in times.items():
+            os.utime(place, ns=(at, at))
+
+    clock = Clock({0.3: decide_in_the_same_tick})
+    found = side(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
+    assert isinstance(found, Verified)
+    assert clock.now < 0.8
+
+
 def test_waiting_in_earnest_takes_little_time_to_notice(operator: Operator) -> None:
     decide(operator, "other")
     timer = threading.Timer(0.05, lambda: decide(operator, "a"))

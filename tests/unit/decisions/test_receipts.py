@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.decisions.receipts import Claim, Receipt, ReceiptBook, ReceiptError, Receipts
+from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record, written
-from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.decision import Receipt, Stage
 from agentwatch.disk import Disk
 from tests.unit.decisions.made import NOON, QUICK, record
 from tests.unit.decisions.test_ledger import failing
@@ -41,7 +41,7 @@ def claims_of(workspace: Path) -> Path:
     return place
 
 
-def of(book: ReceiptBook, one: Record) -> Receipts:
+def of(book: ReceiptBook, one: Record) -> tuple[Receipt, ...]:
     return book.read([one])[one.decision_id]
 
 
@@ -59,8 +59,7 @@ def sandboxed(workspace: Path, state: Path) -> ReceiptBook:
 
 def test_a_recorded_decision_has_its_first_receipt(workspace: Path, state: Path) -> None:
     receipts = of(ReceiptBook(workspace, state), RECORD)
-    assert receipts.all == (Receipt(Stage.RECORDED, "ada", "2030-01-01T12:00:00Z"),)
-    assert receipts.furthest.stage is Stage.RECORDED
+    assert receipts == (Receipt(Stage.RECORDED, NOON.timestamp(), "ada"),)
     assert not state.exists()
 
 
@@ -69,16 +68,13 @@ def test_stages_follow_one_another(workspace: Path, state: Path) -> None:
     book.mark(ID, Stage.ACTED, "agentwatch", now=NOON)
     book.mark(ID, Stage.DELIVERED, "agentwatch", now=NOON)
     book.mark(ID, Stage.READ, "orchestrator", reader="wait", now=NOON)
-    book.mark(ID, Stage.READ, "orchestrator", reader="mcp", now=NOON)
+    book.mark(ID, Stage.READ, "a server", reader="mcp", now=NOON + timedelta(seconds=1))
     receipts = of(book, RECORD)
-    assert [one.stage for one in receipts.all] == [
-        Stage.RECORDED,
-        Stage.DELIVERED,
-        Stage.READ,
-        Stage.READ,
-        Stage.ACTED,
-    ]
-    assert receipts.furthest == Receipt(Stage.ACTED, "agentwatch", NOW, claimed=True)
+    assert [one.stage for one in receipts] == list(Stage)
+    assert receipts[-2:] == (
+        Receipt(Stage.READ, NOON.timestamp(), "orchestrator"),
+        Receipt(Stage.ACTED, NOON.timestamp(), "agentwatch", claimed=True),
+    )
     assert of(book, RECORD) == receipts
     assert sorted(path.name for path in (state / "receipts").iterdir()) == [
         f"{ID}.acted.json",
@@ -91,8 +87,9 @@ def test_stages_follow_one_another(workspace: Path, state: Path) -> None:
 
 def test_the_first_to_tell_is_believed(workspace: Path, state: Path) -> None:
     book = ReceiptBook(workspace, state, QUICK)
-    assert book.mark(ID, Stage.READ, "one", reader="wait", now=NOON) == Receipt(Stage.READ, "one", NOW)
-    assert book.mark(ID, Stage.READ, "two", reader="wait") == Receipt(Stage.READ, "one", NOW)
+    book.mark(ID, Stage.READ, "one", reader="wait", now=NOON)
+    book.mark(ID, Stage.READ, "two", reader="wait", now=NOON)
+    assert of(book, RECORD)[-1] == Receipt(Stage.READ, NOON.timestamp(), "one")
 
 
 def test_receipts_of_several_decisions_are_read_at_once(workspace: Path, state: Path) -> None:
@@ -100,21 +97,20 @@ def test_receipts_of_several_decisions_are_read_at_once(workspace: Path, state: 
     book.mark(other.decision_id, Stage.DELIVERED, "agentwatch", now=NOON)
     book.mark("0" * 32, Stage.ACTED, "somebody", now=NOON)
     found = book.read([RECORD, other])
-    assert {one: found[one].furthest.stage for one in found} == {
+    assert {one: found[one][-1].stage for one in found} == {
         ID: Stage.RECORDED,
         other.decision_id: Stage.DELIVERED,
     }
 
 
 def test_an_agent_in_a_sandbox_can_claim_and_it_is_labelled_so(workspace: Path, state: Path) -> None:
-    told = sandboxed(workspace, state).mark(ID, Stage.READ, "agent", reader="wait", now=NOON)
-    assert told == Receipt(Stage.READ, "agent", NOW, claimed=True)
+    sandboxed(workspace, state).mark(ID, Stage.READ, "agent", reader="wait", now=NOON)
     assert (workspace / ".agentwatch" / ".gitignore").exists()
     book = ReceiptBook(workspace, state, QUICK)
-    assert of(book, RECORD).furthest == told
+    assert of(book, RECORD)[-1] == Receipt(Stage.READ, NOON.timestamp(), "agent", claimed=True)
     # What agentwatch saw itself comes before a claim of the same stage.
-    book.mark(ID, Stage.READ, "hook", reader="hook", now=NOON)
-    assert of(book, RECORD).furthest == Receipt(Stage.READ, "hook", NOW)
+    book.mark(ID, Stage.READ, "hook", reader="hook", now=NOON + timedelta(seconds=1))
+    assert of(book, RECORD)[-1] == Receipt(Stage.READ, NOON.timestamp() + 1, "hook")
 
 
 @pytest.mark.parametrize(
@@ -134,13 +130,13 @@ def test_an_agent_in_a_sandbox_can_claim_and_it_is_labelled_so(workspace: Path, 
 def test_a_claim_that_says_nothing_is_none(workspace: Path, state: Path, content: bytes) -> None:
     place = claims_of(workspace)
     (place / f"{ID}.read.json").write_bytes(content)
-    assert of(ReceiptBook(workspace, state), RECORD).furthest.stage is Stage.RECORDED
+    assert of(ReceiptBook(workspace, state), RECORD)[-1].stage is Stage.RECORDED
 
 
 def test_who_claims_to_have_acted_has_read_and_no_more(workspace: Path, state: Path) -> None:
     (claims_of(workspace) / f"{ID}.acted.json").write_text(json.dumps({"by": "agentwatch", "at": NOW}))
-    told = of(ReceiptBook(workspace, state), RECORD).furthest
-    assert told == Receipt(Stage.READ, "agentwatch", NOW, claimed=True)
+    told = of(ReceiptBook(workspace, state), RECORD)[-1]
+    assert told == Receipt(Stage.READ, NOON.timestamp(), "agentwatch", claimed=True)
 
 
 @pytest.mark.parametrize("stage", ["delivered", "read", "acted", "claim"])
@@ -148,7 +144,7 @@ def test_a_receipt_that_is_older_than_its_decision_is_refused(workspace: Path, s
     (state / "receipts").mkdir(parents=True)
     for place in (claims_of(workspace), state / "receipts"):
         (place / f"{ID}.{stage}.json").write_text(json.dumps({"by": "x", "at": "2030-01-01T11:59:59Z"}))
-    assert of(ReceiptBook(workspace, state), RECORD).furthest.stage is Stage.RECORDED
+    assert of(ReceiptBook(workspace, state), RECORD)[-1].stage is Stage.RECORDED
 
 
 def test_an_attempt_that_is_decided_anew_has_receipts_of_its_own(workspace: Path, state: Path) -> None:
@@ -158,11 +154,11 @@ def test_an_attempt_that_is_decided_anew_has_receipts_of_its_own(workspace: Path
     assert anew.decision_id == ID
     for now, since in ((NOON, NOW), (later, anew.created_at)):
         for stage in (Stage.DELIVERED, Stage.READ, Stage.ACTED):
-            assert book.mark(ID, stage, "x", reader="hook-claude", now=now, since=since).at == since
+            book.mark(ID, stage, "x", reader="hook-claude", now=now, since=since)
         assert book.claim(ID, "one", now, since=since) == Claim(won=True, by="one", at=since, proof=True)
         assert not book.claim(ID, "two", now, since=since).won
-    told = of(ReceiptBook(workspace, state), anew).all
-    assert {one.at for one in told} == {anew.created_at}
+    told = of(ReceiptBook(workspace, state), anew)
+    assert {one.at for one in told} == {later.timestamp()}
     assert {one.stage for one in told} == set(Stage)
 
 
@@ -170,17 +166,18 @@ def test_nothing_is_told_of_a_time_before_the_decision_though_the_clock_was_set_
     workspace: Path, state: Path
 ) -> None:
     book, before = ReceiptBook(workspace, state, QUICK), NOON - timedelta(hours=1)
-    assert book.mark(ID, Stage.READ, "x", now=before, since=NOW).at == NOW
+    book.mark(ID, Stage.READ, "x", now=before, since=NOW)
     assert book.claim(ID, "one", before, since=NOW).won
     assert not book.claim(ID, "two", before, since=NOW).won
-    assert of(book, RECORD).furthest.stage is Stage.READ
+    assert of(book, RECORD)[-1].stage is Stage.READ
 
 
 def test_what_may_not_write_into_the_workspace_says_so(workspace: Path, state: Path) -> None:
     book = ReceiptBook(workspace, state, QUICK, read_only=True)
     with pytest.raises(ReceiptError, match="told to write nothing"):
         book.mark(ID, Stage.READ, "x", inside=True)
-    assert book.mark(ID, Stage.READ, "x", now=NOON) == Receipt(Stage.READ, "x", NOW)
+    book.mark(ID, Stage.READ, "x", now=NOON)
+    assert of(book, RECORD)[-1] == Receipt(Stage.READ, NOON.timestamp(), "x")
     assert book.claim(ID, "one", NOON) == Claim(won=True, by="one", at=NOW, proof=True)
     assert list(workspace.iterdir()) == []
 
@@ -198,9 +195,18 @@ def test_files_that_are_no_receipts_are_none(workspace: Path, state: Path) -> No
     place.mkdir(parents=True)
     for name in (f"{ID}.recorded.json", f"{ID}.approved.json", f"{ID}.read.A B.json", f"{ID}.json", "x"):
         (place / name).write_text("{}")
-    for number in range(300):
-        (place / f"{ID}.read.{number}.json").write_text(json.dumps({"by": "x", "at": NOW}))
-    assert len(of(ReceiptBook(workspace, state), RECORD).all) == 201
+    assert of(ReceiptBook(workspace, state), RECORD)[-1].stage is Stage.RECORDED
+
+
+@pytest.mark.parametrize(("before", "stage"), [(199, Stage.READ), (200, Stage.RECORDED)])
+def test_only_so_many_receipts_of_a_decision_are_looked_at(
+    workspace: Path, state: Path, before: int, stage: Stage
+) -> None:
+    place = claims_of(workspace)
+    for number in range(before):
+        (place / f"{ID}.read.{number:03}.json").write_text("{}")
+    (place / f"{ID}.read.{before:03}.json").write_text(json.dumps({"by": "x", "at": NOW}))
+    assert of(ReceiptBook(workspace, state), RECORD)[-1].stage is stage
 
 
 def test_a_link_in_the_place_of_the_claims_is_not_followed(workspace: Path, state: Path, tmp_path: Path) -> None:
@@ -209,7 +215,7 @@ def test_a_link_in_the_place_of_the_claims_is_not_followed(workspace: Path, stat
     (outside / f"{ID}.acted.json").write_text("{}")
     (workspace / ".agentwatch").mkdir()
     (workspace / ".agentwatch" / "receipts").symlink_to(outside)
-    assert of(ReceiptBook(workspace, state), RECORD).furthest.stage is Stage.RECORDED
+    assert of(ReceiptBook(workspace, state), RECORD)[-1].stage is Stage.RECORDED
     with pytest.raises(ReceiptError, match="remove it"):
         sandboxed(workspace, state).mark(ID, Stage.READ, "agent")
     assert len(list(outside.iterdir())) == 1
@@ -233,7 +239,7 @@ def test_a_name_of_a_reader_becomes_a_name_of_a_file(workspace: Path, state: Pat
     (path,) = (state / "receipts").iterdir()
     assert path.name.startswith(f"{ID}.read.hook-stop-y")
     assert len(json.loads(path.read_text())["by"]) == 200
-    assert of(book, RECORD).furthest.by == "x" * 200
+    assert of(book, RECORD)[-1].by == "x" * 200
 
 
 def test_exactly_one_claims(workspace: Path, state: Path) -> None:
@@ -247,7 +253,7 @@ def test_exactly_one_claims(workspace: Path, state: Path) -> None:
     assert {(one.by, one.at) for one in claims} == {(winners[0].by, NOW)}
     assert winners[0].proof
     # It is known to be read, not yet to be done.
-    assert of(ReceiptBook(workspace, state), RECORD).furthest.stage is Stage.READ
+    assert of(ReceiptBook(workspace, state), RECORD)[-1].stage is Stage.READ
 
 
 def test_one_inside_a_sandbox_and_one_outside_never_both_win(workspace: Path, state: Path) -> None:
@@ -262,8 +268,9 @@ def test_one_inside_a_sandbox_and_one_outside_never_both_win(workspace: Path, st
 def test_who_is_inside_of_a_sandbox_only_claims_even_where_a_state_directory_can_be_written(
     workspace: Path, state: Path
 ) -> None:
-    told = ReceiptBook(workspace, state, QUICK).mark(ID, Stage.READ, "a", reader="wait", inside=True, now=NOON)
-    assert told.claimed
+    book = ReceiptBook(workspace, state, QUICK)
+    book.mark(ID, Stage.READ, "a", reader="wait", inside=True, now=NOON)
+    assert of(book, RECORD)[-1].claimed
     assert not state.exists()
 
 

@@ -15,8 +15,10 @@ from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plai
 from agentwatch.composition import Load, desk_of
 from agentwatch.config import Settings
 from agentwatch.decisions import policy
-from agentwatch.decisions.desk import DecisionMade, Desk, operator_name, return_digest
+from agentwatch.decisions.delivery import NOT_DELIVERED
+from agentwatch.decisions.desk import Desk, operator_name, return_digest
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
+from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.errors import UsageError
@@ -57,7 +59,7 @@ def decide(
     if digest not in (None, subject.return_sha256 or "none"):
         now = subject.return_sha256 or "none at all"
         raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {now} now")
-    entry = desk.read().find(subject.decision_id)
+    entry = desk.read().latest.get(subject.decision_id)
     if entry is not None and not entry.record.is_expired(datetime.now(UTC)):
         if not agrees(wish, entry.record):
             raise AlreadyDecidedError(entry.record)
@@ -143,8 +145,8 @@ def _tell(decided: DecisionMade) -> None:
         say(f"already decided, in the same way: {_by(record)}; decision {record.decision_id}")
     if decided.doubt is not None:
         complain(clean(decided.doubt))
-    if decided.waits is not None:
-        complain(clean(decided.waits))
+    if decided.undelivered is not None:
+        complain(clean(f"{NOT_DELIVERED}{decided.undelivered}"))
     else:
         say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
 

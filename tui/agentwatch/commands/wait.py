@@ -73,17 +73,17 @@ def _decided(asker: Asker, load: Callable[[], Monitor], task_id: str, attempt: i
     workspace can make one, and the agents' sessions may be large.
     """
     end = time.monotonic() + timeout
-    answer = asker.wait(Question(task_id, attempt), timeout)
+    answer = asker.reader.wait(Question(task_id, attempt), timeout)
     if not isinstance(answer, Verified | Expired):
         return answer
     question = question_about(load().tree, task_id, attempt)
-    return asker.wait(question, max(end - time.monotonic(), 0.0))
+    return asker.reader.wait(question, max(end - time.monotonic(), 0.0))
 
 
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
     """Claim a decision before it is carried out, and print who has it. Returns an exit code. Raises ReceiptError."""
     asker = Asker(workspace, settings, "claim")
-    answer = asker.find(Question(None, decision_id=decision_id))
+    answer = asker.reader.find(Question(None, decision_id=decision_id))
     if not isinstance(answer, Verified):
         known = "has expired: the operator must decide again" if isinstance(answer, Expired) else "is not there (yet)"
         complain(f"not claimed: a signed decision {decision_id} {known}")

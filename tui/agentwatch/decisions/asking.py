@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,20 +29,19 @@ _CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval 
 
 
 class Asker:
-    """Asks about the decisions of one workspace; `name` (`wait`, `mcp`, …) is how its receipts call it.
-
-    Raises KeyProblemError where a public key that it was started with is none.
-    """
+    """Asks about the decisions of one workspace; `name` (`wait`, `mcp`, …) is how its receipts call it."""
 
     def __init__(self, workspace: Path, settings: Settings, name: str) -> None:
         self.name: Final = name
         self.state: Final = state_directory(workspace)
-        reader = Reader(workspace)
-        self.find: Final = reader.find
-        self.wait: Final = reader.wait
         self._workspace = workspace
         self._read_only = settings.read_only
         self._book = ReceiptBook(workspace, self.state, read_only=settings.read_only)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Raises KeyProblemError where a public key that it was started with is none."""
+        return Reader(self._workspace)
 
     def answer(self, found: Found) -> dict[str, Any]:
         """What is told to the agent, as `answer` has it; the amended handoff is handed out with it."""
@@ -76,7 +76,7 @@ class Asker:
 
     def note_acted(self, decision_id: str, by: str) -> None:
         """Tell that a decision was carried out. Where nothing can be written it was all the same."""
-        found = self.find(Question(None, decision_id=decision_id))
+        found = self.reader.find(Question(None, decision_id=decision_id))
         if isinstance(found, Verified | Expired):
             with suppress(ReceiptError):
                 self._book.mark(decision_id, Stage.ACTED, by, since=found.record.created_at, reader=self.name)

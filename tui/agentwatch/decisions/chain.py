@@ -89,10 +89,6 @@ class Chain:
         """The decision that holds, by its id: the newest, where one had expired."""
         return {entry.record.decision_id: entry for entry in self.entries}
 
-    def find(self, decision_id: str) -> Entry | None:
-        """The decision with an id."""
-        return self.latest.get(decision_id)
-
 
 def name_of(record: Record) -> str:
     """The name of its file in the ledger."""

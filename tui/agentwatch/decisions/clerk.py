@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from agentwatch.contracts.shapes import Finding
 from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, Mirror
-from agentwatch.decisions.desk import DecisionMade, Desk
+from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.receipts import Receipts
+from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Params, Record, Subject, time_of
 from agentwatch.decisions.rules import FORGED
 from agentwatch.delegation import decision as told
@@ -154,18 +153,10 @@ class Clerk:
                     return
 
 
-def decision_of(record: Record, receipts: Receipts, waits: str = "", announced: str = "") -> told.Decision:
+def decision_of(
+    record: Record, receipts: tuple[told.Receipt, ...], waits: str = "", announced: str = ""
+) -> told.Decision:
     """A record of the ledger as the tree knows it."""
-    created_at = time_of(record.created_at).timestamp()
-    reached = {told.Stage.RECORDED: told.Receipt(told.Stage.RECORDED, created_at, record.operator)}
-    for receipt in receipts.all:
-        known = reached.get(receipt.stage)
-        if known is None or (known.claimed and not receipt.claimed):
-            at = created_at
-            # A claim of an agent may state any time, or none.
-            with suppress(ValueError, OverflowError):
-                at = time_of(receipt.at).timestamp()
-            reached[receipt.stage] = told.Receipt(receipt.stage, at, receipt.by, receipt.claimed)
     params = record.params
     return told.Decision(
         decision_id=record.decision_id,
@@ -174,8 +165,8 @@ def decision_of(record: Record, receipts: Receipts, waits: str = "", announced: 
         handoff_sha256=record.handoff_sha256,
         return_sha256=record.return_sha256,
         action=record.action,
-        at=created_at,
-        receipts=tuple(reached[stage] for stage in told.Stage if stage in reached),
+        at=time_of(record.created_at).timestamp(),
+        receipts=receipts,
         expires_at=None if record.expires_at is None else time_of(record.expires_at).timestamp(),
         operator=record.operator,
         note=record.note,

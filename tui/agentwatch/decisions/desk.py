@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentwatch import dot_directory
 from agentwatch.decisions import delivery, receipts
 from agentwatch.decisions.chain import Chain
-from agentwatch.decisions.delivery import NOT_DELIVERED, Known, Mirror, deliver, mirror_missing
+from agentwatch.decisions.delivery import Known, Mirror, deliver, mirror_missing
 from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import Draft, Ledger
+from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
 from agentwatch.decisions.passphrase import unlocked
-from agentwatch.decisions.receipts import Receipt, ReceiptBook, ReceiptError, Receipts
+from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Params, Record, Subject, written
-from agentwatch.delegation.decision import ENDING, Action, Decision, Stage
+from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, Disk
 from agentwatch.place import state_directory, workspace_id
@@ -35,24 +35,6 @@ then. Whoever asks for it afterwards is told so, and the operator can decide the
 
 _OURSELVES: Final = "agentwatch"
 _READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"
-
-
-class DecisionMade(NamedTuple):
-    """A decision that is recorded.
-
-    `fresh` is False where the very same was recorded before. `doubt` says, in a sentence, that the disk reported an
-    error behind it. `undelivered` is the reason why it is not delivered yet. Both are None where all is well.
-    """
-
-    record: Record
-    fresh: bool
-    doubt: str | None
-    undelivered: str | None
-
-    @property
-    def waits(self) -> str | None:
-        """That it is not delivered yet, and why, in a sentence."""
-        return None if self.undelivered is None else f"{NOT_DELIVERED}{self.undelivered}"
 
 
 class Desk:
@@ -123,15 +105,13 @@ class Desk:
         # Nobody works on what was ended, so there is no other workspace that it could meet.
         expires_at = None if self._lifetime is None or action in ENDING else now + self._lifetime
         draft = Draft(subject, action, params or Params(), note, operator or operator_name(), now, expires_at)
-        key = self._key()
-        recorded = self.ledger.append(draft, key, self.keys.trust(), returned)
-        entry = recorded.entry
-        undelivered = (
-            _READ_ONLY if self._read_only else deliver(self._workspace, entry, self.ledger.bytes_of, self._disk)
-        )
+        made = self.ledger.append(draft, self._key(), self.keys.trust(), returned)
+        if self._read_only:
+            return made._replace(undelivered=_READ_ONLY)
+        undelivered = deliver(self._workspace, made.entry, self.ledger.bytes_of, self._disk)
         if undelivered is None:
-            self._mark_delivered(entry.record)
-        return DecisionMade(entry.record, recorded.fresh, recorded.doubt, undelivered)
+            self._mark_delivered(made.record)
+        return made._replace(undelivered=undelivered)
 
     def read(self) -> Chain:
         """Every decision, and what is wrong in the ledger. Cheap where nothing changed. Raises DecisionError."""
@@ -154,8 +134,8 @@ class Desk:
             self._mark_delivered(chain.latest[decision_id].record)
         return mirror
 
-    def receipts(self, records: Iterable[Record]) -> dict[str, Receipts]:
-        """How far decisions have got, by their ids."""
+    def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
+        """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""
         return self._book.read(records)
 
     def changes(self) -> tuple[int | None, ...]:
@@ -166,13 +146,13 @@ class Desk:
                 times[directory] = directory.lstat().st_mtime_ns
         return tuple(map(times.get, self._directories))
 
-    def acted(self, decision: Decision, by: str) -> Receipt:
+    def acted(self, decision: Decision, by: str) -> None:
         """Tell that a decision was carried out: a new attempt, or the fitter that it called, was seen.
 
         Raises ReceiptError.
         """
         since = written(datetime.fromtimestamp(decision.at, UTC))
-        return self._book.mark(decision.decision_id, Stage.ACTED, by, since=since)
+        self._book.mark(decision.decision_id, Stage.ACTED, by, since=since)
 
     def why_locked(self) -> str | None:
         """Why the passphrase has to be typed before the next decision can be signed; None where it has not.

@@ -54,16 +54,21 @@ class Draft(NamedTuple):
     expires_at: datetime | None = None
 
 
-class Recorded(NamedTuple):
+class DecisionMade(NamedTuple):
     """A decision that is in the ledger.
 
     `fresh` is False where the very same was decided before. `doubt` says, in a sentence, that the disk reported an
-    error behind it; None where it is safe.
+    error behind it. `undelivered` is the reason why it is not delivered yet. Both are None where all is well.
     """
 
     entry: Entry
     fresh: bool
     doubt: str | None = None
+    undelivered: str | None = None
+
+    @property
+    def record(self) -> Record:
+        return self.entry.record
 
 
 class Ledger:
@@ -90,7 +95,7 @@ class Ledger:
         except OSError as error:
             raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
 
-    def append(self, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> Recorded:
+    def append(self, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
         """Record a decision; when this comes back, it is on disk. The same one again is the same.
 
         `returned` gives the sha256, in hex, of the return as it is now, None where there is none. Raises
@@ -137,14 +142,14 @@ class Ledger:
 
     def _append(
         self, directory: Directory, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]
-    ) -> Recorded:
+    ) -> DecisionMade:
         subject = draft.subject
         chain = self._read(directory, trust)
-        existing = chain.find(subject.decision_id)
+        existing = chain.latest.get(subject.decision_id)
         if existing is not None and not existing.record.is_expired(draft.created_at):
             decided = existing.record
             if (decided.action, decided.params, decided.note) == (draft.action, draft.params, draft.note):
-                return Recorded(existing, fresh=False)
+                return DecisionMade(existing, fresh=False)
             raise AlreadyDecidedError(decided)
         if chain.broken is not None:
             what = "look at it with `agentwatch verify`, put the file back from a backup or set the broken part aside"
@@ -174,8 +179,8 @@ class Ledger:
         try:
             directory.publish(name, data)
         except OSError as error:
-            return Recorded(entry, fresh=True, doubt=self._settled(directory, name, data, error))
-        return Recorded(entry, fresh=True)
+            return DecisionMade(entry, fresh=True, doubt=self._settled(directory, name, data, error))
+        return DecisionMade(entry, fresh=True)
 
     def _settled(self, directory: Directory, name: str, data: bytes, error: OSError) -> str:
         """What is true after an error while writing, by reading again. Raises where it is not recorded, or unknown."""

@@ -35,7 +35,10 @@ from agentwatch.place import state_directory, workspace_id
 
 POLL_SECONDS: Final = 0.2
 _LOOK_ANYWAY_SECONDS: Final = 2.0
-"""Two changes within one tick of the file system's clock look like one: so often is looked without a sign."""
+"""So often is looked without a sign: a file may be edited in place."""
+
+_TICK_NANOSECONDS: Final = 2_000_000_000
+"""The coarsest clock of a file system: two changes within one tick of it look like one."""
 
 _MOST: Final = 20_000
 """Files of the mirror that are looked at."""
@@ -202,11 +205,13 @@ class Reader:
             found = self.find(question)
             if isinstance(found, ends):
                 return found
-            while self._sign() == sign and clock() - looked < _LOOK_ANYWAY_SECONDS:
+            while True:
                 left = end - clock()
                 if left <= 0:
                     return found
                 sleep(min(POLL_SECONDS, left))
+                if self._sign() != sign or clock() - looked >= _LOOK_ANYWAY_SECONDS:
+                    break
 
     def _records(self, trust: Trust) -> tuple[Place, list[Record], list[Problem]]:
         """Where was looked, the decisions that count, and what is none."""
@@ -263,13 +268,15 @@ class Reader:
             return identity, _problem(name, ProblemKind.MISPLACED, "a copy of another decision")
         return identity, record
 
-    def _sign(self) -> dict[Path, tuple[int, int]]:
-        """What changes when a file comes or goes in one of the two places."""
+    def _sign(self) -> dict[Path, tuple[int, int, int]]:
+        """What changes when a file comes or goes in one of the two places, and with time where one just did."""
         signs = {}
         for directory in (self._ledger.directory, self._workspace / DOT / MIRROR):
             with suppress(OSError):
                 status = directory.stat()
-                signs[directory] = status.st_mtime_ns, status.st_ino
+                now = time.time_ns()
+                is_settled = now - status.st_mtime_ns > _TICK_NANOSECONDS
+                signs[directory] = status.st_mtime_ns, status.st_ino, 0 if is_settled else now
         return signs
 
 

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.decisions.errors import DecisionError, reason, remedy
 from agentwatch.decisions.record import Record, time_of, written
-from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.decision import Receipt, Stage
 from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
 from agentwatch.dot_directory import make_dot_directory, open_dot_directory
 
@@ -43,29 +43,6 @@ _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
 _CLAIM: Final = "claim"
 _NOBODY: Final = ("somebody", "")
 """Who and when of a receipt that cannot be read."""
-
-
-class Receipt(NamedTuple):
-    """One stage: who told it, and when (UTC, as in records). `by` is foreign.
-
-    `claimed`: only a file in the workspace says so, which anybody there could have written.
-    """
-
-    stage: Stage
-    by: str
-    at: str
-    claimed: bool = False
-
-
-class Receipts(NamedTuple):
-    """Everything known of one decision, in the order of the stages."""
-
-    all: tuple[Receipt, ...]
-
-    @property
-    def furthest(self) -> Receipt:
-        """How far it has got; what agentwatch saw itself comes before a claim of the same stage."""
-        return max(self.all, key=lambda receipt: (receipt.stage.rank, not receipt.claimed))
 
 
 class Claim(NamedTuple):
@@ -104,8 +81,8 @@ class ReceiptBook:
         reader: str = "",
         inside: bool = False,
         now: datetime | None = None,
-    ) -> Receipt:
-        """Tell a stage. Returns what holds: the first receipt of this stage (and `reader`, such as `wait` or `mcp`).
+    ) -> None:
+        """Tell a stage, unless it was told before (by this `reader`, such as `wait` or `mcp`).
 
         `since` is when the decision was made, as in records, where that is known. Where the state directory cannot be
         written, it is claimed in the workspace; so it is for who is `inside` of a sandbox, whose state directory, if
@@ -115,12 +92,13 @@ class ReceiptBook:
         content = _content(decision_id, stage.value, by, now, since)
         if not inside:
             with suppress(OSError), self._directory.make() as directory:
-                return Receipt(stage, *_first(directory, names, content, since)[1:], claimed=stage is Stage.ACTED)
+                _first(directory, names, content, since)
+                return
         if self._read_only:
             raise ReceiptError("no receipt is written: agentwatch was told to write nothing into the workspace")
         try:
             with self._claims() as directory:
-                return Receipt(stage, *_first(directory, names, content, since)[1:], claimed=True)
+                _first(directory, names, content, since)
         except OSError as error:
             raise ReceiptError(
                 f"no receipt can be written, neither in {self._directory.path} nor in the workspace: {reason(error)};"
@@ -160,17 +138,22 @@ class ReceiptBook:
                     return Claim(False, by, at, proof=False)
         return None
 
-    def read(self, records: Iterable[Record]) -> dict[str, Receipts]:
-        """The receipts of decisions, by their ids. What cannot be read, or is older than its decision, is not told."""
-        receipts = {one.decision_id: [Receipt(Stage.RECORDED, one.operator, one.created_at)] for one in records}
+    def read(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
+        """How far decisions have got, by their ids: one receipt for each stage reached, in their order.
+
+        What agentwatch saw itself comes before a claim, then the first to tell is believed. What cannot be read, or is
+        older than its decision, is not told.
+        """
+        receipts = {
+            one.decision_id: {Stage.RECORDED: Receipt(Stage.RECORDED, _seconds(one.created_at), one.operator)}
+            for one in records
+        }
         with suppress(OSError), self._directory.open() as directory:
             # Nobody changes a receipt of ours.
             _add_receipts(receipts, directory, self._known, claimed=False)
         with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
             _add_receipts(receipts, directory, {}, claimed=True)
-        for told in receipts.values():
-            told.sort(key=lambda one: (one.stage.rank, one.claimed, one.at))
-        return {decision_id: Receipts(tuple(told)) for decision_id, told in receipts.items()}
+        return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
     def tidy(self) -> None:
         """Remove what killed writers left, as far as that can be done."""
@@ -231,10 +214,13 @@ def _parsed(data: bytes) -> tuple[str, str]:
     return _NOBODY
 
 
+def _seconds(at: str) -> float:
+    return time_of(at).timestamp()
+
+
 def _add_receipts(
-    receipts: dict[str, list[Receipt]], directory: Directory, known: dict[str, tuple[str, str]], *, claimed: bool
+    receipts: dict[str, dict[Stage, Receipt]], directory: Directory, known: dict[str, tuple[str, str]], *, claimed: bool
 ) -> None:
-    made = {decision_id: told[0].at for decision_id, told in receipts.items()}
     seen: Counter[str] = Counter()
     for name in sorted(directory.names()):
         match = _FILE.match(name)
@@ -246,7 +232,11 @@ def _add_receipts(
         is_read = kind == _CLAIM or (claimed and kind == Stage.ACTED)
         stage = Stage.READ if is_read else Stage(kind)
         by, at = known.get(name) or _told(directory, name)
-        if at:
-            known[name] = by, at
-        if at >= made[decision_id]:
-            receipts[decision_id].append(Receipt(stage, by, at, claimed or stage is Stage.ACTED))
+        if not at:
+            continue
+        known[name] = by, at
+        told, receipt = receipts[decision_id], Receipt(stage, _seconds(at), by, claimed or stage is Stage.ACTED)
+        held = told.get(stage)
+        is_first = held is None or (receipt.claimed, receipt.at) < (held.claimed, held.at)
+        if is_first and receipt.at >= told[Stage.RECORDED].at:
+            told[stage] = receipt

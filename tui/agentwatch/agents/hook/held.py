@@ -94,7 +94,7 @@ def held(
         return case.let_go(_LIMIT, f"{task} was let go: it was sent back {MOST} times in a row, and is no better")
     when = settings.hook_when
     waits = when == "always" or (when == "watched" and is_shown(asker.state))
-    found = asker.wait(case.question, settings.hook_wait if waits else 0.0, ends=(Verified,))
+    found = asker.reader.wait(case.question, settings.hook_wait if waits else 0.0, ends=(Verified,))
     if isinstance(found, Verified):
         answer = _carried_out(case, found)
         if answer is not None:
@@ -113,7 +113,7 @@ def told_parent(call: HookCall, child: Child, workspace: Path, settings: Setting
     """The answer to the parent of such a child."""
     asker = Asker(workspace, settings, READER)
     case = _Case(call, child, [], asker, Journal(asker.state))
-    state, decision = child.state(settings), asker.find(case.question)
+    state, decision = child.state(settings), asker.reader.find(case.question)
     decision_id = None
     if isinstance(decision, Verified):
         record = decision.record

@@ -68,10 +68,11 @@ class Waiter:
         asked = await self._in_thread(partial(self._asked, task_id))
         end = time.monotonic() if asked.is_needless else end
         asker = await self._in_thread(partial(Asker, self._workspace, self._settings, "mcp"))
+        wait = await self._in_thread(lambda: asker.reader.wait)
         while True:
             left = max(end - time.monotonic(), 0.0)
             slice_ = min(left, _SLICE_SECONDS)
-            found = await self._in_thread(partial(asker.wait, asked.question, slice_))
+            found = await self._in_thread(partial(wait, asked.question, slice_))
             if isinstance(found, Verified | Expired) or left <= slice_:
                 return await self._in_thread(partial(_answer, asker, asked, found))
             await progress(timeout - left + slice_, timeout)

@@ -34,8 +34,8 @@ from agentwatch.app.widgets.details.blocks import Block
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
-from agentwatch.decisions.desk import DecisionMade
 from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import Action
 from agentwatch.text import clean
