@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from typing import NamedTuple
 
 from agentwatch import exit_codes
 from agentwatch.text import clean, say
@@ -18,28 +19,17 @@ class Mark(StrEnum):
     BAD = "✗"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One thing that was checked, what was found, and what to do if it is wrong.
-
-    `said` may quote foreign text.
-    """
+class Result(NamedTuple):
+    """One thing that was checked, what was found, and what to do if it is wrong. `said` may quote foreign text."""
 
     mark: Mark
     about: str
     said: str
 
 
-def good(about: str, said: str) -> Result:
-    return Result(Mark.GOOD, about, said)
-
-
-def note(about: str, said: str) -> Result:
-    return Result(Mark.NOTE, about, said)
-
-
-def bad(about: str, said: str) -> Result:
-    return Result(Mark.BAD, about, said)
+good = partial(Result, Mark.GOOD)
+note = partial(Result, Mark.NOTE)
+bad = partial(Result, Mark.BAD)
 
 
 def tell(results: Iterable[Result]) -> int:

@@ -215,7 +215,7 @@ class Directory:
             return
         descriptor = self._disk.open(LOCK, _OPEN_LOCK, 0o600, dir_fd=self.descriptor)
         try:
-            self._lock(descriptor)
+            take_lock(descriptor, LOCK_SECONDS, self._disk)
             self._holds_lock = True
             yield
         finally:
@@ -231,18 +231,6 @@ class Directory:
                 with suppress(OSError):
                     if now - self.look(name).st_mtime >= older_than:
                         self.remove(name)
-
-    def _lock(self, descriptor: int) -> None:
-        end = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    raise LockedError(errno.EWOULDBLOCK, "another process holds the lock") from None
-                time.sleep(0.001)
-            else:
-                return
 
     @contextmanager
     def _written(self, data: bytes, mode: int) -> Iterator[str]:
@@ -269,6 +257,20 @@ class Directory:
 
     def _rename(self, temporary: str, name: str) -> None:
         self._disk.rename(temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+
+def take_lock(descriptor: int, seconds: float, disk: Disk = DISK) -> None:
+    """Lock a file until its descriptor is closed. Raises LockedError where somebody else keeps it, OSError."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise LockedError(errno.EWOULDBLOCK, "another process holds the lock") from None
+            time.sleep(0.001)
+        else:
+            return
 
 
 def _is_there(path: Path, disk: Disk) -> bool:

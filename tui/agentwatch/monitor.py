@@ -201,7 +201,12 @@ class Monitor:
             if self.clerk is not None:
                 self.clerk.start(on_loop(queue))
                 if self.settings.opencode_url:
-                    self._herald = _make_herald(self.settings.opencode_url, self.workspace, self.clerk)
+                    # Most have no such server.
+                    from agentwatch.decisions.herald import Announcer, Herald
+
+                    state = state_directory(self.workspace)
+                    announcer = Announcer(self.settings.opencode_url, self.workspace, state)
+                    self._herald = Herald(announcer, self.clerk.note_announced)
             async for update in self._apply_all(arrived):
                 yield update
         finally:
@@ -230,11 +235,12 @@ class Monitor:
                     await asyncio.sleep(0)
                     yield self._apply_slice()
             except TimeoutError:
-                update = self._apply(Tick(self._latest_seq, self._clock()))
+                structure = self.tree.structure
+                changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
                 if self._herald is not None:
-                    self._herald.look(self.tree, update.changed)
-                if update.changed:
-                    yield update
+                    self._herald.look(self.tree, changed)
+                if changed:
+                    yield Update(frozenset(changed), self.tree.structure != structure)
 
     def scan(self) -> None:
         """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
@@ -296,10 +302,6 @@ class Monitor:
             self._keeper.report(task for task in tasks if task is not None and _has_new_fault(task))
         return Update(frozenset(changed), self.tree.structure != structure)
 
-    def _apply(self, observation: Observation) -> Update:
-        structure = self.tree.structure
-        return Update(frozenset(self.tree.apply(observation)), self.tree.structure != structure)
-
     def _targets(self, task_ids: Iterable[str]) -> list[Target]:
         """The returns of these tasks that were not given to the inspector yet, with this handoff."""
         targets = []
@@ -334,13 +336,6 @@ def tree_by(settings: Settings, *, remembers: bool = False, first_watched: float
         demands=settings.require_contract,
         history_before=float("-inf") if first_watched is None else first_watched - settings.history_after,
     )
-
-
-def _make_herald(url: str, workspace: Path, clerk: Clerk) -> Herald:
-    # Most have no such server.
-    from agentwatch.decisions.herald import Announcer, Herald
-
-    return Herald(Announcer(url, workspace, state_directory(workspace)), clerk.note_announced)
 
 
 def _has_new_fault(task: Task) -> bool:

@@ -133,7 +133,7 @@ def _replay(options: argparse.Namespace) -> int:
     if options.file is not None:
         return _play_file(options)
     workspace = workspace_at(options.workspace)
-    from agentwatch.commands.past import past_of
+    from agentwatch.commands.log import past_of
     from agentwatch.sources.health import complain_of
 
     with past_of(workspace, load(), _selection(options)) as past:

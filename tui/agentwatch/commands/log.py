@@ -1,4 +1,4 @@
-"""The log without a screen: every state change, of the past and from now on, and all of it as a file."""
+"""What is known of a workspace's past, as a log without a screen or as a file: every state change, also from now on."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from agentwatch.commands.past import KEPT, NOTHING, past_of
 from agentwatch.composition import known_desk, sessions_of, source_of
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.errors import WorkspaceError
+from agentwatch.history.database import last_written
 from agentwatch.history.export import lines, write
-from agentwatch.history.keeper import recall
 from agentwatch.history.log import StateChange, StateChanges, document, line
+from agentwatch.history.store import History
 from agentwatch.history.story import story
 from agentwatch.monitor import tree_by
 from agentwatch.place import state_directory
@@ -27,8 +29,12 @@ from agentwatch.sources.source import Source
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
+    from agentwatch.sources.files.documents import KnownFile
     from agentwatch.sources.sessions.selection import Selection
+    from agentwatch.sources.sessions.source import SessionsSource
 
+_NOTHING: Final = "no session of an agent, and no history of its files"
+_KEPT: Final = "it is kept while `agentwatch` watches the workspace"
 _LOOK_SECONDS: Final = 0.5
 """How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
 
@@ -41,25 +47,18 @@ def print_log(
 
     With `follow`, others come after them as they happen, until nobody reads the output any more.
     """
-    recalled = recall(workspace)
-    sessions = sessions_of(workspace, selection) if settings.sessions else None
-    runs, health = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
-    decisions = _decisions(workspace)
-    log = _Log(settings, as_json=as_json)
-    log.take(story([*recalled.observations, *runs, *next(decisions)], time.time()))
-    problems = [*health.problems]
-    if recalled.notice:
-        problems.append(Problem("history", str(state_directory(workspace)), recalled.notice))
-    if follow:
-        source = source_of(workspace, settings, sessions=sessions)
-        source.remember(recalled.files, recalled.looked_at)
-        complain_of(problems)
-        _follow(source, decisions, log, problems)
-        problems.clear()
-    elif not recalled.observations and not runs and not problems:
-        complain(f"{clean(str(workspace))}: {NOTHING}: {KEPT}")
-    if sessions is not None:
-        sessions.close()
+    looked_at = last_written(state_directory(workspace))
+    with past_of(workspace, settings, selection, may_be_none=True) as past:
+        decisions, log, problems = _decisions(workspace), _Log(settings, as_json=as_json), past.problems
+        log.take(story([*past.observations, *next(decisions)], time.time()))
+        if follow:
+            source = source_of(workspace, settings, sessions=past.sessions)
+            source.remember(past.files(), looked_at)
+            complain_of(problems)
+            _follow(source, decisions, log, problems)
+            return 0
+    if not past.observations and not problems:
+        complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
     complain_of(problems)
     return 1 if problems else 0
 
@@ -73,6 +72,43 @@ def export_log(workspace: Path, settings: Settings, selection: Selection | None,
     say(f"{count:,} observations in {clean(file)}. {words}")
     complain_of(problems)
     return 1 if problems else 0
+
+
+class Past(NamedTuple):
+    """Observations of files in the order observed, and of each run its last. `text` gives the text of a digest, None
+    if it is not kept (any more); any thread may call it. `files` are those that were there when agentwatch ended."""
+
+    observations: Sequence[Observation]
+    problems: Sequence[Problem]
+    text: Callable[[str], str | None]
+    files: Callable[[], Mapping[str, KnownFile]]
+    sessions: SessionsSource | None
+
+
+@contextmanager
+def past_of(
+    workspace: Path, settings: Settings, selection: Selection | None = None, *, may_be_none: bool = False
+) -> Iterator[Past]:
+    """The past of a workspace. Its texts can be read within the `with` block. Blocks, and writes nothing.
+
+    Raises WorkspaceError if nothing is known, unless it `may_be_none`.
+    """
+    history = History.open_read_only(workspace)
+    sessions = sessions_of(workspace, selection) if settings.sessions else None
+
+    def text(digest: str) -> str | None:
+        kept = history.text(digest)
+        return sessions.content(digest) if kept is None and sessions is not None else kept
+
+    with closing(history), closing(sessions) if sessions else nullcontext():
+        files = history.observations()
+        runs, health = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
+        problems = [*health.problems]
+        if history.notice:
+            problems.append(Problem("history", str(state_directory(workspace)), history.notice))
+        if not (files or runs or may_be_none):
+            raise WorkspaceError(f"{workspace}: {_NOTHING}: {'; '.join(map(str, problems[:3])) or _KEPT}")
+        yield Past((*files, *runs), problems, text, history.files, sessions)
 
 
 class _Log:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ from agentwatch import exit_codes
 from agentwatch.checkup import Result, bad, good, note, tell
 from agentwatch.decisions.chain import Chain, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
-from agentwatch.decisions.delivery import page
+from agentwatch.decisions.delivery import page, why_foreign
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import LARGEST, VARIABLE, Trust, parse_public_keys
 from agentwatch.decisions.errors import reason
@@ -28,7 +27,6 @@ from agentwatch.errors import UsageError
 from agentwatch.text import clean, quoted, say
 from agentwatch.view.words import plural
 
-_RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 _MOST: Final = 1_000
 """Files of the mirror that are told of."""
 
@@ -150,17 +148,11 @@ def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str
     """How a file of the mirror differs from the ledger; None if it does not."""
     stem, _, ending = name.rpartition(".")
     entry = chain.latest.get(stem) if ending in ("json", "md") else None
-    if entry is None and _RECORD.match(name) is None:
-        return "agentwatch did not put it there; remove it"
+    if entry is None:
+        return why_foreign(directory, name, trust)
     try:
         data = directory.read(name, LARGEST)
     except OSError as error:
         return f"it cannot be read: {reason(error)}"
-    if entry is None:
-        try:
-            verified(data, trust, None)
-        except RefusedError as error:
-            return f"it is no decision of yours: {error}"
-        return "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
     wanted = entry.sha256 if ending == "json" else hashlib.sha256(page(entry.record)).hexdigest()
     return None if hashlib.sha256(data).hexdigest() == wanted else "it differs from the ledger: it was edited"

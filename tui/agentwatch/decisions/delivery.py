@@ -159,10 +159,11 @@ def _foreign(directory: Directory, chain: Chain, trust: Trust) -> list[Forgery]:
     """The files that the ledger does not have."""
     ours = {f"{decision_id}{suffix}" for decision_id in chain.latest for suffix in (".json", ".md")}
     names = [name for name in sorted(directory.names()) if name not in ours and not name.startswith(TEMPORARY)]
-    return [Forgery(_path(name), _why_foreign(directory, name, trust)) for name in names[:MOST]]
+    return [Forgery(_path(name), why_foreign(directory, name, trust)) for name in names[:MOST]]
 
 
-def _why_foreign(directory: Directory, name: str, trust: Trust) -> str:
+def why_foreign(directory: Directory, name: str, trust: Trust) -> str:
+    """What a file of the mirror is that the ledger does not have."""
     if _RECORD.match(name) is None:
         return "agentwatch did not put it there"
     try:

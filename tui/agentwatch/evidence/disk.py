@@ -12,18 +12,14 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
+from agentwatch.sources.files.read import kind_of
+
 _OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAMES: Final = 20_000
 """Names of one directory that are searched for another spelling."""
 _LISTINGS: Final = 256
 """Directories listed in one look."""
 _GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
-_KINDS: Final = (
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a character device"),
-    (stat.S_ISBLK, "a block device"),
-)
 
 
 class FileKind(StrEnum):
@@ -199,8 +195,7 @@ def _facts(status: os.stat_result, name: str, directory: int) -> DiskFacts:
         return DiskFacts(FileKind.REGULAR, status.st_size, *times, empty=status.st_size == 0, names=status.st_nlink)
     if stat.S_ISDIR(mode):
         return DiskFacts(FileKind.DIRECTORY, 0, *times, empty=_is_empty(name, directory))
-    words = next((words for is_kind, words in _KINDS if is_kind(mode)), "no regular file")
-    return DiskFacts(FileKind.OTHER, 0, *times, words=words)
+    return DiskFacts(FileKind.OTHER, 0, *times, words=kind_of(mode))
 
 
 def _is_empty(name: str, directory: int) -> bool:

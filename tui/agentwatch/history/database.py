@@ -51,7 +51,7 @@ class UnusableError(Exception):
     """There is no history to be had here; the message says why and what to do."""
 
 
-class _DamagedError(Exception):
+class _DamagedError(UnusableError):
     """The file is no history, or a broken one."""
 
 
@@ -135,10 +135,22 @@ def examine(connection: sqlite3.Connection) -> int:
 
     Raises sqlite3.Error or UnusableError, with the reason in words.
     """
+    application = _number(connection, "application_id")
+    version = _number(connection, "user_version")
     try:
-        return _examine(connection)
-    except _DamagedError as error:
-        raise UnusableError(str(error)) from error
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except UnicodeDecodeError as error:
+        # SQLite quotes what it found in place of the schema.
+        raise _DamagedError("its structure is broken") from error
+    if not application and not version and not tables:
+        return 0
+    if application != APPLICATION_ID:
+        raise _DamagedError("it is not a history of agentwatch")
+    if version < 1:
+        raise _DamagedError("it has no version")
+    if version <= SCHEMA_VERSION and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        raise _DamagedError("its structure is broken")
+    return version
 
 
 @contextmanager
@@ -215,7 +227,7 @@ def _open_file(path: Path, notice: str | None) -> Database:
             raise _DamagedError("it is cut off or something else")
     writer = _connect(path, _BUSY_MS)
     try:
-        version = _examine(writer)
+        version = examine(writer)
         if version > SCHEMA_VERSION:
             raise _NewerError  # noqa: TRY301  the connection must be closed for both
         _choose_journal(writer, path.parent)
@@ -242,25 +254,6 @@ def _connect(path: Path, busy_ms: int) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _examine(connection: sqlite3.Connection) -> int:
-    application = _number(connection, "application_id")
-    version = _number(connection, "user_version")
-    try:
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    except UnicodeDecodeError as error:
-        # SQLite quotes what it found in place of the schema.
-        raise _DamagedError("its structure is broken") from error
-    if not application and not version and not tables:
-        return 0
-    if application != APPLICATION_ID:
-        raise _DamagedError("it is not a history of agentwatch")
-    if version < 1:
-        raise _DamagedError("it has no version")
-    if version <= SCHEMA_VERSION and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-        raise _DamagedError("its structure is broken")
-    return version
 
 
 def _choose_journal(connection: sqlite3.Connection, directory: Path) -> None:

@@ -7,9 +7,7 @@ first. Every text in an entry is foreign.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,7 +18,7 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.identity import agent_of
 from agentwatch.delegation.problems import ARTIFACT_MISSING, DUPLICATE_RETURN
 from agentwatch.delegation.task import Attempt, State, Task, Version
-from agentwatch.disk import Directory, NotRegularError
+from agentwatch.disk import Directory, NotRegularError, take_lock
 from agentwatch.dot_directory import NAME as DIRECTORY
 from agentwatch.dot_directory import NotADirectoryOfOursError, ignore_ourselves, open_dot_directory
 
@@ -90,7 +88,9 @@ def append(workspace: Path, failures: Sequence[Failure]) -> str | None:
         return None
     try:
         with open_dot_directory(workspace, make=True) as directory:
-            _lock(directory.descriptor)
+            # Some network file systems have no locks. Without one the file stays whole, only an entry may be lost.
+            with suppress(OSError):
+                take_lock(directory.descriptor, _LOCK_SECONDS)
             directory.sweep()
             _append(directory, failures)
     except _RefusedError as error:
@@ -161,22 +161,6 @@ def _text(entries: list[dict[str, Any]]) -> str:
     # Indented by the library it would take ten times as long, and the file is written whole for each new entry.
     lines = ",\n".join(map(_ENCODER.encode, entries))
     return f'{{"schema_version": {SCHEMA_VERSION}, "errors": [\n{lines}\n]}}\n'
-
-
-def _lock(directory: int) -> None:
-    """Without the lock a file stays whole as well, only an entry may be lost: nobody waits long."""
-    end = time.monotonic() + _LOCK_SECONDS
-    # Some network file systems have no locks.
-    with suppress(OSError):
-        while True:
-            try:
-                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
 
 
 def _entries(directory: Directory) -> list[dict[str, Any]]:

@@ -54,12 +54,7 @@ class History:
     """What was ever observed of one workspace. Any thread may call it."""
 
     def __init__(
-        self,
-        workspace: Path,
-        directory: Path | None = None,
-        *,
-        limit: int = LIMIT_BYTES,
-        read_only: bool = False,
+        self, workspace: Path, directory: Path | None = None, *, limit: int = LIMIT_BYTES, read_only: bool = False
     ) -> None:
         """`directory` is the state directory, by default that of the workspace; `limit` is in bytes of compressed
         texts. With `read_only`, nothing at all is written."""

@@ -168,6 +168,11 @@ def _read_bytes(descriptor: int, size: int, max_bytes: int) -> bytes | None:
     return None
 
 
+def kind_of(mode: int) -> str:
+    """What it is that is no regular file, in words."""
+    return _KINDS.get(stat.S_IFMT(mode), "no regular file")
+
+
 def _refuse_by_kind(status: os.stat_result, root: Path | str, relative: str) -> None:
     mode = status.st_mode
     if stat.S_ISREG(mode):
@@ -179,4 +184,4 @@ def _refuse_by_kind(status: os.stat_result, root: Path | str, relative: str) -> 
         if os.path.commonpath([base, target]) != base:
             raise FileRefusedError(rules.OUTSIDE)
         raise FileRefusedError(rules.SYMBOLIC_LINK)
-    raise FileRefusedError(rules.NOT_REGULAR, kind=_KINDS.get(stat.S_IFMT(mode), "no regular file"))
+    raise FileRefusedError(rules.NOT_REGULAR, kind=kind_of(mode))
