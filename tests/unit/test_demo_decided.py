@@ -87,7 +87,7 @@ class Rehearsal:
 
     def stages(self, record: Record) -> list[tuple[Stage, str]]:
         """How far a decision has got, by whom."""
-        return [(receipt.stage, receipt.by) for receipt in self.desk.receipts([record])[record.decision_id].all]
+        return [(receipt.stage, receipt.by) for receipt in self.desk.receipts([record])[record.decision_id]]
 
 
 @pytest.fixture
