@@ -360,10 +360,12 @@ def test_a_change_without_a_sign_is_seen_as_well(operator: Operator) -> None:
     (path,) = operator.files()
     good = path.read_bytes()
     path.write_bytes(good.replace(b'"', b"'"))
+    for place in (path.parent, operator.workspace / ".agentwatch" / "decisions"):
+        os.utime(place, (1_000, 1_000))
     clock = Clock({1.0: lambda: path.write_bytes(good)})
     found = outside(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
     assert isinstance(found, Verified)
-    assert clock.now < 4
+    assert 1.9 < clock.now < 4
 
 
 @pytest.mark.parametrize("side", [outside, inside])
