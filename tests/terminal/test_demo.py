@@ -31,7 +31,7 @@ def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict
         terminal.wait_for(r"^ DEMO ")
         terminal.wait_for(r"⚑ docs .*NEEDS YOU")
         terminal.press("/")
-        terminal.wait_for(r"^ / id, title, agent or objective")
+        terminal.wait_for(r"^ / words, or state: is: agent:")
         terminal.press("docs")
         terminal.wait_for(r"1 found")
         terminal.press("\r")
