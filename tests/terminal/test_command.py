@@ -220,6 +220,7 @@ def test_tree_prints_the_tree_and_its_json(workspace: Path) -> None:
         "needs_operator": 1,
         "verified": 0,
         "contradicted": 0,
+        "past": 0,
     }
     assert document["tasks"][0]["task_id"] == "shop.api"
     assert document["tasks"][0]["retry"]["hint"] == "Raise the time-out."
