@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
+from unittest.mock import patch
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.config import Settings
@@ -19,6 +22,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Append, Player, Script, Write
 from agentwatch.monitor import Monitor
+from agentwatch.sources.files import documents
 from agentwatch.sources.files.source import FilesSource
 
 HERE: Final = Path(__file__).parent
@@ -59,18 +63,21 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
         source = FilesSource(workspace)
         monitor = Monitor(workspace, settings, source, lambda: now, inspects=True, open_desk=open_desk)
         app = AgentwatchApp(monitor, lambda: now)
-        async with app.run_test(size=size) as pilot:
-            while monitor.health.mode != "live" or monitor.clerk is None:
-                await pilot.pause(0.05)
-            # Step by step, so that what was rewritten is seen as it was before.
-            for moment in range(1, second + 1):
-                now = STARTED_AT + moment
-                player.play_all(until=moment, started_at=STARTED_AT)
-                await pilot.pause(0.03)
-            await pilot.pause(1.5)
-            await pilot.press(*keys)
-            await pilot.pause(1.0)
-            (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
+        # What is seen long after its own time would be as old as the moment in which it was seen.
+        clock = SimpleNamespace(time=lambda: now, time_ns=time.time_ns, monotonic=time.monotonic)
+        with patch.object(documents, "time", clock):
+            async with app.run_test(size=size) as pilot:
+                while monitor.health.mode != "live" or monitor.clerk is None:
+                    await pilot.pause(0.05)
+                # Step by step, so that what was rewritten is seen as it was before.
+                for moment in range(1, second + 1):
+                    now = STARTED_AT + moment
+                    player.play_all(until=moment, started_at=STARTED_AT)
+                    await pilot.pause(0.03)
+                await pilot.pause(1.5)
+                await pilot.press(*keys)
+                await pilot.pause(1.0)
+                (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
 
 
 def _in_one_go(script: Script) -> Script:
