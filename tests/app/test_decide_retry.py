@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.app.deciding import FAILED, Office, handoff, office, returned
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs import document as document_module
@@ -272,3 +272,18 @@ async def test_a_handoff_that_is_written_from_nothing_is_checked_too(tmp_path: P
         await s.record()
         (entry,) = s.entries()
         assert entry.record.params.handoff is None
+
+
+async def test_a_note_is_handed_on_though_the_key_follows_at_once(tmp_path: Path) -> None:
+    """A terminal hands over note and key in one read: the key is heard before anybody is told of the note."""
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.ready()
+        dialog = s.dialog
+        with dialog._note.prevent(Input.Changed):
+            dialog._note.value = "Use the map."
+        await s.press("ctrl+s")
+        await s.until(lambda: s.app.screen is not dialog)
+        (entry,) = s.entries()
+        assert entry.record.note == "Use the map."
+        assert json.loads(entry.record.params.handoff or "")["notes"][0] == "Operator: Use the map."

@@ -80,7 +80,7 @@ class Document(Vertical):
         self._page = Page()
         self._proposal: Proposal | None = None
         self._why_blank = ""
-        self._is_stale = True
+        self._turn = 0
         self._is_lent = False
         self._making: Timer | None = None
         self._checking: Timer | None = None
@@ -106,7 +106,6 @@ class Document(Vertical):
         """The fields, or the note, say something else now."""
         self._note = note
         if not self.is_edited:
-            self._is_stale = True
             if self._making is not None:
                 self._making.stop()
             self._making = self.set_timer(_PAUSE, self._make_later)
@@ -116,7 +115,8 @@ class Document(Vertical):
         await self._make()
 
     async def _make(self) -> None:
-        self._is_stale = False
+        self._turn += 1
+        turn = self._turn
         task = self._case.task
         if task is None:
             return
@@ -125,8 +125,8 @@ class Document(Vertical):
             self._why_blank = "none was ever seen: write one, or the next attempt gets your note only"
         except DecisionError as error:
             proposal, self._why_blank = blank_handoff(task, self._case.subject), clean(str(error), 500)
-        # Else the operator has begun to edit it meanwhile.
-        if not self.is_edited:
+        # Else the operator has begun to edit it meanwhile, or it is made anew with what was said since.
+        if turn == self._turn and not self.is_edited:
             self._proposal = proposal
             self.write(proposal.text)
 
@@ -189,9 +189,15 @@ class Document(Vertical):
             (self._page if self.has_class("-changes") else self._area).focus()
         self._show_changes()
 
-    async def sound_text(self) -> str | None:
-        """The text as it is handed on; None if something is wrong with it, which `missing` tells then."""
-        if self._is_stale and not self.is_edited:
+    async def sound_text(self, note: str) -> str | None:
+        """The text as it is handed on; None if something is wrong with it, which `missing` tells then.
+
+        It is made once more: a key that was typed right after the note comes before the news of the note.
+        """
+        self._note = note
+        if self._making is not None:
+            self._making.stop()
+        if not self.is_edited:
             await self._make()
         return None if await self._check() else self.text
 

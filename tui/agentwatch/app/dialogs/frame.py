@@ -344,7 +344,7 @@ class DecisionScreen(ModalScreen["End | Action"]):
             return None
         params = self._form.params()
         if self._document is not None:
-            text = await self._document.sound_text()
+            text = await self._document.sound_text(self.note)
             if text is None:
                 return None
             params = self._form.recorded(text)
