@@ -1,13 +1,15 @@
-"""Makes the pictures of the README: plays the demo into a temporary workspace and photographs the app.
+"""Makes the pictures of README and manual: of the demo, played into a temporary workspace, and of an aged repository.
 
-Run `python screenshots/make.py` from an environment in which agentwatch is installed. The SVG files stand beside this
+Run `python -m screenshots.make [NAME ...]` where the tests' packages are installed. The SVG files stand beside this
 script; nothing else is written.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -16,7 +18,10 @@ from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
 
+from screenshots.aged import aged
+
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.demo.screenplay import demo_script
@@ -31,18 +36,45 @@ STARTED_AT: Final = 1_790_000_000.0
 WIDE: Final = (140, 40)
 PICTURES: Final = (
     # name, theme, size, the second of the session, keys
-    ("agentwatch-dark", "agentwatch-dark", WIDE, 89, ("n",)),
-    ("agentwatch-light", "agentwatch-light", WIDE, 110, ("n",)),
+    ("agentwatch-dark", "agentwatch-dark", WIDE, 89, ("N",)),
+    ("agentwatch-light", "agentwatch-light", WIDE, 110, ("N",)),
     ("agentwatch-contrast", "agentwatch-contrast", WIDE, 110, ("n", "n")),
-    ("blocked", "agentwatch-dark", WIDE, 110, ("n",)),
-    ("findings", "agentwatch-dark", WIDE, 110, ("n", "n", "5")),
-    ("false-claim", "agentwatch-dark", WIDE, 110, ("/", *"docs", "enter", "4")),
+    ("blocked", "agentwatch-dark", WIDE, 110, ("N",)),
+    ("findings", "agentwatch-dark", WIDE, 110, ("n", "n", "6")),
+    ("false-claim", "agentwatch-dark", WIDE, 110, ("/", *"docs", "enter", "5")),
     ("timeline", "agentwatch-dark", WIDE, 110, ("t",)),
-    ("attempts", "agentwatch-dark", WIDE, 110, ("/", *"api", "enter", "6")),
+    ("attempts", "agentwatch-dark", WIDE, 110, ("/", *"api", "enter", "7")),
     ("retry", "agentwatch-dark", (100, 32), 13, ("n", "r")),
-    ("narrow", "agentwatch-dark", (80, 24), 110, ("n",)),
-    ("narrow-details", "agentwatch-dark", (80, 24), 110, ("n", "enter")),
+    ("narrow", "agentwatch-dark", (80, 24), 110, ("N",)),
+    ("narrow-details", "agentwatch-dark", (80, 24), 110, ("N", "enter")),
 )
+
+AGED: Final = (
+    # name, theme, size, keys
+    ("now-dark", "agentwatch-dark", WIDE, ("n",)),
+    ("now-light", "agentwatch-light", WIDE, ("n",)),
+    ("now-narrow", "agentwatch-dark", (80, 24), ("n",)),
+    ("live-dark", "agentwatch-dark", (120, 26), ("/", *"export.api", "enter", "G", "2")),
+    ("live-light", "agentwatch-light", (120, 26), ("/", *"export.api", "enter", "G", "2")),
+)
+"""Of a repository with years of work behind it, in which a session is at work."""
+
+
+async def photograph_aged(name: str, theme: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+    """Save one picture of an aged repository, as it looks when agentwatch is started there."""
+    with tempfile.TemporaryDirectory() as directory:
+        workspace, environment = aged(Path(directory))
+        with patch.dict(os.environ, environment):
+            settings = Settings()._replace(theme=theme)
+            monitor = monitor_of(workspace, settings, remembers=True, open_desk=lambda: desk_of(workspace, settings))
+            app = AgentwatchApp(monitor)
+            async with app.run_test(size=size) as pilot:
+                while not app.is_settled or monitor.clerk is None:
+                    await pilot.pause(0.05)
+                await pilot.pause(1.0)
+                await pilot.press(*keys)
+                await pilot.pause(1.5)
+                (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
 
 
 async def photograph(name: str, theme: str, size: tuple[int, int], second: int, keys: tuple[str, ...]) -> None:
@@ -104,8 +136,13 @@ def _portable(picture: str) -> str:
 
 
 async def main() -> None:
+    wanted = sys.argv[1:]
     for picture in PICTURES:
-        await photograph(*picture)
+        if not wanted or picture[0] in wanted:
+            await photograph(*picture)
+    for scene in AGED:
+        if not wanted or scene[0] in wanted:
+            await photograph_aged(*scene)
 
 
 if __name__ == "__main__":

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.commands.check import every_rule
-from agentwatch.config import ROWS, Row, Settings, field_of
+from agentwatch.config import ROWS, Setting, Settings, field_of
 from agentwatch.contracts.rules import CONTRACTS_IN_JSON, schema_of
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
 WIDTH = 78
+WISH = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 MADE = "<!-- Made by `python -m tests.generate`; do not edit. -->\n"
 
 
 def keys() -> str:
     lines = ["# Keys", "", "The footer says what the keys do where you are. `?` lists them all, and"]
     lines += ["`ctrl+p` finds any command by its name. `^s` is ctrl+s, `⇧tab` is shift+tab."]
+    lines += [
+        "",
+        *textwrap.wrap(
+            "Behind each stands its name. Under it the settings may give it other keys, in the place of those here:",
+            WIDTH,
+        ),
+    ]
+    lines += ["", "```toml", "[keys]", 'decide.retry = "ctrl+r"', 'timeline = ["t", "f9"]', "```", ""]
+    lines += textwrap.wrap(
+        "A key is a character as you type it (`R` is not `r`), or a name such as `f5`, `enter`, `space` or `pageup`;"
+        " before both may stand `ctrl+`, `alt+` or `shift+`. In a decision `ctrl+s` and `esc` stay what they are, and"
+        " `ctrl+c` leaves agentwatch, whatever else you set. Two commands cannot have one key in one place: then both"
+        " keep the keys that they had, which agentwatch says when it starts, and `agentwatch doctor` with the line.",
+        WIDTH,
+    )
     for group in Group:
         lines += ["", f"## {group.value}", ""]
         for command in (command for command in COMMANDS if command.group is group):
             names = " ".join(f"`{key}`" for key in command.keys_label.split(" "))
-            lines += entry(f"{names}: {command.tooltip}")
+            lines += entry(f"{names}: {command.tooltip} (`{command.id}`)")
     return page(lines)
 
 
@@ -70,6 +88,7 @@ def schema() -> str:
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Settings of agentwatch",
+        "$defs": {"keys": WISH},
         **closed,
         "properties": top | {table: {**closed, "properties": keys} for table, keys in tables.items()},
     }
@@ -80,9 +99,26 @@ def contract_schema(contract: str) -> str:
     return json.dumps(schema_of(contract), indent=2, ensure_ascii=False) + "\n"
 
 
-def described(key: str, row: Row) -> dict[str, object]:
+def described(key: str, row: Setting) -> dict[str, object]:
+    if key == "keys":
+        return {"type": "object", "description": row.meaning, **keys_by_name()}
     known = {} if row.example else {"default": default(key)}
     return {**row.kind.schema, "description": row.meaning, **known}
+
+
+def keys_by_name(above: str = "") -> dict[str, object]:
+    """The commands whose names begin so, each by the rest of its name: in the tables that dots make, or in quotes."""
+    names = {one.id.removeprefix(above): one.tooltip for one in COMMANDS if one.id.startswith(above)}
+    properties: dict[str, Any] = {
+        name: {"$ref": "#/$defs/keys", "description": words} for name, words in names.items() if "." not in name
+    }
+    for table in {name.partition(".")[0] for name in names if "." in name}:
+        inner = {"type": "object", **keys_by_name(f"{above}{table}.")}
+        properties[table] = {"anyOf": [properties[table], inner]} if table in properties else inner
+    made: dict[str, object] = {"additionalProperties": False, "properties": dict(sorted(properties.items()))}
+    if quoted := [re.escape(name) for name in names if "." in name]:
+        made["patternProperties"] = {f"^({'|'.join(quoted)})$": {"$ref": "#/$defs/keys"}}
+    return made
 
 
 def default(key: str) -> object:

@@ -16,7 +16,7 @@ from tests.unit.decisions.made import QUICK
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.frame import ARMING_SECONDS, DecisionScreen
 from agentwatch.config import Settings
-from agentwatch.decisions.chain import Entry
+from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
@@ -100,7 +100,7 @@ class Office(Stage):
         """The screen as running text: where a sentence wraps depends on the paths in it."""
         return " ".join(self.text().replace("║", " ").split())
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ChainEntry, ...]:
         """What the ledger holds, as somebody else reads it."""
         return self.another_desk().read().entries
 

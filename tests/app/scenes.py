@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 
+from agentwatch.aside.shelf import Shelf
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import (
     Contract,
@@ -18,9 +19,12 @@ from agentwatch.contracts.shapes import (
     TodoStatus,
 )
 from agentwatch.delegation.claims import Change, Claim
-from agentwatch.delegation.observation import Checked, Gone, Observation, Seen, Unreadable
+from agentwatch.delegation.observation import Checked, Gone, Observation, Ran, Seen, Unreadable
+from agentwatch.delegation.run import Doing, DoingKind, Message, Run, RunState
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Batch, Health
+from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.source import Source
 
 NOW = 1_800_000_000.0
 """The frozen present of every scene, in seconds since the epoch."""
@@ -107,6 +111,35 @@ class Scene:
         finding = Finding("SRC002", Severity.ERROR, message)
         self.observations.append(Unreadable(self._next(), NOW, path, finding))
 
+    def ran(
+        self,
+        session: str,
+        title: str | None = None,
+        state: RunState = RunState.WORKING,
+        *,
+        below: str | None = None,
+        agent: str | None = None,
+        source: str = "claude-code",
+        ago: float = 60.0,
+        heard: float = 5.0,
+        doing: Doing | None = None,
+        said: str | None = None,
+        reason: str = "",
+        gone: bool | None = None,
+        done: str = "",
+        tokens: int | None = None,
+    ) -> None:
+        """A session of an agent program, `below` another one; `done` is as in `handoff`."""
+        marks = {"x": TodoStatus.DONE, "-": TodoStatus.IN_PROGRESS, " ": TodoStatus.PENDING}
+        run = Run(
+            source=source, session_id=session, parent_session=below, state=state, place=f"/home/kim/{session}.jsonl",
+            started_at=NOW - ago, updated_at=NOW - heard, title=title, agent=agent, doing=doing, reason=reason,
+            ended_at=None if state is RunState.WORKING else NOW - heard, process_gone=gone, tokens=tokens,
+            todos=tuple(Todo(f"step {n}", marks[mark], None, n) for n, mark in enumerate(done)) or None,
+            said=None if said is None else Message(NOW - heard, "0" * 64, said),
+        )  # fmt: skip
+        self.observations.append(Ran(self._next(), NOW - heard, f"{source}:{session}", run))
+
     def take(self) -> tuple[Observation, ...]:
         """What was collected since the last call."""
         taken = tuple(self.observations)
@@ -114,13 +147,15 @@ class Scene:
         return taken
 
 
-class ToldSource:
+class ToldSource(Source):
     """A source that sees what it is told."""
 
     def __init__(self, first: Iterable[Observation] = (), health: Health = LIVE) -> None:
         self.health = health
         self.texts: dict[str, str] = {}
         """The texts of some documents, by digest."""
+        self.transcripts: dict[str, Callable[[], RunTranscript]] = {}
+        """By session."""
         self._first = tuple(first)
         self._emit: Callable[[Batch], None] | None = None
 
@@ -133,6 +168,10 @@ class ToldSource:
 
     def content(self, digest: str) -> str | None:
         return self.texts.get(digest, f"# Text of {digest[:8]}\n")
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        begin = self.transcripts.get(run.session_id)
+        return begin() if begin is not None else None
 
     def push(self, observations: Iterable[Observation] = (), health: Health | None = None) -> None:
         """See more."""
@@ -148,10 +187,18 @@ def monitor_of(
     settings: Settings | None = None,
     workspace: str = "/home/kim/shop",
     clock: Callable[[], float] = lambda: NOW,
+    open_shelf: Callable[[], Shelf] | None = None,
 ) -> tuple[Monitor, ToldSource]:
-    """A monitor that has these observations to begin with, and its source."""
+    """A monitor that has these observations to begin with, and its source. What is put aside is kept by nobody."""
     source = ToldSource(observations, health)
-    return Monitor(Path(workspace), settings or Settings(), source, clock), source
+    monitor = Monitor(
+        Path(workspace),
+        settings or Settings(),
+        source,
+        clock,
+        open_shelf=open_shelf or (lambda: Shelf(None, clock=clock)),
+    )
+    return monitor, source
 
 
 def shop() -> Scene:
@@ -199,4 +246,28 @@ def two_days() -> Scene:
     scene.returned("audit", Outcome.BLOCKED, ago=2 * day - 2_400, blockers=("Who?",))
     scene.handoff("build", ago=1_000)
     scene.returned("build", Outcome.WORKING, ago=5)
+    return scene
+
+
+def call(tool: str, about: str, ago: float, *, over: bool = False, repeats: int = 1) -> Doing:
+    """A tool that was called so many seconds ago."""
+    return Doing(NOW - ago, DoingKind.TOOL, tool, about, over, repeats)
+
+
+def busy() -> Scene:
+    """Sessions at work: below one a child that failed, two that work, one whose process is gone, one that is done."""
+    scene = Scene()
+    handed = call("Task", "build the table", 700)
+    scene.ran("s1", "export the invoices", ago=720, heard=5, doing=handed, done="xx- ")
+    scene.ran("c1", "api", RunState.FAILED, below="s1", agent="general", ago=300, heard=20, reason="API Error: 529")
+    edit = call("Edit", "src/billing/export/form.tsx", 4)
+    scene.ran("c2", "form", below="s1", agent="general", ago=200, heard=4, doing=edit, done="xxx- ")
+    tests = call("Bash", "npm test -- --watch=false --reporter=verbose", 41, repeats=3)
+    scene.ran("c3", "tests", below="s1", agent="tester", ago=190, heard=41, doing=tests)
+    read = call("Read", "docs/a.md", 540)
+    scene.ran("c4", "docs", below="s1", agent="writer", ago=600, heard=540, doing=read, gone=True)
+    scene.ran("c5", "a plan of the work, written for whoever comes after", RunState.ENDED, below="s1", said="Done.",
+              agent="planner", ago=700, heard=650)  # fmt: skip
+    words = Doing(NOW - 9, DoingKind.WORDS, about="The totals differ by one cent; I look at the rounding first.")
+    scene.ran("s2", "round the totals", source="opencode", ago=90, heard=9, doing=words)
     return scene

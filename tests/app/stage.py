@@ -15,6 +15,7 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.aside.shelf import Shelf
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation
 from agentwatch.sources.health import Health
@@ -110,11 +111,14 @@ async def stage(
     clock: Callable[[], float] = lambda: NOW,
     workspace: str = "/home/kim/shop",
     settled: bool = False,
+    open_shelf: Callable[[], Shelf] | None = None,
 ) -> AsyncIterator[Stage]:
     """The app on the sketch's session, or on other observations."""
     scene = scene or shop()
     first = scene.take() if observations is None else tuple(observations)
-    monitor, source = monitor_of(first, health=health, settings=settings, clock=clock, workspace=workspace)
+    monitor, source = monitor_of(
+        first, health=health, settings=settings, clock=clock, workspace=workspace, open_shelf=open_shelf
+    )
     app = AgentwatchApp(monitor, clock)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot, source, scene)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from details_tasks import shown_text
 from tests.app.scenes import NOW
 from tests.app.stage import Stage, stage
+from textual.widgets import Input
 
 from agentwatch.app.actions import COMMANDS, Group, Home, Place, bindings, footer_commands
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.frame import DecisionScreen
+from agentwatch.app.putting_aside import ChoiceScreen
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.pages import HelpScreen, NoticesScreen, help_blocks
@@ -26,6 +29,9 @@ from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.app.widgets.timeline.chart import TimelineChart
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.observation import Looked, Ran
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources.sessions.following import LinesTranscript
 
 API = "checkout.implement.api"
 Case = Callable[[Stage, str], Awaitable[None]]
@@ -120,6 +126,58 @@ async def _(s: Stage, key: str) -> None:
         assert s.cursor == task_id
 
 
+@case("unseen.next")
+async def _(s: Stage, key: str) -> None:
+    await look_since(s, 1_000)
+    new = list(s.app.monitor.tree.unseen)
+    assert len(new) >= 2
+    for task_id in [*new, new[0]]:
+        await s.press(key)
+        assert s.cursor == task_id
+
+
+@case("unseen.previous")
+async def _(s: Stage, key: str) -> None:
+    await look_since(s, 1_000)
+    new = list(s.app.monitor.tree.unseen)
+    for task_id in [*reversed(new), new[-1]]:
+        await s.press(key)
+        assert s.cursor == task_id
+
+
+async def look_since(s: Stage, ago: float) -> None:
+    """What became what it is in the last seconds is new."""
+    s.source.push([Looked(0, NOW - ago)])
+    await s.until(lambda: s.app.monitor.tree.unseen)
+
+
+@case("acknowledge")
+async def _(s: Stage, key: str) -> None:
+    s.tree.select(API)
+    await s.press(key)
+    assert isinstance(s.app.screen, ChoiceScreen)
+    await s.press("enter")
+    await s.until(lambda: s.app.monitor.tree.tasks[API].acknowledged)
+
+
+@case("snooze")
+async def _(s: Stage, key: str) -> None:
+    s.tree.select(API)
+    await s.press(key)
+    assert isinstance(s.app.screen, ChoiceScreen)
+    await s.press("4")
+    await s.until(lambda: s.app.monitor.tree.tasks[API].snoozed)
+
+
+@case("aside.undo")
+async def _(s: Stage, key: str) -> None:
+    s.tree.select(API)
+    await s.press("A", "enter")
+    await s.until(lambda: s.app.monitor.tree.tasks[API].acknowledged)
+    await s.press(key)
+    await s.until(lambda: s.app.monitor.tree.tasks[API].needs_operator)
+
+
 @case("filter")
 async def _(s: Stage, key: str) -> None:
     await s.press(key)
@@ -151,6 +209,12 @@ async def _(s: Stage, key: str) -> None:
     await s.press(key)
     assert not s.tree.follows
     await s.until(lambda: "Following no more." in s.text())
+
+
+@case("history")
+async def _(s: Stage, key: str) -> None:
+    await s.press(key)
+    await s.until(lambda: "There is no history" in s.text())
 
 
 @case("timeline")
@@ -266,7 +330,7 @@ async def at_a_claim(s: Stage) -> None:
     s.source.push(s.scene.take())
     await s.until(lambda: s.app.monitor.tree.tasks["checkout.review"].claims)
     s.tree.select("checkout.review")
-    await s.press("4", "tab")
+    await s.press("5", "tab")
     await s.until(lambda: "inspect" in s.details.offered)
 
 
@@ -284,12 +348,46 @@ async def _(s: Stage, key: str) -> None:
     await s.until(lambda: "there is no difference to show" in s.text())
 
 
+async def at_a_transcript(s: Stage) -> None:
+    run = Run(
+        source="claude-code",
+        session_id="x",
+        parent_session=None,
+        state=RunState.WORKING,
+        place="/store/x.jsonl",
+        started_at=NOW,
+        updated_at=NOW,
+        title="a session",
+    )
+    s.source.transcripts["x"] = lambda: LinesTranscript(Path(__file__), lambda _: [])
+    s.source.push([Ran(900, NOW, "claude-code:x", run)])
+    await s.until(lambda: "x" in s.app.monitor.tree.tasks)
+    s.tree.select("x")
+    await s.press("2", "tab")
+    await s.until(lambda: "It has said nothing yet." in s.text())
+
+
+@case("live.search")
+async def _(s: Stage, key: str) -> None:
+    await at_a_transcript(s)
+    await s.press(key, "k")
+    assert isinstance(s.app.focused, Input)
+    await s.until(lambda: "0 of 0 match" in s.text())
+
+
+@case("live.pager")
+async def _(s: Stage, key: str) -> None:
+    await at_a_transcript(s)
+    await s.press(key)
+    await s.until(lambda: "cannot be handed over" in s.text() or "No pager is set" in s.text())
+
+
 async def at_three_attempts(s: Stage) -> None:
     s.scene.handoff("checkout.release", ago=5, attempt=3)
     s.source.push(s.scene.take())
     await s.until(lambda: s.app.monitor.tree.tasks["checkout.release"].attempt == 3)
     s.tree.select("checkout.release")
-    await s.press("6", "tab")
+    await s.press("7", "tab")
     await s.until(lambda: "Handoff  attempt 2 → 3" in shown_text(s.details))
 
 
@@ -536,7 +634,7 @@ async def test_the_footer_follows_the_operator() -> None:
         assert " ".join(footer().split()) == "enter keep esc clear ↓ to the tree tab complete ↑ earlier"
         await s.press("escape", "tab")
         assert "esc back" in footer()
-        assert "1–7 tabs" in footer()
+        assert "1–8 tabs" in footer()
         await s.press("escape")
         await s.pilot.resize_terminal(80, 24)
         assert "switch" not in footer()
@@ -550,6 +648,13 @@ async def test_the_palette_runs_a_command() -> None:
         await s.until(lambda: "Collapse everything" in s.text())
         await s.press("down", "enter")
         await s.until(lambda: s.tree.row_ids() == ["checkout"])
+
+
+async def test_the_palette_says_no_command_twice() -> None:
+    async with stage() as s:
+        said = {one.title: one.help for one in s.app.get_system_commands(s.app.screen)}
+        assert said["Collapse everything"].startswith("Key: ")
+        assert not any(words.startswith(f"{title}. ") for title, words in said.items())
 
 
 async def test_the_palette_switches_the_theme() -> None:

@@ -126,7 +126,7 @@ async def test_the_attempts_say_what_was_decided_about_each(size: tuple[int, int
         s.scene.handoff(API, "Build it, schema first", ago=5, attempt=2)
         s.scene.returned(API, Outcome.WORKING, ago=1, attempt=2)
         await s.see(API)
-        await s.press("6")
+        await s.press("7")
         await s.until(lambda: "decided retry · recorded 20s ago" in s.text())
         # The row is that of the next attempt.
         assert "acted" not in next(line for line in s.text().splitlines() if "api" in line)

@@ -42,7 +42,17 @@ async def test_a_retry_is_recorded_with_the_amended_handoff(tmp_path: Path) -> N
         assert packet["notes"] == ["Operator: use v3", "Hint of attempt 1: Raise the time-out."]
         assert (packet["attempt"], packet["decision_id"]) == (2, record.decision_id)
         assert "Retry: recorded, delivered." in s.toasts
+        assert "Nothing reads decisions here yet: `agentwatch init` sets that up." in s.toasts
         assert (s.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json").exists()
+
+
+async def test_where_agents_are_told_of_agentwatch_the_toast_names_no_remedy(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        (s.workspace / "CLAUDE.md").write_text("Wait with `agentwatch wait`.", "utf-8")
+        await s.open("r")
+        await s.record()
+        assert "Retry: recorded, delivered." in s.toasts
+        assert "Nothing reads" not in s.toasts
 
 
 async def test_the_frame_says_what_is_decided_and_where_it_is_written(tmp_path: Path) -> None:
@@ -52,7 +62,7 @@ async def test_the_frame_says_what_is_decided_and_where_it_is_written(tmp_path: 
         assert "“shop.api”  attempt 1 ✗ failed → attempt 2" in s.line("task ")
         assert (subject.return_sha256 or "?")[:12] in s.line("return ")
         assert "unchanged" in s.line("return ")
-        assert "1 of 1 left now, 0 after this" in s.line("retries ")
+        assert "1 left now, 0 after this" in s.line("retries ")
         places = s.line("writes ")
         assert subject.decision_id[:12] in places
         assert "shop/decisions, copy in .agentwatch/decisions" in places

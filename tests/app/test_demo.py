@@ -75,6 +75,23 @@ async def test_a_newcomer_is_told_what_to_try_and_sees_the_loop_close(
     assert not workspace.parent.exists()
 
 
+async def test_the_demo_says_that_it_starts_over_and_a_key_puts_that_off(tmp_path: Path) -> None:
+    left: list[float | None] = [None]
+    app = DemoApp(
+        Monitor(tmp_path, Settings(), FilesSource(tmp_path), time.time),
+        lambda _held: None,
+        stay=lambda: left.__setitem__(0, 60.0),
+        starts_over_in=lambda: left[0],
+    )
+    async with app.run_test(size=(80, 24)) as pilot:
+        s = Stage(app, pilot, ToldSource(), Scene())
+        await s.until(lambda: " DEMO   Agents build" in s.text())
+        left[0] = 11.2
+        await s.until(lambda: " DEMO   It starts over in 12 s; any key waits." in s.text())
+        await s.press("j")
+        await s.until(lambda: "starts over" not in s.text())
+
+
 async def test_the_line_is_on_every_screen_of_its_own_and_dialogs_hold_the_play(tmp_path: Path) -> None:
     held: list[bool] = []
     (tmp_path / "notes.handoff.json").write_text(

@@ -43,7 +43,7 @@ async def test_claims_are_listed_the_false_ones_first() -> None:
     lie = Claim("modified", "lie.py", Verdict.CONTRADICTED, "missing: no such file", (3, 9), "lie.py")
     scene.checked(RETURN, *claims(2), lie)
     async with stage(scene=scene) as s:
-        await s.press("4")
+        await s.press("5")
         lines = shown_text(s.details).split("\n")
         at = lines.index("Claims  3  ✓ 2  ⚑ 1")
         assert lines[at + 1].split() == ["⚑", "false", "lie.py:3-9"]
@@ -65,8 +65,8 @@ async def test_the_reported_mode_is_held_against_the_handoff(asked: str | None, 
     scene = job(asked)
     scene.checked(RETURN, *claims(1))
     async with stage(scene=scene) as s:
-        await s.press("4")
-        assert f"mode        code   {words}" in shown_text(s.details)
+        await s.press("5")
+        assert f"mode code {words}" in " ".join(shown_text(s.details).split())
         assert "model       openai/gpt-5.2   ? unverifiable" in shown_text(s.details)
         assert "limits      • Only Linux was tried." in shown_text(s.details)
 
@@ -90,8 +90,8 @@ async def test_the_reported_model_is_held_against_the_one_that_ran(recorded: str
             updated_at=1.0,
             model=recorded,
         )
-        await s.press("4")
-        assert f"model       openai/gpt-5.2   {words}" in shown_text(s.details)
+        await s.press("5")
+        assert f"model openai/gpt-5.2 {words}" in " ".join(shown_text(s.details).split())
         await s.press("1")
         overview = re.sub(r"\s+", " ", shown_text(s.details))
         differs = recorded != "gpt-5.2"
@@ -106,7 +106,7 @@ async def test_what_nobody_claims_is_listed_by_who_may_have_done_it() -> None:
     scene.handoff("other", ago=40)
     scene.checked(RETURN, *claims(1), changed={"0.py": 50, "alone.py": 50, "among.py": 35, RETURN: 30})
     async with stage(scene=scene) as s:
-        await s.press("4")
+        await s.press("5")
         text = shown_text(s.details)
         alone = text[text.index("Unclaimed changes  1") : text.index("Unattributed changes  1")]
         assert "± alone.py" in alone
@@ -120,13 +120,13 @@ async def test_nothing_is_said_of_changes_where_there_are_none() -> None:
     scene = job()
     scene.checked(RETURN, *claims(1), changed={"0.py": 50})
     async with stage(scene=scene) as s:
-        await s.press("4")
+        await s.press("5")
         assert "changes" not in shown_text(s.details)
 
 
 async def test_claims_that_come_later_appear() -> None:
     async with stage(scene=job()) as s:
-        await s.press("4")
+        await s.press("5")
         assert "Claims" not in shown_text(s.details)
         assert "enter inspect" not in s.text()
         s.scene.checked(RETURN, *claims(2))
@@ -140,7 +140,7 @@ async def test_the_cursor_goes_over_the_claims_and_stays_in_sight() -> None:
     scene = job()
     scene.checked(RETURN, *claims(30))
     async with stage(scene=scene, size=SMALL) as s:
-        await s.press("4", "tab")
+        await s.press("5", "tab")
         while "0.py" not in under_cursor(s):
             await s.press("j")
         for number in range(1, 30):
@@ -158,7 +158,7 @@ async def test_the_cursor_is_bound_to_its_claim() -> None:
     scene = job()
     scene.checked(RETURN, *claims(5))
     async with stage(scene=scene) as s:
-        await s.press("4", "tab", "j", "j")
+        await s.press("5", "tab", "j", "j")
         assert "2.py" in under_cursor(s)
         lie = Claim("modified", "lie.py", Verdict.CONTRADICTED, "missing", None, "lie.py")
         s.scene.checked(RETURN, *claims(5), lie)
@@ -175,7 +175,7 @@ async def test_without_the_focus_there_is_no_cursor() -> None:
     scene = job()
     scene.checked(RETURN, *claims(5))
     async with stage(scene=scene) as s:
-        await s.press("4", "tab")
+        await s.press("5", "tab")
         assert under_cursor(s)
         await s.press("tab")
         assert not under_cursor(s)
@@ -185,7 +185,7 @@ async def test_a_click_chooses_a_claim_and_two_open_it() -> None:
     scene = job()
     scene.checked(RETURN, *claims(5))
     async with stage(scene=scene) as s:
-        await s.press("4")
+        await s.press("5")
         row = next(y for y, line in enumerate(s.text().splitlines()) if "3.py" in line)
         await s.pilot.click(offset=(90, row))
         await s.pilot.pause()
@@ -201,11 +201,11 @@ async def test_on_a_screen_of_its_own_the_keys_are_the_same() -> None:
     scene = job()
     scene.checked(RETURN, *claims(3))
     async with stage(scene=scene, size=(80, 24)) as s:
-        await s.press("enter", "4")
+        await s.press("enter", "5")
         await s.until(lambda: "enter inspect" in s.text())
         await s.press("1")
         await s.until(lambda: "enter inspect" not in s.text())
-        await s.press("4", "enter")
+        await s.press("5", "enter")
         assert isinstance(s.app.screen, InspectScreen)
         await s.press("escape", "escape")
         assert s.app.screen is s.main

@@ -78,7 +78,7 @@ async def test_keys_are_answered_while_a_disk_is_not(size: tuple[int, int], monk
 
 
 async def raw_tab_and_back(s: Stage) -> None:
-    await s.press("n", "enter", "7")
+    await s.press("n", "enter", "8")
     await s.until(lambda: "reading…" in s.text())
     before = s.cursor
     await s.press("escape", "down")

@@ -101,7 +101,7 @@ async def test_a_review_is_named_only_where_several_ask(place: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("place", "own"), [("details", "1–7 tabs"), ("timeline", "+ zoom in  - out"), ("file", "d difference")]
+    ("place", "own"), [("details", "1–8 tabs"), ("timeline", "+ zoom in  - out"), ("file", "d difference")]
 )
 async def test_a_small_screen_names_its_own_keys_beside_those_that_decide(place: str, own: str, tmp_path: Path) -> None:
     async with office(tmp_path, size=(80, 24)) as s:

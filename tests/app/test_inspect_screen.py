@@ -38,7 +38,7 @@ async def looking_at(
     scene.returned("job", ago=30)
     scene.checked(RETURN, *claims, changed=changed)
     async with stage(scene=scene, observations=scene.take(), workspace=str(workspace), size=(120, 30)) as s:
-        await s.press("4", "tab", "enter")
+        await s.press("5", "tab", "enter")
         assert isinstance(s.app.screen, InspectScreen)
         if wait:
             await s.until(lambda: "reading…" not in s.text())

@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from unicodedata import category
 
@@ -30,10 +31,22 @@ from agentwatch.app.notifying import (
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.task import Alarm, Attempt, State, Task
 from agentwatch.monitor import Monitor
+from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch
 
+ROOT = Run(
+    source="codex",
+    session_id="root",
+    parent_session=None,
+    state=RunState.WORKING,
+    place="/store",
+    started_at=NOW - 500,
+    updated_at=NOW,
+)
 EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
 
 
@@ -47,7 +60,8 @@ class Screen:
         self.untold.focus(here=False)
 
     def ask(self, task_id: str, ask: str | None = "retry?", *, attempt: int = 1, ago: float = 0.0) -> Task:
-        task = Task(task_id, task_id, ask=ask, updated_at=NOW - ago, attempts=[Attempt(attempt, State.FAILED)])
+        task = Task(task_id, task_id, updated_at=NOW - ago, attempts=[Attempt(attempt, State.FAILED)])
+        task.question = task.ask = ask
         task.own_state = State.FAILED
         self.tasks[task_id] = task
         self.untold.see(task_id, task, self.at)
@@ -180,17 +194,17 @@ def test_where_nobody_knows_of_the_focus_it_waits_until_no_key_is_pressed() -> N
 
 
 def test_one_task_is_told_with_its_ask_and_several_by_name(screen: Screen) -> None:
-    tasks = [screen.ask(name, "retry? 1 of 1 retries left; really") for name in ("api", "ui", "docs", "db", "e2e")]
-    assert words(tasks[:1]) == "api needs you: retry? 1 of 1 retries left, really"
-    assert words(tasks[:3]) == "3 tasks need you: api, ui, docs"
-    assert words(tasks) == "5 tasks need you: api, ui, docs and 2 more"
+    tasks = [screen.ask(name, "retry? 1 retry left; really") for name in ("api", "ui", "docs", "db", "e2e")]
+    assert words(tasks[:1], 0.0) == "api needs you: retry? 1 retry left, really"
+    assert words(tasks[:3], 0.0) == "3 tasks need you: api, ui, docs"
+    assert words(tasks, 0.0) == "5 tasks need you: api, ui, docs and 2 more"
     assert window_title("shop", 0) == "agentwatch: shop"
     assert window_title("shop", 2) == "(2) agentwatch: shop"
 
 
 def test_no_text_of_an_agent_can_be_anything_but_a_short_line(screen: Screen) -> None:
     tasks = [screen.ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
-    for text in (words(tasks), words(tasks[:1]), window_title(EVIL, 3), heading(EVIL)):
+    for text in (words(tasks, 0.0), words(tasks[:1], 0.0), window_title(EVIL, 3), heading(EVIL)):
         assert not {character for character in text if category(character) in ("Cc", "Cf", "Zl", "Zp")}
         assert not set(";<>&\\") & set(text)
         assert len(text) < 300
@@ -234,6 +248,70 @@ def test_the_desktop_is_told_where_there_is_one(
         lambda name: None if "PATH" in environment else f"/usr/bin/{name}",
     )
     assert (made and made("head", "text")) == command
+
+
+# Alarms
+
+
+def alarmed(
+    screen: Screen, task_id: str, *alarms: Alarm, tokens: int = 200, ago: float = 0.0, session: str = "s"
+) -> Task:
+    run = replace(ROOT, session_id=session, parent_session="root", updated_at=NOW - ago)
+    attempt = Attempt(1, State.WORKING, run=run)
+    task = Task(task_id, task_id, updated_at=NOW - ago, attempts=[attempt], state=State.WORKING, alarms=alarms)
+    task.own_state = State.WORKING
+    task.question = task.ask = f"used {tokens}k tokens, alarm at 200k" if alarms else None
+    screen.tasks[task_id] = task
+    screen.untold.see(task_id, task, screen.at)
+    return task
+
+
+def test_an_alarm_is_told_once_however_its_numbers_grow_and_even_if_it_went_and_came_back(screen: Screen) -> None:
+    alarmed(screen, "api", Alarm.TOKENS)
+    assert screen.after(STANDS) == ["api"]
+    alarmed(screen, "api", Alarm.TOKENS, tokens=300)
+    assert screen.after(PAUSE) == []
+    alarmed(screen, "api")
+    screen.after(60)
+    alarmed(screen, "api", Alarm.TOKENS, tokens=400)
+    assert screen.after(60) == []
+    alarmed(screen, "api", Alarm.TOKENS, Alarm.MINUTES, tokens=400)
+    assert screen.after(60) == ["api"], "that is another limit"
+
+
+def test_a_process_that_is_gone_again_after_a_sign_of_life_is_told_again(screen: Screen) -> None:
+    screen.after(START)
+    alarmed(screen, "api", Alarm.GONE, ago=50)
+    assert screen.after(STANDS) == ["api"]
+    alarmed(screen, "api", ago=50)
+    screen.after(60)
+    alarmed(screen, "api", Alarm.GONE, ago=50)
+    assert screen.after(PAUSE) == [], "nobody was sure for a while"
+    alarmed(screen, "api", ago=20)
+    screen.after(60)
+    alarmed(screen, "api", Alarm.GONE, ago=20)
+    assert screen.after(PAUSE) == ["api"]
+
+
+def test_what_ends_or_is_due_right_after_the_start_is_new_if_it_was_seen_at_work(screen: Screen) -> None:
+    alarmed(screen, "old", Alarm.GONE, ago=300)
+    alarmed(screen, "new", ago=300)
+    screen.after(1)
+    alarmed(screen, "new", Alarm.GONE, ago=300)
+    assert screen.after(STANDS) == ["new"]
+    alarmed(screen, "late", Alarm.MINUTES, ago=300)
+    assert screen.after(PAUSE) == []
+    alarmed(screen, "late", Alarm.GONE, ago=300)
+    assert screen.after(PAUSE) == ["late"], "it was at work, if for long"
+
+
+def test_fifty_alarms_are_one_notification(screen: Screen) -> None:
+    for number in range(50):
+        alarmed(screen, f"task{number}", Alarm.MINUTES)
+    told = screen.after(STANDS)
+    assert len(told) == 50
+    assert words([screen.tasks[name] for name in told], NOW) == "50 tasks need you: task0, task1, task2 and 47 more"
+    assert screen.after(3_600) == []
 
 
 # Carrying it out
@@ -284,7 +362,7 @@ def ringing(log: Path, code: int = 0) -> tuple[str, ...]:
 
 
 TITLE = "\x1b]0;(1) agentwatch: my,shop\x1b\\"
-ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or abort? 1 of 1 retries left\x1b\\"
+ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or abort? 1 retry left\x1b\\"
 
 
 async def test_by_default_title_and_bell_and_the_terminal_where_the_desktop_has_no_route() -> None:
@@ -371,3 +449,30 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
         app.post_message(events.AppBlur())
         await fail("gone")
         assert await told() == ["away", "left", "gone"]
+
+
+async def test_an_alarm_is_told_once_with_its_program_also_over_restarts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    state_directory(Path("/home/kim/my;shop")).mkdir(parents=True)
+    told = "api (codex) needs you: used 214k tokens, alarm at 200k, let it go on, or abort?"
+
+    async def start(tokens: int, *, focused: bool = False) -> list[str]:
+        operator = Operator(Settings(alarms_tokens=200_000, notify_title=False))
+        operator.announcer.focus(here=focused)
+        run = replace(ROOT, session_id="api", parent_session="root", title="api", tokens=tokens)
+        run = replace(run, updated_at=NOW + 1)
+        operator.monitor.load(Batch((Ran(1, NOW, "codex:api", run),), operator.monitor.health))
+        operator.announcer.see(["api"])
+        operator.at += PAUSE
+        operator.announcer.tell()
+        await asyncio.sleep(0.3)
+        return [text.removesuffix("\x1b\\").rpartition(";")[2] for text in operator.written]
+
+    assert await start(199_999) == []
+    assert await start(214_000) == [told]
+    assert await start(300_000) == []
+    (state_directory(Path("/home/kim/my;shop")) / "told-alarms").unlink()
+    assert await start(300_000, focused=True) == [], "the screen was enough"
+    assert await start(300_000) == []

@@ -20,7 +20,7 @@ from agentwatch.delegation.observation import Seen
 from agentwatch.monitor import Monitor
 from agentwatch.sources.playback import Playback, Position
 
-BORDER = 70
+BORDER = 75
 """The column of the line between tree and details."""
 
 Case = Callable[[Stage, str], Awaitable[None]]

@@ -68,7 +68,8 @@ async def test_narrow_opens_the_details_as_a_screen_and_escape_returns() -> None
         assert isinstance(s.app.screen, TaskScreen)
         await s.until(lambda: "Migration tool timed out" in s.text())
         await s.press("n")
-        asking = s.app.monitor.tree.asking()[0].task_id
+        ids = [task.task_id for task in s.app.monitor.tree.asking()]
+        asking = ids[(ids.index("checkout.implement.api") + 1) % len(ids)]
         assert s.app.screen.task_id == asking
         await s.press("escape")
         assert isinstance(s.app.screen, MainScreen)
@@ -77,7 +78,7 @@ async def test_narrow_opens_the_details_as_a_screen_and_escape_returns() -> None
 
 async def test_a_tab_key_opens_the_page_at_its_tab() -> None:
     async with stage(size=(80, 24)) as s:
-        await s.press("2")
+        await s.press("3")
         assert isinstance(s.app.screen, TaskScreen)
         assert s.app.screen.details.active == "handoff"
 
@@ -126,8 +127,19 @@ async def test_a_change_of_health_alone_is_shown() -> None:
 async def test_the_header_counts_by_state() -> None:
     async with stage() as s:
         header = s.text().splitlines()[0]
-        for words in ("agentwatch", "shop/", "13 tasks", "✓ 2", "◐ 4", "○ 3", "◑ 1", "■ 1", "✗ 1", "‼ 1", "3 need you"):
+        for words in ("agentwatch", "shop/", "13 tasks", "◐ 4", "○ 3", "■ 1", "✗ 1", "‼ 1", "◑ 1", "✓ 2", "3 need you"):
             assert words in header
+
+
+async def test_a_silent_task_counts_as_silent_and_not_as_working() -> None:
+    scene = Scene()
+    for name, ago in (("a", 1.0), ("b", 2_000.0), ("c", 3_000.0)):
+        scene.returned(name, Outcome.WORKING, ago=ago)
+    async with stage(scene=scene) as s:
+        assert "◐ 1 ◌ 2" in " ".join(s.text().splitlines()[0].split())
+        s.scene.returned("b", Outcome.WORKING, ago=0.0, summary="still here")
+        s.source.push(s.scene.take())
+        await s.until(lambda: "◐ 2 ◌ 1" in " ".join(s.text().splitlines()[0].split()))
 
 
 @pytest.mark.parametrize("width", [140, 100, 80, 60, 40])
@@ -175,6 +187,8 @@ async def test_an_empty_workspace_says_what_it_looks_for_and_where() -> None:
         await s.until(lambda: "No delegation here yet" in s.text())
         for words in ("handoff packet", "return-format", ".return-meta.json", "/home/kim/quiet", "agentwatch demo"):
             assert words in s.text()
+        assert "Qwen Code" in s.text()
+        assert "follow" not in s.text().splitlines()[-1]
         await s.press("j", "enter", "n", "/", "s", "space", "escape", "1", "o", "c", "E")
         assert isinstance(s.app.screen, MainScreen)
 
@@ -246,7 +260,7 @@ async def test_the_strip_shows_the_selected_task_however_many_ask() -> None:
         scene.returned(f"t{number}", Outcome.FAILED, ago=90 - number)
     async with stage(scene=scene) as s:
         last = s.app.monitor.tree.asking()[-1]
-        await s.press("N")
+        await s.press("n", "N")
         assert s.cursor == last.task_id
         assert f"+5 more   ▌✗ {last.task_id} " in s.text().splitlines()[-2]
 
@@ -289,7 +303,7 @@ async def test_a_problem_hangs_behind_its_rule() -> None:
 
 async def test_a_click_in_the_strip_goes_to_the_task() -> None:
     async with stage() as s:
-        y = next(y for y, line in enumerate(s.text().splitlines()) if "metrics   Fix" in line)
+        y = next(y for y, line in enumerate(s.text().splitlines()) if "metrics" in line and "contract" in line)
         await s.pilot.click(offset=(30, y))
         assert s.cursor == "checkout.metrics"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from rich.cells import cell_len
 from tests.app.scenes import LIVE, NOW, Scene
@@ -158,13 +160,13 @@ async def test_a_finished_subtree_of_the_first_scan_starts_folded_and_a_later_on
     scene.returned("done")
     scene.returned("done.one")
     async with stage(scene=scene, settled=True, size=(80, 5)) as s:
-        assert s.tree.row_ids() == ["done", "open", "open.one"]
+        assert s.tree.row_ids() == ["open", "open.one", "done"]
         scene.returned("open.one")
         scene.returned("open")
         await s.see()
         await s.until(lambda: s.app.monitor.tree.tasks["open"].state is State.COMPLETED)
         await s.shown()
-        assert s.tree.row_ids() == ["done", "open", "open.one"]
+        assert s.tree.row_ids() == ["open", "open.one", "done"]
 
 
 async def test_a_first_scan_that_fits_the_screen_is_shown_whole() -> None:
@@ -181,8 +183,7 @@ async def test_a_note_that_is_not_there_leaves_its_room_to_the_title() -> None:
     long = "a title that is longer than its own column is wide"
     scene.handoff(long)
     async with stage(scene=scene, size=(80, 12)) as s:
-        assert "wide" not in s.line("a title")
-        assert len(s.line("a title").split("…")[0]) > 80 - 13 - 14 - 6 - 13 - 2
+        assert long in s.line("a title")
 
 
 async def test_an_agent_that_is_the_title_is_said_once() -> None:
@@ -196,7 +197,7 @@ async def test_an_agent_that_is_the_title_is_said_once() -> None:
 async def test_a_folded_row_carries_who_waits_below() -> None:
     async with stage() as s:
         await s.press("C")
-        assert "‼ 3 need you" in s.line("checkout")
+        assert "3 need you" in s.line("checkout")
 
 
 def family(parent: str = "job", *, lies: bool = False) -> Scene:
@@ -221,11 +222,23 @@ async def test_a_folded_row_carries_the_tally_of_what_is_below(width: int) -> No
         assert "2/4 ✓1" in s.line("job")
 
 
+async def test_what_failed_is_not_done_and_a_retry_takes_nothing_back() -> None:
+    scene = family()
+    scene.returned("job.c", Outcome.FAILED)
+    async with stage(scene=scene, size=(140, 20)) as s:
+        await s.press("C")
+        assert "2/4 ✓1" in s.line("job")
+        s.scene.handoff("job.c", attempt=2)
+        s.source.push(s.scene.take())
+        await s.until(lambda: "need" not in s.line("job"))
+        assert "2/4 ✓1" in s.line("job")
+
+
 @pytest.mark.parametrize("width", [140, 80])
 async def test_what_is_urgent_keeps_its_place_beside_the_tally(width: int) -> None:
     async with stage(scene=family(lies=True), size=(width, 20)) as s:
         await s.press("C")
-        assert "3/4 ✓1 ⚑1  ⚑ 1 needs you" in s.line("job")
+        assert "3/4 ✓1 ⚑1  ⚑ 1" in s.line("job")
 
 
 async def test_a_tally_never_takes_room_from_the_title_or_from_what_is_urgent() -> None:
@@ -293,8 +306,10 @@ async def test_a_change_during_a_search_is_searched_too(monkeypatch: pytest.Monk
 
     async with stage(scene=scene, size=(80, 24)) as s:
 
-        async def find_and_change(tree: DelegationTree, sought: Query, now: float) -> tuple[set[str], int]:
-            result = await find(tree, sought, now)
+        async def find_and_change(
+            tree: DelegationTree, sought: Query, now: float, row_of: Callable[[str], str]
+        ) -> tuple[set[str], int]:
+            result = await find(tree, sought, now, row_of)
             looks.append(len(result[0]))
             if len(looks) == 1:
                 scene.handoff("odd")
@@ -383,7 +398,7 @@ async def test_a_view_that_is_wrong_says_so_and_one_that_is_missing_too() -> Non
         assert s.tree.row_count == 13
         await s.press("question_mark")
         await s.until(lambda: isinstance(s.app.screen, HelpScreen))
-        lines = [line.content.plain.split() for line in lay_out(help_blocks(settings.views), 80)]
+        lines = [line.content.plain.split() for line in lay_out(help_blocks(views=settings.views), 80)]
         assert ["2", "yours:", "state:failed"] in lines
 
 
@@ -448,6 +463,8 @@ async def test_a_jump_out_of_sight_shows_what_is_around() -> None:
 async def test_a_click_on_an_arrow_leaves_the_view_where_it_is() -> None:
     scene = flat(60)
     scene.handoff("t00040.below")
+    for number in range(60):
+        scene.returned(f"t{number:05d}", Outcome.WORKING)
     async with stage(scene=scene, size=(80, 24), settled=True) as s:
         s.tree.scroll_to(y=30, animate=False)
         await s.pilot.pause()
@@ -543,7 +560,7 @@ async def test_columns_stay_straight_whatever_the_title(width: int, title: str) 
     scene.handoff("short", "objective", ago=120)
     async with stage(scene=scene, size=(width, 20)) as s:
         assert {strip.cell_length for strip in s.strips()} == {width}
-        if Columns.of(width).elapsed and width < 100:
+        if Columns.of(width).age and width < 100:
             ends = {cell_len(line.rstrip()) for line in s.text().splitlines()[1:3]}
             assert len(ends) == 1
 
@@ -596,7 +613,7 @@ async def test_long_ids_that_differ_at_their_end_can_be_told_apart() -> None:
         scene.handoff(f"release_checkout_payment_adapter_with_refunds_variant_{name}")
     async with stage(scene=scene, size=(60, 20)) as s:
         for name in ("one", "two"):
-            assert " release_" in s.line(f"_{name}")
+            assert "…payment_adapter_with_refunds_variant_" in s.line(f"_{name}")
 
 
 def test_a_name_keeps_both_ends_where_it_is_an_id() -> None:

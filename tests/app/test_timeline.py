@@ -443,7 +443,7 @@ async def test_all_tasks_may_go_and_others_come() -> None:
 async def test_an_update_makes_no_more_than_the_rows_on_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene()
     for number in range(800):
-        scene.handoff(f"t{number:03d}", ago=1_000 - number)
+        scene.handoff(f"t{number:03d}", ago=200 + number / 4)
     async with timeline(scene, size=(80, 24)) as (s, screen):
         made: list[str] = []
 
@@ -452,10 +452,10 @@ async def test_an_update_makes_no_more_than_the_rows_on_screen(monkeypatch: pyte
             return spans_of(task, first)
 
         monkeypatch.setattr(chart, "spans_of", counting)
-        scene.returned("t700", ago=1)
+        scene.returned("t300", ago=270)
         scene.returned("t003", ago=1)
         s.source.push(scene.take())
-        await s.until(lambda: "✓ 16m" in row(s, "t003"))
+        await s.until(lambda: "✓ 3m" in row(s, "t003"))
         assert made == ["t003"]
         assert screen.chart.row_count == 800
 
@@ -463,7 +463,7 @@ async def test_an_update_makes_no_more_than_the_rows_on_screen(monkeypatch: pyte
 async def test_ten_thousand_tasks_open_and_move() -> None:
     scene = Scene()
     for number in range(10_000):
-        scene.handoff(f"t{number:05d}", ago=20_000 - number)
+        scene.handoff(f"t{number:05d}", ago=20_000 + number / 4)
     async with timeline(scene) as (s, screen):
         await s.press("G")
         assert screen.task_id == "t09999"

@@ -135,7 +135,7 @@ def test_a_stale_task_worked_until_its_last_sign_and_is_silent_since() -> None:
     scene = Scene()
     scene.handoff("a", ago=5_000)
     scene.returned("a", Outcome.WORKING, ago=4_000)
-    assert spans(scene) == [("WORK", "working", 5_000, 4_000), ("SILENT", "stale", 4_000, None)]
+    assert spans(scene) == [("WORK", "working", 5_000, 4_000), ("SILENT", "silent", 4_000, None)]
 
 
 def test_an_unknown_start_is_the_first_sign_and_is_said_to_be_unknown() -> None:

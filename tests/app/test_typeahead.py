@@ -85,10 +85,10 @@ async def test_keys_behind_one_that_opens_a_screen_are_for_that_screen() -> None
 
 async def test_keys_behind_enter_are_for_the_details() -> None:
     async with stage(size=(80, 24)) as s:
-        type_at_once(s, "j", "enter", "7", "escape", "j")
+        type_at_once(s, "j", "enter", "8", "escape", "j")
         await s.until(lambda: s.cursor == row(s, 2))
         assert isinstance(s.app.screen, MainScreen)
-        type_at_once(s, "enter", "7")
+        type_at_once(s, "enter", "8")
         await s.until(lambda: isinstance(s.app.screen, TaskScreen) and s.app.screen.details.active == "raw")
 
 
@@ -107,6 +107,8 @@ async def test_no_dialog_hears_what_was_typed_before_it_was_seen(
         await s.ready()
         assert s.dialog.query_one("#note", Input).value == ""
         assert s.entries() == ()
+        said = [one.message for one in s.app._notifications]
+        assert said.count("Keys typed before this dialog was shown are not taken.") == 1
         type_at_once(s, *"why")
         await s.until(lambda: s.dialog.note == "why")
 

@@ -39,6 +39,13 @@ def test_version_does_not_even_load_the_argument_parser() -> None:
     assert loaded(run, "argparse") == set()
 
 
+def test_a_first_frame_waits_for_nothing_that_reads_documents_or_sessions() -> None:
+    statements = "import agentwatch.monitor, agentwatch.app.run, agentwatch.app.screens.main"
+    names = ("contracts.drift", "contracts.reading", "sources.sessions.reader", "history.database", "decisions.ledger")
+    modules = [f"agentwatch.{name}" for name in names]
+    assert loaded(f"{statements}\nassert 'json' not in sys.modules", *modules, "sqlite3", "pydantic") == set()
+
+
 def test_the_headless_faces_load_no_screen() -> None:
     names = ("commands.log", "commands.sources", "commands.tree", "commands.check", "monitor", "sources.files.source")
     statements = "import " + ", ".join(f"agentwatch.{name}" for name in names)

@@ -142,7 +142,7 @@ def retried(workspace: Path) -> AgentwatchApp:
 
 
 @pytest.mark.parametrize("size", [(140, 40), (80, 24)], ids=["140x40", "80x24"])
-@pytest.mark.parametrize("keys", [("4", "tab", "j"), ("6",)], ids=["attestation", "attempts"])
+@pytest.mark.parametrize("keys", [("5", "tab", "j"), ("7",)], ids=["attestation", "attempts"])
 def test_what_is_claimed_and_what_was_changed(
     snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]
 ) -> None:
@@ -155,7 +155,7 @@ def test_an_inspected_file(snap_compare: Compare, tmp_path: Path) -> None:
     (workspace / "src").mkdir(parents=True)
     lines = ["from decimal import Decimal", "", "", "def total(cart: dict[str, int]) -> int:", "    # Cents, always."]
     (workspace / "src" / "api.py").write_text("\n".join([*lines, '    return sum(cart.values())  # "int"', ""]))
-    keys = pressing("4", "tab", "j", "j", "j", "enter")
+    keys = pressing("5", "tab", "j", "j", "j", "enter")
     assert snap_compare(retried(workspace), terminal_size=(100, 20), run_before=keys)
 
 

@@ -73,7 +73,7 @@ class Orchestrator:
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             told = self.run("wait", task_id, self.workspace, "--json", "--timeout", "5")
-            if told.returncode not in (exit_codes.PENDING, exit_codes.REFUSED):
+            if told.returncode not in (exit_codes.PENDING, exit_codes.REFUSED, exit_codes.UNASKED):
                 assert told.returncode == 0, told.stderr
                 decision: dict[str, Any] = json.loads(told.stdout)
                 return decision

@@ -214,14 +214,8 @@ def test_tree_prints_the_tree_and_its_json(workspace: Path) -> None:
     document = json.loads(result.stdout)
     assert result.returncode == 1
     assert document["schema_version"] == 1
-    assert document["summary"] == {
-        "tasks": 1,
-        "by_state": {"failed": 1},
-        "needs_operator": 1,
-        "verified": 0,
-        "contradicted": 0,
-        "past": 0,
-    }
+    counts = {name: count for name, count in document["summary"].items() if count}
+    assert counts == {"tasks": 1, "by_state": {"failed": 1}, "needs_operator": 1}
     assert document["tasks"][0]["task_id"] == "shop.api"
     assert document["tasks"][0]["retry"]["hint"] == "Raise the time-out."
 

@@ -131,7 +131,7 @@ def test_since_and_session_choose_with_all_that_was_asked_for(run: Run, tmp_path
     assert tree(run, "--session", old[:12], workspace).keys() == {old, "cart.page"}
     assert tree(run, "--session", old, "--since", "1h", workspace) == {}
     told = run("tree", "--session", old, "--since", "1h", workspace).stdout
-    assert told == f"no such session in {workspace}: 4 tasks are older, or of another session\n"
+    assert told == f"nothing to show in {workspace}: 4 tasks are older, or of another session\n"
 
 
 def log(run: Run, *arguments: str | Path) -> list[tuple[str, str | None, str | None]]:
@@ -186,7 +186,7 @@ def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, w
             terminal.wait_for(r"✓ cart\.page")
             terminal.press(",,")
             terminal.wait_for(r"◐ cart\.page")
-            terminal.press("]j2")
+            terminal.press("]j3")
             terminal.wait_for(r"✓ cart\.page")
             terminal.wait_for(r"Do cart\.page")
             terminal.press("q")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.place import state_directory
+from agentwatch.presence import is_shown
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.terminal.test_command import FAILED, PACKET
 
@@ -48,10 +50,14 @@ def suspend(terminal: Terminal) -> None:
 
 def test_what_happens_meanwhile_is_there_after_fg(workspace: Path) -> None:
     with shell(workspace) as terminal:
+        state = state_directory(workspace, terminal.environment)
+        assert is_shown(state)
         suspend(terminal)
+        assert not is_shown(state), "a hook that waits for the operator would wait in vain"
         (workspace / "api.return.md").write_text(FAILED, "utf-8")
         terminal.press("clear; fg\r")
-        terminal.wait_for(r"(?s)agentwatch  shop/.*✗ shop\.api +NEEDS YOU.*Needs you.*\? keys")
+        terminal.wait_for(r"(?s)agentwatch  shop/.*✗ .*NEEDS YOU.*Needs you.*\? keys")
+        assert is_shown(state)
 
 
 def test_the_shell_may_wake_it_in_the_background_first(workspace: Path) -> None:

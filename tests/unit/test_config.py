@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.config import Settings, config_directory, load
+from agentwatch.config import Settings, config_directory, load, where
 from agentwatch.errors import ConfigError
 
 
@@ -61,11 +61,75 @@ def test_modes_may_say_what_they_are_for(tmp_path: Path) -> None:
     assert settings.modes == (("debug", "finds the cause"), ("architect", ""))
 
 
+def test_prices_are_numbers_by_model(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, '[prices]\n"gpt-5.1" = 5\nsmall = 0.5\n'))
+    assert settings.prices == (("gpt-5.1", 5), ("small", 0.5))
+    with pytest.raises(ConfigError, match="prices: must be a table of models, each with a number"):
+        load(written(tmp_path, "[prices]\nsmall = -1\n"))
+    with pytest.raises(ConfigError, match="prices: must be a table of models, each with a number up to 1000000"):
+        load(written(tmp_path, "[prices]\nsmall = 1e308\n"))
+
+
 def test_views_keep_their_order(tmp_path: Path) -> None:
     settings = load(written(tmp_path, '[views]\nmine = "is:needs-you"\na = "state:failed since:1d"\n'))
     assert settings.views == (("mine", "is:needs-you"), ("a", "state:failed since:1d"))
     with pytest.raises(ConfigError, match="views: must be a table that says what each view looks for"):
         load(written(tmp_path, 'views = ["state:failed"]'))
+
+
+KEYS = """
+[keys]
+decide.retry = "ctrl+r"
+timeline = ["t", "f9"]
+"timeline.in" = "p"
+filter.state.back = "B"
+"""
+
+
+def test_keys_are_read_by_the_names_of_commands(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, KEYS))
+    assert dict(settings.keys) == {
+        "decide.retry": ("ctrl+r",),
+        "timeline": ("t", "f9"),
+        "timeline.in": ("p",),
+        "filter.state.back": ("B",),
+    }
+
+
+@pytest.mark.parametrize("wrong", ["keys = 3", "keys.open = 3", "keys.open = []", "keys.filter.state = [1]"])
+def test_a_key_is_a_text_or_a_list_of_texts(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(ConfigError, match="keys: must be a table of commands, each with a key or a list of keys"):
+        load(written(tmp_path, wrong))
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "line"),
+    [
+        (KEYS, "keys.decide.retry", 3),
+        (KEYS, "keys.timeline.in", 5),
+        (KEYS, "keys.filter.state.back", 6),
+        ("poll = true\nkeys . open = 'x'", "keys.open", 2),
+        ("\n[ keys.filter ]\nstate = 's'", "keys.filter.state", 3),
+        ("keys = { open = 'x' }", "keys.open", 1),
+        ("[views]\n'my own' = 'is:wrong'\n[notify]\nbell = true", "views.my own", 2),
+    ],
+)
+def test_the_place_of_a_key_is_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, key: str, line: int
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "agentwatch").mkdir()
+    path = written(tmp_path / "agentwatch", text)
+    load()
+    assert where(key) == f"{path}:{line}"
+
+
+def test_without_a_line_the_place_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert where("keys.open") == str(tmp_path / "agentwatch" / "config.toml")
+    (tmp_path / "agentwatch").mkdir()
+    path = written(tmp_path / "agentwatch", '"keys"."open"="x"\nkeyss = 1')
+    assert where("keys.quit") == str(path)
 
 
 def test_what_is_for_agents_stands_in_tables_of_its_own(tmp_path: Path) -> None:
@@ -101,7 +165,7 @@ def test_notifications_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("stale_after = 1\npoll = maybe", "line 2"),
-        ("colour = 1", "unknown key 'colour'; known keys are editor, enforcement"),
+        ("colour = 1", "unknown key 'colour'; known keys are alarms.minutes"),
         ('enforcement = "off"', "enforcement: must be one of strict, lenient, not 'off'"),
         ("stale_after = true", "stale_after: must be a number, at least 1, not True"),
         ("stale_after = 0", "at least 1, not 0"),

@@ -421,6 +421,23 @@ def test_without_once_it_starts_over_in_an_empty_workspace(monkeypatch: pytest.M
     assert left[0] == {}
 
 
+def test_it_says_when_it_starts_over_and_stays_while_somebody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "POLL_SECONDS", 0.01)
+    demo = DemoSession(speed=5_000.0)
+    with demo:
+        assert eventually(lambda: (demo.starts_over_in or session.PAUSE_SECONDS) < session.PAUSE_SECONDS - 0.1)
+        before = demo.starts_over_in
+        demo.stay()
+        after = demo.starts_over_in
+        assert before is not None
+        assert after is not None
+        assert after > before
+        demo.hold(True)
+        assert demo.starts_over_in is None
+    with DemoSession(speed=5_000.0, once=True) as workspace:
+        assert eventually(lambda: "- [x] Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
+
+
 def test_the_workspace_is_removed_when_the_block_fails() -> None:
     kept = None
 
@@ -493,6 +510,6 @@ def _text(path: Path) -> str:
 
 
 def _files(workspace: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(workspace).as_posix(): path.read_bytes() for path in workspace.rglob("*") if path.is_file()
-    }
+    """What the play has written: `AGENTS.md` is there from the beginning."""
+    paths = (path for path in workspace.rglob("*") if path.is_file() and path.name != "AGENTS.md")
+    return {path.relative_to(workspace).as_posix(): path.read_bytes() for path in paths}

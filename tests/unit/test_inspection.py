@@ -232,7 +232,7 @@ async def test_a_missing_artifact_is_written_to_errors_json_with_its_message(
     await updates.aclose()  # type: ignore[attr-defined]
     (task,) = (task for task in monitor.tree.tasks.values() if task.contradicted)
     assert task.state is State.COMPLETED
-    assert "Fix planner subagent return format, then retry" in (task.ask or "")
+    assert "so its return breaks the contract: retry, or accept it as it is" in (task.ask or "")
     (entry,) = json.loads((root / ".agentwatch" / "errors.json").read_text("utf-8"))["errors"]
     assert (entry["rules"], entry["recommendation"]) == (["LNK007"], "Fix planner subagent return format")
     assert "specs/plan.md is not on disk" in entry["errors"][0]["message"]

@@ -21,7 +21,7 @@ from agentwatch.report.document import document
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import LOOKS, look, look_of_attempt
 from agentwatch.view.spans import Kind, spans_of
-from agentwatch.view.times import duration, ended_at, iso, span
+from agentwatch.view.times import duration, ended_at, iso, span, stands_since
 from agentwatch.view.words import is_on_its_way, on_their_way
 from tests.unit.delegation.test_interleaving import Step, applied, events, record
 
@@ -43,7 +43,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], r
         row = pose(task, 0, NOW, folded=None, guide=-1, selected=False, focused=False, marked=False)
         for key in ("title", "state", "ask", "why", "retry", "claims", "updated_at"):
             assert reported[task_id][key] == entry[key]  # type: ignore[literal-required]
-        assert (line.look, line.look.word in (LOOKS[task.state].word, "stale", "contradicted")) == (look(task), True)
+        assert (line.look, line.look.word in (LOOKS[task.state].word, "silent", "false")) == (look(task), True)
         told = zip(entry["attempts"], reported[task_id]["attempts"], line.attempts, strict=True)
         for written_attempt, reported_attempt, (attempt, ended, shown, took) in told:
             assert {key: reported_attempt[key] for key in written_attempt} == written_attempt
@@ -56,7 +56,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], r
                 assert details == duration(took.seconds) + (" so far" if took.so_far else "")
                 assert took.so_far == (ended is None)
                 assert span(took.seconds).startswith(duration(took.seconds))
-        assert row.elapsed == duration(line.took.seconds if line.took is not None else None)
+        assert row.age == duration(None if (since := stands_since(task)) is None else NOW - since)
         assert line.spans == tuple(spans_of(task))
         _spans_agree(task_id, tree, line.attempts[-1].ended_at if line.attempts else None)
 

@@ -17,8 +17,8 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.first_watch import first_watched, note_first_watch
 from agentwatch.place import state_directory
+from agentwatch.presence import first_watched, note_first_watch
 from tests.unit.sessions.conformance import report
 
 DAY = 86_400

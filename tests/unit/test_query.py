@@ -12,12 +12,12 @@ from agentwatch.commands.tree import print_tree
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.task import Alarm, Attempt, State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.errors import UsageError
 from agentwatch.text import LINE_LIMIT
 from agentwatch.view.plain import summary
-from agentwatch.view.query import KEYS, complete, found_in, parse
+from agentwatch.view.query import KEYS, complete, found_in, parse, unknown_key
 from tests.app.scenes import NOW, Scene, monitor_of, shop
 
 
@@ -88,6 +88,10 @@ def in_session(**fields: object) -> Task:
     return task(attempts=[Attempt(1, run=run(**fields))])
 
 
+def working(**fields: object) -> Task:
+    return task(stale=True, attempts=[Attempt(1, run=run(**fields))])
+
+
 PACKET = Version(1, NOW, "h/a.handoff.md", "", Handoff("a", "Do it", mode="architect"), ())
 LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
 
@@ -106,6 +110,8 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
         ("is:inferred", task(inferred=True), task()),
         ("is:deleted", task(deleted=True), task()),
         ("is:past", task(past=True), task()),
+        ("is:gone", working(process_gone=True), working(process_gone=False)),
+        ("is:alarmed", task(alarms=(Alarm.LOOP,)), task()),
         ("is:history", task(past=True), task()),
         ("is:session", in_session(), in_session(parent_session="b")),
         ("since:2h", task(updated_at=NOW - 7_200), task(updated_at=NOW - 7_201)),
@@ -136,7 +142,7 @@ def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
         ("stat:failed", "no key “stat”: did you mean state?"),
         ("api soruce:codex", "no key “soruce”: did you mean source?"),
         ("state:fial", "no “state:fial”: did you mean failed?"),
-        ("is:xyz", "no “is:xyz”: try needs-you, contradicted, stale"),
+        ("is:xyz", "no “is:xyz”: try needs-you, contradicted, silent"),
         ("state:", "state: needs a value, such as state:failed"),
         ('agent:""', "agent: needs a value, such as agent:review"),
         ("since:10", "since: needs a time, such as 10m, 2h or 3d"),
@@ -273,3 +279,9 @@ def test_what_is_above_a_match_is_shown_once() -> None:
     found = found_in(SHOP, parse("agent:code"))
     assert list(found.matches) == ["checkout.implement.api", "checkout.implement.ui", "checkout.release"]
     assert found.shown == {"checkout", "checkout.implement", *found.matches}
+
+
+def test_a_key_that_is_none_is_known_as_that() -> None:
+    assert unknown_key("api colour:red state:failed") == "colour"
+    assert unknown_key("state:failed since:10m text") == ""
+    assert unknown_key('"http://a.b"') == ""

@@ -172,3 +172,58 @@ async def test_what_was_reported_before_is_not_reported_again_after_a_restart(wo
     second = monitor_of(workspace)
     await watch(second, lambda: "b" in second.tree.tasks)
     assert not errors.exists()
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+@pytest.mark.parametrize("while_watching", [False, True])
+async def test_a_second_failure_in_the_same_words_asks_and_does_so_after_a_restart(
+    workspace: Path, *, deletes: bool, while_watching: bool
+) -> None:
+    handed, failed = workspace / "b.handoff.json", workspace / "b.return.md"
+    words = "## Status\nstate: ERROR\nsummary: boom\n"
+    other = workspace / "a.handoff.json"
+    other.write_text(packet("a"))
+    if while_watching or not deletes:
+        (workspace / "a.return.md").write_text(words)
+    handed.write_text(packet("b"))
+    steps = [
+        lambda: failed.write_text(words),
+        lambda: failed.unlink() if deletes else None,
+        lambda: handed.write_text(packet("b", attempt=2)),
+        lambda: failed.write_text(words),
+    ]
+    tells = [
+        lambda it: it == [(1, "submitted")],
+        lambda it: it == [(1, "invalid")],
+        lambda it: it[0][1] == "invalid",
+        lambda it: it == [(1, "invalid"), (2, "submitted")],
+        lambda it: it == [(1, "invalid"), (2, "invalid")],
+    ]
+
+    def states(monitor: Monitor) -> list[tuple[int, str]]:
+        task = monitor.tree.tasks.get("b")
+        return [(one.number, str(one.state)) for one in task.attempts] if task else []
+
+    monitor, done = monitor_of(workspace), 0
+
+    def is_told() -> bool:
+        nonlocal done
+        now = states(monitor)
+        if now and tells[done](now):
+            if done == len(steps) - 1 and not while_watching:
+                return True
+            if done == len(steps):
+                return True
+            time.sleep(0.05)
+            steps[done]()
+            done += 1
+        return False
+
+    await watch(monitor, is_told)
+    if not while_watching:
+        await asyncio.sleep(0.05)
+        steps[-1]()
+    for _ in range(2):
+        again = monitor_of(workspace)
+        await watch(again, lambda: states(again) == [(1, "invalid"), (2, "invalid")])  # noqa: B023
+        assert again.tree.tasks["b"].needs_operator

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 import random
 import sys
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, exact, quoted, say
+from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, exact, indented, quoted, say
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "50000"))
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -150,3 +152,15 @@ def test_printing_never_fails_on_a_terminal_without_the_character(monkeypatch: p
 def test_a_program_without_standard_output_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     assert say("✓ done") is None  # type: ignore[func-returns-value]
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_json_is_indented_and_plain_ascii_whatever_writes_it(is_loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if is_loaded:
+        import pydantic_core  # noqa: F401
+    else:
+        monkeypatch.delitem(sys.modules, "pydantic_core", raising=False)
+    texts = ["é\u2028\x7f\x1b", "😀", "half \ud83d", '"\\/']
+    for value in (texts, texts[:2], {"b": {}, "c": []}, [1, -0.5, True, None, math.inf]):
+        assert indented(value) == json.dumps(value, indent=2)
+    assert json.loads(indented(1e16)) == 1e16  # "1e16" or "1e+16": JSON knows both

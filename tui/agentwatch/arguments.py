@@ -102,6 +102,11 @@ def parser(name: str, description: str, exit_codes: str, *, raw: bool = False) -
     return made
 
 
+def workspaces_at(paths: Sequence[str]) -> list[Path]:
+    """The real paths of directories, each once; of none, where we are. Raises WorkspaceError."""
+    return list(dict.fromkeys(workspace_at(path) for path in paths or ["."]))
+
+
 def workspace_at(path: str) -> Path:
     """The real path of a directory. Raises WorkspaceError."""
     from pathlib import Path  # not needed for --help

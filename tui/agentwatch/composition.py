@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from agentwatch.aside import NAME as PUT_ASIDE
 from agentwatch.config import Settings
 from agentwatch.evidence.commits import Commits
-from agentwatch.first_watch import first_watched
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
-from agentwatch.place import is_there, state_directory
+from agentwatch.monitors import Monitors, Place, Places, names_of
+from agentwatch.place import is_there, state_directory, user_home
+from agentwatch.presence import first_watched, note_first_watch
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.registry import Registry
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.sources.source import CombinedSource, Source
+from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktrees_of
 
 if TYPE_CHECKING:
+    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
     from agentwatch.sources.sessions.selection import Selection
 
@@ -34,7 +39,15 @@ def monitor_of(
     open_desk: Callable[[], Desk] | None = None,
 ) -> Monitor:
     """A monitor of the files and the agents' sessions of a workspace; it has not looked yet."""
+    first = _first_watched(workspace)
+
+    def open_shelf() -> Shelf:
+        if remembers and not settings.read_only:
+            note_first_watch(state_directory(workspace), first)
+        return shelf_of(workspace if remembers else None, settings)
+
     source = source_of(workspace, settings, selection, dates=True)
+    history_before = _history_before(workspace, settings, first) if remembers else float("-inf")
     return Monitor(
         workspace,
         settings,
@@ -43,8 +56,49 @@ def monitor_of(
         inspects=inspects,
         remembers=remembers,
         open_desk=open_desk,
-        first_watched=_first_watched(workspace) if remembers else None,
+        open_shelf=open_shelf,
+        history_before=history_before,
+        since=selection.since if selection else None,
     )
+
+
+def watched(
+    workspaces: Sequence[Path],
+    settings: Settings,
+    selection: Selection | None = None,
+    *,
+    everywhere: float | None = None,
+) -> Monitors:
+    """A monitor for the screen: of a workspace and the other worktrees of its repository, or of several as one tree.
+
+    With `everywhere`, of all workspaces in which a session was alive in so many seconds before. It has not looked yet.
+    """
+
+    def open_one(workspace: Path) -> Monitor:
+        # The desk in a thread, behind the first frame.
+        own = None if selection is None else selection.anew()
+        return monitor_of(workspace, settings, own, remembers=True, open_desk=lambda: desk_of(workspace, settings))
+
+    if everywhere is not None:
+        # All stores are looked through.
+        from agentwatch.everywhere import PAUSE_SECONDS, Everywhere
+
+        find = Everywhere(everywhere)
+        return Monitors([], settings, open_one, find=find, pause=PAUSE_SECONDS, workspace=user_home())
+    if len(workspaces) == 1:
+        find_worktrees = partial(_worktrees, workspaces[0])
+        return Monitors([Place(workspaces[0])], settings, open_one, find=find_worktrees, noun="worktree")
+    return Monitors([Place(one, name) for one, name in names_of(workspaces).items()], settings, open_one)
+
+
+def _worktrees(workspace: Path) -> Places:
+    """The other worktrees of its repository, as they are now."""
+    try:
+        others = [Path(one) for one in made_worktrees_of(str(workspace))]
+    except NoRepositoryError as error:
+        return Places((), [f"Other worktrees of this repository are not shown: {error}"])
+    names = names_of([workspace, *others])
+    return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
 
 def scanned(
@@ -60,20 +114,20 @@ def scanned(
 
     `sessions` takes the place of a source of its own.
     """
-    # Who wants to know how things stand now asks nobody how old they are.
-    source = source_of(workspace, settings, selection, sessions, dates=inspects)
-    open_desk = None if desk is None else lambda: desk
-    # A database takes a while to load as well.
-    remembers = is_there(state_directory(workspace) / schema.NAME)
+    state = state_directory(workspace)
     monitor = Monitor(
         workspace,
         settings,
-        source,
+        # Who wants to know how things stand now asks nobody how old they are.
+        source_of(workspace, settings, selection, sessions, dates=inspects),
         time.time,
         inspects=inspects,
-        remembers=remembers,
-        open_desk=open_desk,
-        first_watched=_first_watched(workspace),
+        # A database takes a while to load.
+        remembers=is_there(state / schema.NAME),
+        open_desk=None if desk is None else lambda: desk,
+        open_shelf=(lambda: shelf_of(workspace, settings)) if is_there(state / PUT_ASIDE) else None,
+        history_before=_history_before(workspace, settings, _first_watched(workspace)),
+        since=selection.since if selection else None,
     )
     monitor.scan()
     return monitor
@@ -83,6 +137,11 @@ def _first_watched(workspace: Path) -> float:
     """When the workspace was first watched; where it never was, this look is the first. Epoch seconds."""
     now, noted = time.time(), first_watched(state_directory(workspace))
     return now if noted is None else min(noted, now)
+
+
+def _history_before(workspace: Path, settings: Settings, first: float) -> float:
+    """What was silent since then is past: since long before the first watch, or since before the worktree was made."""
+    return max(first - settings.history_after, made_at(str(workspace)) or float("-inf"))
 
 
 class Load(Protocol):
@@ -140,6 +199,18 @@ def sessions_of(workspace: Path, selection: Selection | None = None) -> Sessions
     return SessionsSource(Registry(workspace, since).open, selection)
 
 
+def read_sources(workspace: Path, settings: Settings) -> Set[str]:
+    """The names of the readers that know a session of a workspace. Blocks."""
+    if not settings.sessions:
+        return frozenset()
+    source = sessions_of(workspace)
+    try:
+        source.scan()
+        return {one.source for one in source.found() if one.sessions}
+    finally:
+        source.close()
+
+
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:
     """The operator's desk, as the settings have it. `passphrase` is asked where the key is encrypted."""
     from datetime import timedelta
@@ -149,6 +220,15 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
 
     lifetime = timedelta(seconds=settings.expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
+
+
+def shelf_of(workspace: Path | None, settings: Settings) -> Shelf:
+    """What the operator has put aside in a workspace; without one, only what is put aside from now on, and kept by
+    nobody."""
+    # It needs the library of JSON.
+    from agentwatch.aside.shelf import Shelf
+
+    return Shelf(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
 
 
 def known_desk(workspace: Path) -> Desk | None:

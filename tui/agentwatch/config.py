@@ -37,6 +37,8 @@ class Settings(NamedTuple):
     read_only: bool = False
     modes: tuple[tuple[str, str], ...] = ()
     views: tuple[tuple[str, str], ...] = ()
+    prices: tuple[tuple[str, float], ...] = ()
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     theme: str | None = None
     editor: str | None = None
     mcp_wait: float = 45.0
@@ -45,6 +47,10 @@ class Settings(NamedTuple):
     hook_undecided: str = "hold"
     hook_corrects: bool = True
     opencode_url: str = ""
+    alarms_minutes: float = 0.0
+    alarms_tokens: int = 0
+    alarms_subtree_tokens: int = 0
+    alarms_repeats: int = 10
     notify_bell: bool = True
     notify_title: bool = True
     notify_terminal: bool | None = None
@@ -97,6 +103,33 @@ def _settings(path: Path, table: Mapping[str, object]) -> Settings:
     return Settings(**values)
 
 
+_HEADER: Final = re.compile(r"\s*\[([^\[\]]+)\]")
+_ASSIGNED: Final = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w.-]|\s*\.\s*)+?)\s*=""")
+
+
+def where(key: str) -> str:
+    """The place of what stands in the file, such as `views.mine`: file and line, the file alone if no line shows it."""
+    path = config_directory() / "config.toml"
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return str(path)
+    table = ""
+    for number, line in enumerate(lines, start=1):
+        if header := _HEADER.match(line):
+            table = _plain(header[1]) + "."
+        elif assigned := _ASSIGNED.match(line):
+            name = table + _plain(assigned[1])
+            if key == name or (key.startswith(f"{name}.") and "{" in line):
+                return f"{path}:{number}"
+    return str(path)
+
+
+def _plain(name: str) -> str:
+    """A name of the file without quotes, and without blanks around its dots."""
+    return re.sub(r"\s*\.\s*", ".", name.replace('"', "").replace("'", "")).strip()
+
+
 def field_of(key: str) -> str:
     """The field of Settings that a key of the file sets."""
     return key.removeprefix("retry.").replace(".", "_")
@@ -105,13 +138,13 @@ def field_of(key: str) -> str:
 def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """The keys of the file, those of its tables as `table.key`."""
     for key, value in table.items():
-        if isinstance(value, dict) and key not in ("modes", "views"):
+        if isinstance(value, dict) and key not in ("modes", "views", "keys", "prices"):
             yield from ((f"{key}.{inner}", one) for inner, one in value.items())
         else:
             yield key, value
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """What may stand behind a key: in words, as a JSON schema, and what becomes of it."""
 
     words: str
@@ -119,10 +152,10 @@ class Kind(NamedTuple):
     made: Callable[[Any], object] = lambda value: value
 
 
-class Row(NamedTuple):
+class Setting(NamedTuple):
     """A setting, as the manual describes it. Where it has no default there is an example, as it stands in the file."""
 
-    kind: Kind
+    kind: ValueKind
     meaning: str
     example: str = ""
 
@@ -157,121 +190,170 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     return kind == "boolean" or all(name and _fits(one, schema["additionalProperties"]) for name, one in value.items())
 
 
-def _one_of(*words: str) -> Kind:
-    return Kind(f"one of {', '.join(words)}", {"enum": list(words)})
+def _one_of(*words: str) -> ValueKind:
+    return ValueKind(f"one of {', '.join(words)}", {"enum": list(words)})
 
 
-def _number(least: float, most: float | None = None) -> Kind:
+def _number(least: float, most: float | None = None) -> ValueKind:
     bounds = f", at least {least:g}" if most is None else f" from {least:g} to {most:.0f}"
-    return Kind(f"a number{bounds}", {"type": "number", "minimum": least} | ({"maximum": most} if most else {}))
+    return ValueKind(f"a number{bounds}", {"type": "number", "minimum": least} | ({"maximum": most} if most else {}))
 
 
-def _whole(least: int) -> Kind:
-    return Kind(f"a whole number, at least {least}", {"type": "integer", "minimum": least})
+def _whole(least: int) -> ValueKind:
+    return ValueKind(f"a whole number, at least {least}", {"type": "integer", "minimum": least})
+
+
+def _table_of(*kinds: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "object", "additionalProperties": {"anyOf": list(kinds)}}
+
+
+def _wishes(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The keys that are wanted, by the ids of the commands."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _wishes(value, f"{above}{name}.")
+        else:
+            yield above + name, (value,) if isinstance(value, str) else tuple(value)
 
 
 _WORD: Final = {"type": "string", "minLength": 1}
-_FLAG: Final = Kind("true or false", {"type": "boolean"})
-_TEXT: Final = Kind("a text", _WORD)
-_DIRECTORIES: Final = Kind("a list of directory names", {"type": "array", "items": {"type": "string"}}, frozenset)
-_COMMAND: Final = Kind(
+_FLAG: Final = ValueKind("true or false", {"type": "boolean"})
+_TEXT: Final = ValueKind("a text", _WORD)
+_DIRECTORIES: Final = ValueKind("a list of directory names", {"type": "array", "items": {"type": "string"}}, frozenset)
+_COMMAND: Final = ValueKind(
     "a list of words, the command and its arguments", {"type": "array", "items": _WORD, "minItems": 1}, tuple
 )
-_MODES: Final = Kind(
+_MODES: Final = ValueKind(
     "a list of names of modes, or a table that says what each is for",
     {"anyOf": [{"type": "array", "items": _WORD}, {"type": "object", "additionalProperties": {"type": "string"}}]},
     lambda value: tuple((value if isinstance(value, dict) else dict.fromkeys(value, "")).items()),
 )
-_VIEWS: Final = Kind(
+_VIEWS: Final = ValueKind(
     "a table that says what each view looks for",
     {"type": "object", "additionalProperties": {"type": "string"}},
     lambda value: tuple(value.items()),
 )
-_HERE: Final = Kind(
+_PRICES: Final = ValueKind(
+    "a table of models, each with a number up to 1000000",
+    {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1_000_000}},
+    lambda value: tuple(value.items()),
+)
+_KEY: Final[list[Any]] = [_WORD, {"type": "array", "items": _WORD, "minItems": 1}]
+_KEYS: Final = ValueKind(
+    "a table of commands, each with a key or a list of keys",
+    # Behind a dot, a name is a table to TOML: `filter.state.back` is one in one in one.
+    _table_of(*_KEY, _table_of(*_KEY, _table_of(*_KEY))),
+    lambda value: tuple(_wishes(value)),
+)
+_HERE: Final = ValueKind(
     "like http://127.0.0.1:4096, a server on this computer", {"type": "string", "pattern": _THIS_COMPUTER}
 )
 
-ROWS: Final[Mapping[str, Row]] = {
-    "enforcement": Row(
+ROWS: Final[Mapping[str, Setting]] = {
+    "enforcement": Setting(
         _one_of("strict", "lenient"), "`lenient`: a return that breaks its contract keeps the state that it reports."
     ),
-    "stale_after": Row(_number(1), "Seconds of silence after which a working task is stale."),
-    "history_after": Row(
+    "stale_after": Setting(_number(1), "Seconds without a sign of life after which a working task is marked silent."),
+    "history_after": Setting(
         _number(0),
         "What had shown no sign of life for so many seconds when agentwatch first watched a workspace is history: it"
         " asks nothing.",
     ),
-    "low_confidence": Row(_number(0), "A finished report asks you for a review if its author is less sure than this."),
-    "pruned": Row(
+    "low_confidence": Setting(
+        _number(0), "A finished report asks you for a review if its author is less sure than this."
+    ),
+    "pruned": Setting(
         _DIRECTORIES, "Directories that are not read. Your list replaces the built-in one.", '["node_modules"]'
     ),
-    "max_bytes": Row(_whole(1024), "Larger files are not read."),
-    "read_only": Row(_FLAG, "Write nothing into the workspace: no `errors.json` and no copies of your decisions."),
-    "sessions": Row(_FLAG, "`false`: read only files, and no sessions of agent programs."),
-    "require_contract": Row(
+    "max_bytes": Setting(_whole(1024), "Larger files are not read."),
+    "read_only": Setting(_FLAG, "Write nothing into the workspace: no `errors.json` and no copies of your decisions."),
+    "sessions": Setting(_FLAG, "`false`: read only files, and no sessions of agent programs."),
+    "require_contract": Setting(
         _FLAG, "`true`: a child in a session fails unless its answer follows one of the contracts."
     ),
-    "poll": Row(_FLAG, "Look again every few seconds instead of asking the system for events."),
-    "theme": Row(
+    "poll": Setting(_FLAG, "Look again every few seconds instead of asking the system for events."),
+    "theme": Setting(
         _TEXT,
         "The colours. The palette (`ctrl+p`) lists them; your own go to `themes/*.toml` beside this file. Without a"
         " theme, a terminal with 16 colours gets `agentwatch-ansi`, and so does `NO_COLOR`.",
         '"agentwatch-dark"',
     ),
-    "modes": Row(
+    "modes": Setting(
         _MODES,
         "Modes that you can escalate to, besides those that agentwatch has seen. A table `[modes]` also says what each"
         ' is for: `debug = "finds the cause of a failure"`.',
         '["debug"]',
     ),
-    "views": Row(
+    "views": Setting(
         _VIEWS,
         "Saved views: what each looks for, as you would write it behind `/`. The keys `1` to `9` in the tree show them"
         ' in this order. A table `[views]` is easier to read: `failed = "state:failed since:1d"`.',
         '{ mine = "is:needs-you agent:review" }',
     ),
-    "editor": Row(
+    "prices": Setting(
+        _PRICES,
+        "What a million tokens of each model cost, in your currency: one price for all of them, read or written. The"
+        " `cost` in `tree --json` is made of these alone. A name with a dot in it needs quotes.",
+        '{ "claude-opus-4.1" = 15, "gpt-5" = 5 }',
+    ),
+    "keys": Setting(
+        _KEYS,
+        "Other keys for the commands of the screen: each command's name, which the manual's topic `keys` tells, with a"
+        " key or a list of keys. Beside `fold`, a longer name such as `fold.all` needs quotes around all of it.",
+        '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
+    ),
+    "editor": Setting(
         _TEXT,
         "The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `core.editor` of your"
         " own or the machine's git configuration, never of a repository's; then `vi`.",
         '"nano"',
     ),
-    "retry.max_retries": Row(
+    "retry.max_retries": Setting(
         _whole(0), "How often a failed child may be retried. A material mitigation earns one more retry."
     ),
-    "retry.expires_after": Row(
+    "retry.expires_after": Setting(
         _number(60, 10 * 365 * _DAY),
         "Seconds until a retry, an escalation or an answer expires; then you can decide again.",
     ),
-    "mcp.wait": Row(_number(0, _DAY), 'Seconds until `wait_for_decision` answers "pending, call again".'),
-    "hook.wait": Row(
+    "mcp.wait": Setting(_number(0, _DAY), 'Seconds until `wait_for_decision` answers "pending, call again".'),
+    "hook.wait": Setting(
         _number(0, _DAY),
         "Seconds that a hook waits for your decision. Run `agentwatch init --write` again after you change this.",
     ),
-    "hook.when": Row(
+    "hook.when": Setting(
         _one_of("watched", "always", "never"),
         "When a hook waits: while agentwatch shows the workspace, always, or never.",
     ),
-    "hook.undecided": Row(
+    "hook.undecided": Setting(
         _one_of("hold", "let-go"),
         "What happens to a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row.",
     ),
-    "hook.corrects": Row(_FLAG, "Send a child back once when its return breaks its contract."),
-    "opencode.url": Row(
+    "hook.corrects": Setting(_FLAG, "Send a child back once when its return breaks its contract."),
+    "opencode.url": Setting(
         _HERE,
         "The server in which your sessions run (`opencode serve`, `opencode --port`). agentwatch tells it that you have"
         " decided. It must be on this computer.",
         '"http://127.0.0.1:4096"',
     ),
-    "notify.bell": Row(_FLAG, "Ring the bell when a task begins to need you while you look elsewhere."),
-    "notify.title": Row(_FLAG, "Say in the window's title how many tasks need you."),
-    "notify.terminal": Row(
+    "alarms.minutes": Setting(_number(0), "A task asks you once it has been at work for so many minutes. 0: never."),
+    "alarms.tokens": Setting(_whole(0), "A task asks you once it has used so many tokens. 0: never."),
+    "alarms.subtree_tokens": Setting(
+        _whole(0), "A task asks you once it has used so many tokens together with all tasks below it. 0: never."
+    ),
+    "alarms.repeats": Setting(
+        _whole(0),
+        "A task asks you once it has made the same call so often in a row. Calls that only wait do not count."
+        " 0: never.",
+    ),
+    "notify.bell": Setting(_FLAG, "Ring the bell when a task begins to need you while you look elsewhere."),
+    "notify.title": Setting(_FLAG, "Say in the window's title how many tasks need you."),
+    "notify.terminal": Setting(
         _FLAG, "Whether the terminal shows notifications. Without it: only where nothing else does.", "true"
     ),
-    "notify.desktop": Row(
+    "notify.desktop": Setting(
         _FLAG, "Whether `notify-send` shows notifications. Without it: where there is a desktop.", "true"
     ),
-    "notify.command": Row(
+    "notify.command": Setting(
         _COMMAND,
         "A command in place of `notify-send`. The text becomes its last argument.",
         '["ntfy", "publish", "my-topic"]',

@@ -20,6 +20,7 @@ from typing import Final, Self
 OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 OPEN_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 TEMPORARY: Final = ".writing-"
@@ -42,6 +43,7 @@ class Disk:
     read = staticmethod(os.read)
     write = staticmethod(os.write)
     fsync = staticmethod(os.fsync)
+    ftruncate = staticmethod(os.ftruncate)
     link = staticmethod(os.link)
     rename = staticmethod(os.rename)
     unlink = staticmethod(os.unlink)
@@ -186,6 +188,24 @@ class Directory:
             self._rename(temporary, name)
             self.sync()
 
+    def append(self, name: str, data: bytes, size: int, mode: int = 0o600) -> None:
+        """Write behind the first `size` bytes of a file, which is made where it is missing; whatever was behind them
+        goes. All of it is there then, and on disk, or nothing is. Only under the lock."""
+        descriptor = self._disk.open(name, _APPEND, mode, dir_fd=self.descriptor)
+        try:
+            if not stat.S_ISREG(self._disk.fstat(descriptor).st_mode):
+                raise NotRegularError(errno.EINVAL, "not a regular file")
+            self._disk.ftruncate(descriptor, size)
+            try:
+                self._write(descriptor, data)
+            except OSError:
+                with suppress(OSError):
+                    self._disk.ftruncate(descriptor, size)
+                raise
+        finally:
+            with suppress(OSError):
+                self._disk.close(descriptor)
+
     def move(self, name: str, directory: Directory, new: str) -> None:
         """Rename into another directory, and sync both."""
         self._disk.rename(name, new, src_dir_fd=self.descriptor, dst_dir_fd=directory.descriptor)
@@ -239,16 +259,19 @@ class Directory:
         descriptor = self._disk.open(temporary, _CREATE, mode, dir_fd=self.descriptor)
         try:
             try:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[self._disk.write(descriptor, rest) :]
-                self._disk.fsync(descriptor)
+                self._write(descriptor, data)
             finally:
                 self._disk.close(descriptor)
             yield temporary
         finally:
             with suppress(OSError):
                 self.remove(temporary)
+
+    def _write(self, descriptor: int, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._disk.write(descriptor, rest) :]
+        self._disk.fsync(descriptor)
 
     def _refuse_taken(self, name: str) -> None:
         with suppress(FileNotFoundError):

@@ -14,9 +14,12 @@ TAKEN: Final = 6
 CHANGED: Final = 7
 """The two of them are those of `AlreadyDecidedError` and `ReturnChangedError`."""
 
+UNASKED: Final = 8
+"""The task asks nothing: waiting would never end."""
+
 OF_WAIT: Final = (
     "exit codes: 0 decided, 3 pending: call again, 4 the decision has expired: the operator must decide again,"
-    " 5 pending, and fake decisions were refused: call again, 2 wrong usage"
+    " 5 pending, and fake decisions were refused: call again, 8 nothing is asked of the operator: go on, 2 wrong usage"
 )
 OF_CLAIM: Final = (
     "exit codes: 0 it is yours to carry out, 6 somebody else has it, 3 there is no such decision (yet), 4 it has"
@@ -28,4 +31,5 @@ OF_DECIDE: Final = (
 )
 OF_CHECKS: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
 OF_PENDING: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
+OF_ACK: Final = "exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written"
 OF_KEYS: Final = "exit codes: 0 done, 2 wrong usage, or the key or the disk refused"

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Checked, Observation, Tick
+from agentwatch.delegation.alarms import Limits
+from agentwatch.delegation.observation import Checked, Observation, Ran, Tick
 from agentwatch.delegation.problems import missing_artifacts
-from agentwatch.delegation.run import Message
+from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.evidence.inspector import Checks, Inspector, Target
-from agentwatch.first_watch import note_first_watch
 from agentwatch.place import state_directory
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Batch, Health, Problem
 from agentwatch.sources.source import Source
+from agentwatch.view.words import older_words
 
 if TYPE_CHECKING:
     import asyncio
 
     # These take a while to load, and the first frame needs none of them.
+    from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.clerk import Clerk
     from agentwatch.decisions.desk import Desk
     from agentwatch.decisions.herald import Herald
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.history.keeper import Keeper
+    from agentwatch.sources.sessions.following import RunTranscript
 
 T = TypeVar("T")
 
@@ -54,8 +57,9 @@ class Monitor:
     With `inspects`, the claims of the returns are held against the disk and git. With `remembers`, the history of the
     workspace, which lies in the user's state directory, comes first: `updates` records in it, `scan` only reads it.
     With `keeps_deleted`, tasks outlive their files all the same.
-    What was silent for long when it was `first_watched` (epoch seconds) is past; without it, nothing is.
-    With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one.
+    What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
+    With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
+    `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside.
     """
 
     def __init__(
@@ -69,47 +73,71 @@ class Monitor:
         remembers: bool = False,
         keeps_deleted: bool = False,
         open_desk: Callable[[], Desk] | None = None,
-        first_watched: float | None = None,
+        open_shelf: Callable[[], Shelf] | None = None,
+        history_before: float = float("-inf"),
+        since: float | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
-        self.tree = tree_by(settings, remembers=remembers or keeps_deleted, first_watched=first_watched)
+        self.tree = tree_by(settings, remembers=remembers or keeps_deleted, history_before=history_before)
         self.health = Health("starting", "reading the workspace")
         self.complaints: list[str] = []
-        """What a face has to say of itself, a sentence each; they are among the notices."""
+        """What a face has to say of itself, a sentence each."""
         self._source = source
         self._clock = clock
         self._inspector = Inspector(workspace, self.content) if inspects else None
         self._remembers = remembers
         self._keeper: Keeper | None = None
+        self._has_recalled = False
         self._open_desk = open_desk
-        self._first_watched = first_watched
+        self._open_shelf = open_shelf
+        self.shelf: Shelf | None = None
+        """What the operator has put aside, once `updates` runs; None where nothing can be."""
+        self._since = since
+        """None once that is done, and where nothing is left out."""
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self._herald: Herald | None = None
         self._forgotten: str | None = None
         """Why the history could not be read; told by `scan` only, for the keeper has it in its notice."""
         self._inspected: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
-        """By task."""
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
 
     @property
+    def title(self) -> str:
+        """What is watched, in a few words; foreign."""
+        return (self.workspace.name or str(self.workspace)) + "/"
+
+    @property
+    def watched(self) -> str:
+        """Where tasks are looked for; foreign."""
+        return f"{self.workspace} and everything below"
+
+    def of(self, task_id: str) -> tuple[Monitor, str]:
+        """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
+        return self, task_id
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """What cannot be read: of the files and sessions, of the history and of the decisions."""
-        return (*self.health.problems, *self._unread())
-
-    def _unread(self) -> Iterator[Problem]:
+        own = {
+            "history": self._forgotten,
+            "decisions": self.clerk and self.clerk.notice,
+            "put aside": self.shelf and self.shelf.notice,
+        }
         place = str(state_directory(self.workspace))
-        if self._forgotten:
-            yield Problem("history", place, self._forgotten)
-        if self.clerk is not None and self.clerk.notice:
-            yield Problem("decisions", place, self.clerk.notice)
+        return (*self.health.problems, *(Problem(kind, place, notice) for kind, notice in own.items() if notice))
+
+    @property
+    def shelves(self) -> list[Shelf]:
+        """All in which something can be put aside."""
+        return [] if self.shelf is None else [self.shelf]
 
     @property
     def notices(self) -> list[str]:
         """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
-        parts = (self._keeper, self.clerk, self._herald)
+        parts = (self._keeper, self.clerk, self._herald, self.shelf)
         return [part.notice for part in parts if part is not None and part.notice] + self.complaints
 
     @property
@@ -134,6 +162,10 @@ class Monitor:
         from agentwatch.history.keeper import recall_text
 
         return recall_text(self.workspace, version.digest)
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
+        return self._source.transcript(run)
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
         """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError.
@@ -164,7 +196,6 @@ class Monitor:
         The first update comes with the first batch. Observations are applied in slices, so that the event loop
         stays free; an update is given out after each slice, and for every change of health.
         """
-        # Whoever looks once has no event loop, and needs not load one.
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -176,8 +207,10 @@ class Monitor:
 
         def take(batch: Batch) -> None:
             self.health = batch.health
-            if self._keeper is not None and batch.observations:
-                self._keeper.keep(batch.observations)
+            # Sessions are not kept, and they go on all the time.
+            kept = [one for one in batch.observations if not isinstance(one, Ran)]
+            if self._keeper is not None and (kept or (batch.observations and self._keeper.notice)):
+                self._keeper.keep(kept)
             queue(batch.observations)
 
         def on_loop(taker: Callable[[T], None]) -> Callable[[T], None]:
@@ -188,12 +221,18 @@ class Monitor:
 
             return hand_over
 
-        if self._remembers:
-            self._keeper = await asyncio.to_thread(self._make_keeper)
-            recalled = await asyncio.wrap_future(self._keeper.start())
-            self._source.remember(recalled.files, recalled.looked_at)
-            queue(recalled.observations)
         try:
+            if self._open_shelf is not None:
+                # Before anything is there to ask: what is put aside never does so for a moment.
+                self.shelf = await asyncio.to_thread(self._open_shelf)
+                queue(await asyncio.to_thread(self.shelf.begin))
+                self.shelf.start(on_loop(queue))
+            if self._remembers:
+                self._keeper = await asyncio.to_thread(self._make_keeper)
+                recalled = await asyncio.wrap_future(self._keeper.start())
+                self._source.remember(recalled.files, recalled.looked_at)
+                self._has_recalled = True
+                queue(recalled.observations)
             self._source.start(on_loop(take))
             if self._inspector is not None:
                 self._inspector.start(on_loop(lambda checks: queue(self._checked(checks))))
@@ -214,11 +253,13 @@ class Monitor:
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
     def _stop(self) -> None:
-        for part in (self.clerk, self._inspector, self._source):
+        for part in (self.clerk, self._inspector, self._source, self.shelf):
             if part is not None:
                 part.stop()
         if self._keeper is not None:
-            self._keeper.keep_files(self._source.known())
+            if self._has_recalled:
+                # Else the source knows nothing yet of what the history has.
+                self._keeper.keep_files(self._source.known())
             self._keeper.stop()
 
     async def _apply_all(self, arrived: asyncio.Event) -> AsyncIterator[Update]:
@@ -245,33 +286,45 @@ class Monitor:
     def scan(self) -> None:
         """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
         self.clerk = self._make_clerk()
+        if self._open_shelf is not None:
+            self.shelf = self._open_shelf()
+            self._take_all(self.shelf.look())
         if self._remembers:
             from agentwatch.history.keeper import recall
 
             recalled = recall(self.workspace)
             self._forgotten = recalled.notice
             self._source.remember(recalled.files, recalled.looked_at)
-            for observation in recalled.observations:
-                self.tree.take(observation)
+            self._take_all(recalled.observations)
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
         """Apply a whole batch at once, and check the claims in it. Blocks."""
         self.health = batch.health
         decisions = self.clerk.look(mirror=False) if self.clerk is not None else []
-        for observation in (*batch.observations, *decisions):
-            self.tree.take(observation)
+        self._take_all((*batch.observations, *decisions))
         self.tree.settle()
+        self._leave_out()
         if self._inspector is not None:
-            for checked in self._checked(self._inspector.check(self._targets(self.tree.tasks))):
-                self.tree.take(checked)
+            self._take_all(self._checked(self._inspector.check(self._targets(self.tree.tasks))))
         self.tree.apply(Tick(len(batch.observations), self._clock()))
+
+    def _take_all(self, observations: Iterable[Observation]) -> None:
+        for observation in observations:
+            self.tree.take(observation)
+
+    def _leave_out(self) -> set[str]:
+        """Once all is known that is there, leave out what is too old for the operator. Returns the tasks changed."""
+        if self._since is None:
+            return set()
+        changed, self._since = self.tree.leave_out(self._since), None
+        if words := older_words(self.tree):
+            self.complaints.append(f"{words}, as --since asks.")
+        return changed
 
     def _make_keeper(self) -> Keeper:
         from agentwatch.history.keeper import Keeper
 
-        if self._first_watched is not None and not self.settings.read_only:
-            note_first_watch(state_directory(self.workspace), self._first_watched)
         return Keeper(self.workspace, self._source.content, read_only=self.settings.read_only)
 
     def _make_clerk(self) -> Clerk | None:
@@ -282,8 +335,7 @@ class Monitor:
         return Clerk(self._open_desk(), self._clock)
 
     def _apply_slice(self) -> Update:
-        structure = self.tree.structure
-        end = time.monotonic() + SLICE_SECONDS
+        structure, end = self.tree.structure, time.monotonic() + SLICE_SECONDS
         while self._pending:
             observation = self._pending.popleft()
             self._latest_seq = max(self._latest_seq, observation.seq)
@@ -291,15 +343,17 @@ class Monitor:
             if time.monotonic() >= end:
                 break
         changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
+        if self.health.mode != "starting" and not self._pending:
+            changed |= self._leave_out()
         if self._inspector is not None and (targets := self._targets(changed)):
             self._inspector.want(targets)
+        tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
         if self.clerk is not None:
             if self._herald is not None:
                 self._herald.look(self.tree, changed)
-            self.clerk.note_acted(task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None)
+            self.clerk.note_acted(tasks)
         if self._keeper is not None:
-            tasks = (self.tree.tasks.get(task_id) for task_id in changed)
-            self._keeper.report(task for task in tasks if task is not None and _has_new_fault(task))
+            self._keeper.report(task for task in tasks if _has_new_fault(task))
         return Update(frozenset(changed), self.tree.structure != structure)
 
     def _targets(self, task_ids: Iterable[str]) -> list[Target]:
@@ -307,8 +361,7 @@ class Monitor:
         targets = []
         for task_id in task_ids:
             task = self.tree.tasks.get(task_id)
-            attempt = task.latest if task else None
-            if attempt is None or attempt.returned is None:
+            if task is None or (attempt := task.latest) is None or attempt.returned is None:
                 continue
             returned, handoff = attempt.returned, attempt.handoff
             former = self.tree.former_places(task_id, returned)
@@ -319,14 +372,12 @@ class Monitor:
         return targets
 
     def _checked(self, checks: Sequence[Checks]) -> list[Observation]:
-        now = self._clock()
-        return [
-            Checked(self._latest_seq, now, check.path, check.digest, check.claims, check.changed) for check in checks
-        ]
+        seq, now = self._latest_seq, self._clock()
+        return [Checked(seq, now, check.path, check.digest, check.claims, check.changed) for check in checks]
 
 
-def tree_by(settings: Settings, *, remembers: bool = False, first_watched: float | None = None) -> DelegationTree:
-    """An empty tree that judges as the settings say; `remembers` as there, `first_watched` as `Monitor` has it."""
+def tree_by(settings: Settings, *, remembers: bool = False, history_before: float = float("-inf")) -> DelegationTree:
+    """An empty tree that judges as the settings say; the rest as there."""
     return DelegationTree(
         strict=settings.strict,
         stale_after=settings.stale_after,
@@ -334,7 +385,10 @@ def tree_by(settings: Settings, *, remembers: bool = False, first_watched: float
         low_confidence=settings.low_confidence,
         remembers=remembers,
         demands=settings.require_contract,
-        history_before=float("-inf") if first_watched is None else first_watched - settings.history_after,
+        limits=Limits(
+            settings.alarms_minutes, settings.alarms_tokens, settings.alarms_subtree_tokens, settings.alarms_repeats
+        ),
+        history_before=history_before,
     )
 
 

@@ -25,6 +25,12 @@ def user_home() -> Path:
         ) from error
 
 
+def in_home(path: str) -> str:
+    """A path as people write it: `~` for the user's home directory."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
+    return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
+
+
 def is_there(path: Path | str) -> bool:
     """Whether something has this path, or may have it: who is not allowed to look cannot say that nothing is there."""
     try:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +44,22 @@ def called() -> tuple[str, ...]:
         return ("agentwatch",)
     script = Path(sys.argv[0]).absolute()
     return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra where this agentwatch is: from the clone that it was installed from, if it is
+    known. No index has agentwatch."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    clone = "."
+    with suppress(PackageNotFoundError, OSError, ValueError, KeyError, TypeError):
+        source = urlsplit(json.loads(distribution("agentwatch").read_text("direct_url.json") or "{}")["url"])
+        if source.scheme == "file" and Path(unquote(source.path), "pyproject.toml").is_file():
+            clone = unquote(source.path)
+    line = command_line([sys.executable, "-m", "pip", "install", f"{clone}[{extra}]"])
+    return line if clone != "." else f"{line} (in your clone of agentwatch)"
 
 
 def command_line(words: Sequence[str]) -> str:

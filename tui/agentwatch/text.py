@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -38,6 +39,8 @@ _BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
 # Printable ASCII needs no second look: nearly every string ends here.
 _PLAIN: Final = re.compile(r"[\x20-\x7e]*\Z")
 
+
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7e]")
 
 _LOWER: Final = {ord(letter): ord(letter) + 32 for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
@@ -138,6 +141,23 @@ def clean_lines(
 def quoted(text: str, limit: int = 80) -> str:
     """Foreign text inside a sentence of ours, in quotation marks that cannot be faked from inside."""
     return "“" + exact(text, limit).replace("“", '"').replace("”", '"') + "”"
+
+
+def indented(value: object) -> str:
+    """A value as JSON, in ASCII only: foreign characters reach the reader as escapes, a terminal never."""
+    core = sys.modules.get("pydantic_core")
+    if core is not None:  # where it is loaded already, it takes a sixth of the time of `json`, which indents in Python
+        with suppress(ValueError):  # half a character
+            text: str = core.to_json(value, indent=2).decode()
+            return _BEYOND_ASCII.sub(_escape, text)
+    import json
+
+    return json.dumps(value, indent=2)
+
+
+def _escape(character: re.Match[str]) -> str:
+    code = character[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4))
 
 
 def say(text: str) -> None:

@@ -37,7 +37,11 @@ def test_the_whole_loop_from_a_failed_attempt_to_a_decided_second_one(stage: Sta
                 decided = await asyncio.to_thread(stage.decide, TASK, "--retry", "--note", "Use the replica.")
             decision = waiting.result()
             assert decision["pending"] is False
-            assert (decision["action"], decision["note"], decision["state"]) == ("retry", "Use the replica.", "failed")
+            assert (decision["action"], decision["note"], decision["state"]) == (
+                "retry",
+                "Use the replica.",
+                "retrying",
+            )
             assert decision["return_sha256"] == failed["sha256"]
             assert decision["decision_id"] == decided
             assert "read.mcp" in stage.receipts(decision["decision_id"])
@@ -192,5 +196,6 @@ def test_without_the_sdk_it_says_what_to_install(stage: Stage) -> None:
     (hidden / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')\n")
     ran = stage.run("mcp", stage.workspace, environment={"PYTHONPATH": str(hidden)})
     assert ran.code == 2
-    assert "pip install 'agentwatch[mcp]'" in ran.err
+    assert " -m pip install " in ran.err
+    assert "[mcp]" in ran.err
     assert ran.out == ""

@@ -356,7 +356,7 @@ def test_the_settings_say_how_often_is_retried_and_how_long_a_decision_holds(sta
     (stage.configuration / "config.toml").write_text("[retry]\nmax_retries = 3\nexpires_after = 3600\n", "utf-8")
     decided = stage.decide("--retry")
     assert decided.code == 0
-    assert "3 of 3 left, 2 after it" in decided.out
+    assert "3 left, 2 after it" in decided.out
     record = stage.wait().json
     created, expires = (datetime.fromisoformat(record[name]) for name in ("created_at", "expires_at"))
     assert expires - created == timedelta(hours=1)

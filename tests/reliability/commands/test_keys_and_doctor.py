@@ -111,6 +111,28 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(stage: Stage) -> None:
     assert "✗ state directory: " in broken.out
 
 
+def test_the_doctor_finds_wrong_keys_and_views_of_the_settings(stage: Stage) -> None:
+    settings = stage.keys.directory.parent / "config.toml"
+    settings.write_text("[views]\nlate = 'since:x'\n[keys]\nfollow = 'q'\n", "utf-8")
+    doctor = stage.run("doctor", stage.workspace)
+    assert doctor.code == 1
+    assert f"✗ settings: {settings}:2: the view “late” is wrong: " in doctor.out
+    assert f"✗ settings: {settings}:4: follow and quit would both have the key q in the tree" in doctor.out
+    settings.write_text("[keys]\nfollow = 'F'\n", "utf-8")
+    doctor = stage.run("doctor", stage.workspace)
+    assert (doctor.code, "✓ settings: 1 command has keys of your own" in doctor.out) == (0, True)
+
+
+def test_the_doctor_says_that_a_public_key_is_none(stage: Stage) -> None:
+    doctor = stage.run("doctor", stage.workspace, environment={"AGENTWATCH_PUBLIC_KEY": "broken"})
+    assert doctor.code == 1
+    assert "✗ public key: AGENTWATCH_PUBLIC_KEY: " in doctor.out
+    assert "until then hooks and `wait` read no decision" in doctor.out
+    given = stage.keys.show().text
+    doctor = stage.run("doctor", stage.workspace, environment={"AGENTWATCH_PUBLIC_KEY": given})
+    assert "✓ public key: " in doctor.out
+
+
 def test_without_a_sandbox_an_agent_can_do_everything(stage: Stage) -> None:
     found = stage.run("doctor", stage.workspace, "--", "env")
     assert found.code == 1

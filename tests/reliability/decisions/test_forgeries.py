@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.chain import Entry, Problem, ProblemKind, entry_of
+from agentwatch.decisions.chain import ChainEntry, ChainProblem, ProblemKind, entry_of
 from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.envelope import SigningKey, seal
 from agentwatch.decisions.ledger import Ledger
@@ -33,7 +33,7 @@ class Scene:
     operator: Operator
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ChainEntry:
         return self.operator.chain().entries[0]
 
     @property
@@ -321,14 +321,14 @@ def test_a_decision_that_expired_is_told_as_that(scene: Scene) -> None:
 def test_no_bit_of_a_record_can_be_turned(scene: Scene) -> None:
     good, name = scene.good, scene.entry.name
     trust, workspace_id = scene.operator.trust, scene.operator.workspace_id
-    assert isinstance(entry_of(name, good, trust, workspace_id), Entry)
+    assert isinstance(entry_of(name, good, trust, workspace_id), ChainEntry)
     accepted = [
         (index, bit)
         for index in range(len(good))
         for bit in range(8)
         if not isinstance(
             entry_of(name, good[:index] + bytes([good[index] ^ 1 << bit]) + good[index + 1 :], trust, workspace_id),
-            Problem,
+            ChainProblem,
         )
     ]
     assert accepted == []
@@ -353,7 +353,7 @@ def test_a_record_cut_off_anywhere_is_none(scene: Scene) -> None:
     good, name = scene.good, scene.entry.name
     for length in range(len(good)):
         found = entry_of(name, good[:length], scene.operator.trust, scene.operator.workspace_id)
-        assert isinstance(found, Problem)
+        assert isinstance(found, ChainProblem)
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "directory", "huge"])

@@ -28,7 +28,7 @@ from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
-from agentwatch.presence import is_shown, shown
+from agentwatch.presence import come_back, is_shown, shown, step_away
 from agentwatch.sources.claude_code.claude_code_reader import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
 from agentwatch.sources.files.source import FilesSource
@@ -306,6 +306,10 @@ def test_a_hook_waits_while_a_screen_shows_the_workspace(scene: Scene) -> None:
     scene.settings = NOW._replace(hook_wait=0.01)
     with on_screen(scene):
         assert is_shown(scene.state)
+        step_away()
+        assert not is_shown(scene.state)
+        come_back()
+        assert is_shown(scene.state)
         answer = scene.stop(FAILED)
         assert answer["decision"] == "block"
         assert "nobody has decided within 0.01 s" in answer["systemMessage"]
@@ -359,6 +363,37 @@ def test_a_child_is_held_but_not_for_ever(scene: Scene, monkeypatch: pytest.Monk
     assert "decision" not in last
     assert f"{MOST} times in a row" in last["systemMessage"]
     assert Journal(scene.state).row(SESSION, AGENT) == []
+
+
+def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
+    scene.settings = NOW._replace(hook_when="always")
+    answer = scene.stop(FAILED)
+    assert (answer["decision"], answer["reason"]) == ("block", HOLD)
+    assert "no decision can be read: " in answer["systemMessage"]
+    assert scene.stop(FAILED, again=True)["decision"] == "block"
+    assert "hookSpecificOutput" in scene.come_back(FAILED)
+
+
+def test_one_that_was_sent_back_with_a_decision_is_held_though_the_key_has_broken(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.settings = NOW._replace(hook_when="always")
+    scene.decide(Action.RETRY)
+    assert scene.stop(FAILED)["decision"] == "block"
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
+    assert scene.stop(FAILED, again=True)["reason"] == HOLD
+
+
+def test_where_nobody_watches_a_broken_key_lets_it_go_and_says_so(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
+    answer = scene.stop(FAILED)
+    assert "decision" not in answer
+    assert "no decision can be read: " in answer["systemMessage"]
 
 
 def test_without_a_place_to_count_a_child_is_held_at_most_once(scene: Scene) -> None:

@@ -261,7 +261,19 @@ def test_the_server_is_not_set_up_in_silence_without_its_sdk(
 ) -> None:
     init(tmp_path, "claude-code")
     shown = capsys.readouterr().out
-    assert shown.index("install that first: pip install 'agentwatch[mcp]'") < shown.index("written to .mcp.json")
+    told = next(line for line in shown.splitlines() if "install that first: " in line)
+    assert " -m pip install " in told
+    assert "[mcp]" in told
+    assert "agentwatch[mcp]" not in told
+    warned = shown.index("these lines hold paths of this machine, in CLAUDE.md, .mcp.json, .claude/settings.json")
+    assert shown.index(told) < warned < shown.index("written to .mcp.json")
+
+
+def test_a_program_is_recognised_by_its_sessions_of_the_workspace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.run(tmp_path, None, Settings(), write=False, remove=False, sources=lambda: {"claude-code", "roo"})
+    assert capsys.readouterr().out.startswith("found: claude-code\n")
 
 
 def test_what_headless_claude_needs_is_offered_and_its_dialog_explained(

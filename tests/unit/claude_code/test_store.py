@@ -11,6 +11,7 @@ import pytest
 
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
+from agentwatch.sources.sessions import transcripts
 from agentwatch.sources.sessions.projects import slug
 from tests.unit.claude_code.building import SESSION, Store
 
@@ -121,3 +122,25 @@ def test_a_store_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "none" / "projects").mkdir(parents=True)
     (found,) = reader.found()
     assert (found.sessions, found.skipped) == (0, "no session of this workspace is there")
+
+
+def test_small_sessions_are_told_of_before_a_newer_large_one_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    for number in range(3):
+        store.session(f"small-{number}").asked(f"small thing {number}")
+    large = store.session()
+    large.asked("a large thing")
+    for number in range(200):
+        large.said(f"step {number} " + "x" * 200)
+    store.save()
+    for log in store.logs:
+        os.utime(log.path, (1_000, 2_000 if log is large else 1_000))
+    monkeypatch.setattr(transcripts, "_LARGE", 10_000)
+    reader = store.reader()
+    told: list[str] = []
+    while reader.progress.done < reader.progress.total or not told:
+        told += [change.run.session_id for change in reader.read(0.0) if change.run is not None]
+    assert sorted(told[:3]) == ["small-0", "small-1", "small-2"]
+    assert told[3:] == [SESSION]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agentwatch.decisions.asking import answer, do_now
-from agentwatch.decisions.chain import Problem, ProblemKind
+from agentwatch.decisions.chain import ChainProblem, ProblemKind
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, Verified
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
@@ -32,7 +32,7 @@ def test_a_decision_is_told_with_all_that_was_signed() -> None:
     [
         Pending("not yet"),
         Expired(record(expires_at=LATER), Place.LEDGER),
-        Forged((Problem("a.json", ProblemKind.FORGED, "a fake"),)),
+        Forged((ChainProblem("a.json", ProblemKind.FORGED, "a fake"),)),
     ],
 )
 def test_nothing_else_is_a_decision(found: Found) -> None:

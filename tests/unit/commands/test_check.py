@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agentwatch
+from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
 from agentwatch.commands.check import check, every_rule, explain, list_rules
 from agentwatch.contracts.reading import read_document
@@ -139,7 +142,12 @@ def test_a_named_file_that_is_none_of_ours_is_mentioned(workspace: Path, capsys:
         assert check(["README.md"], output) == 0
         assert "README.md: not checked, because it is neither a handoff nor a return" in capsys.readouterr().err
     assert check(["."]) == 0
-    assert capsys.readouterr() == ("0 files checked: there is no handoff and no return\n", "")
+    said, complaints = capsys.readouterr()
+    assert said.startswith(
+        "0 files checked: there is no handoff and no return; what agents wrote in their own sessions"
+    )
+    assert "`agentwatch tree`" in said
+    assert complaints == ""
 
 
 def test_what_cannot_be_read_safely_is_a_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,6 +234,21 @@ def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
     reading = read_document(json.dumps(schema["examples"][0]), "x.json")
     assert reading is not None
     assert (reading.contract, reading.findings) == (contract, ())
+
+
+def test_the_contract_without_a_schema_has_an_example_in_the_manual(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["rules", "--schema", "return-format"]) == 2
+    assert "`agentwatch help contracts` has a whole example" in capsys.readouterr().err
+    manual = Path(agentwatch.__file__).parent / "manual" / "contracts.md"
+    (example,) = re.findall("```markdown\n(.*?)```", manual.read_text("utf-8"), re.DOTALL)
+    assert example == EXAMPLES["return-format"]
+    (tmp_path / "x.return.md").write_text(example, "utf-8")
+    assert check([str(tmp_path)]) == 0
+    reading = read_document(example, "x.return.md")
+    assert reading is not None
+    assert (reading.contract, reading.findings) == ("return-format", ())
 
 
 def test_every_contract_with_a_schema_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.commands.decide_wish import Wish, agrees, params_of, plain_params
+from agentwatch.commands.pending import commands
 from agentwatch.decisions.amend import UNSTATED, AmendError
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.proposal import report_problems
@@ -96,6 +97,19 @@ def test_answers_go_to_the_blockers_in_their_order() -> None:
     assert plain_params(Wish(RESPOND, answers=("Blue.",)), blocked()).answers == (Answer("Which colour?", "Blue."),)
     with pytest.raises(UsageError, match="2 answers are given, and it asks 1"):
         plain_params(Wish(RESPOND, answers=("Blue.", "Red.")), blocked())
+
+
+@pytest.mark.parametrize("given", [(), ("8080",)])
+def test_a_question_without_an_answer_is_refused_and_all_are_listed(given: tuple[str, ...]) -> None:
+    task = blocked("Which port?", "Which host?")
+    with pytest.raises(UsageError, match=r"(?s)to 2 questions.*1\. Which port\?\n  2\. Which host\?"):
+        plain_params(Wish(RESPOND, answers=given), task)
+    assert plain_params(Wish(RESPOND, answers=("8080", "db")), task).answers == (
+        Answer("Which port?", "8080"),
+        Answer("Which host?", "db"),
+    )
+    words = commands(task, Desk(Path("/w"), state=Path("/s"), configuration=Path("/c")), Path("/w"))[RESPOND]
+    assert words.count("--respond TEXT") == 2
 
 
 def test_where_no_question_is_known_every_answer_is_one_to_all() -> None:

@@ -33,7 +33,7 @@ def test_the_operator_sees_task_decision_return_budget_places_and_warnings() -> 
     assert fact(found, "task") == "x, attempt 1, failed"
     assert fact(found, "decision") == "retry"
     assert fact(found, "return") == f"x1.return.md, sha256 {task.latest.returned.digest[:12]}…"
-    assert fact(found, "retries") == "1 of 1 left, 0 after it"
+    assert fact(found, "retries") == "1 left, 0 after it"
     assert fact(found, "next").startswith("attempt 2, with the amended handoff")
     assert fact(found, "note") == "Use the map."
     assert fact(found, "writes") == "/s/decisions"
@@ -47,8 +47,8 @@ def test_a_mitigation_earns_one_more_retry_in_the_budget() -> None:
 
 
 def test_only_an_answer_to_what_is_blocked_leaves_the_budget_as_it_is() -> None:
-    assert fact(shown(failed(), Wish(Action.RESPOND, answers=("Red.",))), "retries") == "1 of 1 left, 0 after it"
-    assert fact(shown(blocked(), Wish(Action.RESPOND, answers=("Red.",))), "retries") == "1 of 1 left, before and after"
+    assert fact(shown(failed(), Wish(Action.RESPOND, answers=("Red.",))), "retries") == "1 left, 0 after it"
+    assert fact(shown(blocked(), Wish(Action.RESPOND, answers=("Red.",))), "retries") == "1 left, before and after"
 
 
 def test_an_abort_shows_the_final_report() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agentwatch.commands.tree import print_tree
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Contract, Return
+from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.observation import Tick
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
@@ -56,3 +56,15 @@ def test_files_that_belong_to_no_task_are_counted(monitor: Monitor, capsys: pyte
     named = Return(Contract.SUBAGENT_RETURN, None, None, recognised=False)
     monitor.tree.apply(Recorder().seen("b.return.json", named, BROKEN))
     assert printed(monitor, capsys)[-1].endswith("; 1 other file with problems: `agentwatch check` tells them")
+
+
+def test_a_chain_that_is_only_named_is_one_line(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+    path = ("orchestrator", "research", "agent-y")
+    said = Return(Contract.SUBAGENT_RETURN, "implemented", Outcome.COMPLETED, agent=path[-1], delegation_path=path)
+    monitor.tree.apply(Recorder().seen("specs/973_prove_it/.return-meta.json", said))
+    assert len(monitor.tree.tasks) > 1
+    lines = printed(monitor, capsys)
+    assert len(lines) == 2
+    assert lines[0].startswith("✓ 973_prove_it · agent-y  completed  [agent-y]")
+    print_tree(monitor, as_json=False, fail=False, where="agent:agent-y")
+    assert capsys.readouterr().out.splitlines()[0] == lines[0]

@@ -121,7 +121,9 @@ def test_without_a_decision_the_sessions_are_not_read(operator: Operator, capsys
     assert waits(operator, looks) == 3
     assert looks == [False]
     told = capsys.readouterr()
-    assert json.loads(told.out)["pending"] is True
+    found = json.loads(told.out)
+    assert (found["pending"], found["state"]) == (True, None)
+    assert "no such task is seen" in found["do_now"]
     assert "is seen in the files of" in told.err
 
 
@@ -143,7 +145,26 @@ def test_a_child_that_returned_while_somebody_waited_is_answered_as_soon_as_it_i
         trees.append(second)
         decide(operator, "x", 2, digest(second, 2))
         assert waiting.result(60.0) == 0
-    assert looks == [True]
+    assert looks in ([True], [False, True])
+
+
+def test_a_task_that_asks_nothing_is_not_waited_for(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
+    looks: Looks = []
+    assert waits(operator, looks, lambda: told(returned("SUCCESS")), timeout=60.0) == 8
+    assert looks == [False, True]
+    found = json.loads(capsys.readouterr().out)
+    assert (found["pending"], found["state"]) == (True, "completed")
+    assert "nothing is asked of the operator, so do not wait" in found["do_now"]
+
+
+@pytest.mark.parametrize(("tree", "state"), [(told(None), "submitted"), (told(returned()), "failed")])
+def test_one_that_has_not_returned_or_has_failed_is(
+    operator: Operator, capsys: pytest.CaptureFixture[str], tree: DelegationTree, state: str
+) -> None:
+    assert waits(operator, [], lambda: tree) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["state"] == state
+    assert "call `agentwatch wait` again" in found["do_now"]
 
 
 @pytest.mark.parametrize("place", ["ledger", "mirror"])
@@ -161,3 +182,10 @@ def test_a_wait_that_may_write_nothing_into_the_workspace_does_not(
     assert sorted(operator.workspace.rglob("*")) == before
     assert claim(operator.workspace, Settings(read_only=True), told["decision_id"], "me") == 0
     assert sorted(operator.workspace.rglob("*")) == before
+
+
+def test_who_gives_the_same_name_again_may_claim_again(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
+    operator.decide("x", created_at=datetime.now(UTC))
+    claimed = operator.chain().entries[0].record.decision_id
+    assert [claim(operator.workspace, Settings(), claimed, by) for by in ("w3", "w3", "w4")] == [0, 0, 6]
+    assert "already yours: w3 claimed it" in capsys.readouterr().err

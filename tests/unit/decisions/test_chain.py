@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.chain import Entry, Problem, ProblemKind, entry_of, name_of
+from agentwatch.decisions.chain import ChainEntry, ChainProblem, ProblemKind, entry_of, name_of
 from agentwatch.decisions.envelope import SigningKey, Trust, TrustedKey, seal
 from tests.unit.decisions.made import record
 
@@ -22,7 +22,7 @@ GOOD = record()
 NAME = name_of(GOOD)
 
 
-def judged(data: bytes, name: str = NAME, trust: Trust = TRUST) -> Entry | Problem:
+def judged(data: bytes, name: str = NAME, trust: Trust = TRUST) -> ChainEntry | ChainProblem:
     return entry_of(name, data, trust, GOOD.workspace_id)
 
 
@@ -64,7 +64,7 @@ SEALED = seal(GOOD.to_bytes(), KEY)
 
 def test_a_good_file_is_an_entry() -> None:
     found = judged(SEALED)
-    assert isinstance(found, Entry)
+    assert isinstance(found, ChainEntry)
     assert (found.record, found.name, found.keyid) == (GOOD, NAME, KEY.public.keyid)
 
 
@@ -105,7 +105,7 @@ def test_a_good_file_is_an_entry() -> None:
     ids=["no envelope", "broken base64", "other base64", "turned bit", "other key", "other workspace"],
 )
 def test_a_file_is_refused_with_its_kind_and_its_reason(data: bytes, kind: ProblemKind, words: str) -> None:
-    assert judged(data) == Problem(NAME, kind, f"“{NAME}”: {words}")
+    assert judged(data) == ChainProblem(NAME, kind, f"“{NAME}”: {words}")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_file_is_refused_with_its_kind_and_its_reason(data: bytes, kind: Probl
 )
 def test_what_was_signed_and_is_no_decision_is_refused_with_the_reason(data: bytes, words: str) -> None:
     found = judged(seal(data, KEY))
-    assert isinstance(found, Problem)
+    assert isinstance(found, ChainProblem)
     assert (found.name, found.kind) == (NAME, ProblemKind.MALFORMED)
     assert f"“{NAME}”: it is signed, and no decision: " in found.message
     assert words in found.message
@@ -143,13 +143,13 @@ def test_what_was_signed_and_is_no_decision_is_refused_with_the_reason(data: byt
 )
 def test_an_answer_that_is_no_text_is_refused(one: dict[str, object], words: str) -> None:
     found = judged(seal(payload(action="respond", params=GOOD.document()["params"] | {"answers": [one]}), KEY))
-    assert isinstance(found, Problem)
+    assert isinstance(found, ChainProblem)
     assert words in found.message
 
 
 def test_a_copy_under_another_name_is_refused() -> None:
     name = f"000009-{GOOD.decision_id}.json"
-    assert judged(SEALED, name) == Problem(
+    assert judged(SEALED, name) == ChainProblem(
         name, ProblemKind.MISPLACED, f"“{name}”: a copy of {NAME} under another name"
     )
 
@@ -157,6 +157,6 @@ def test_a_copy_under_another_name_is_refused() -> None:
 def test_what_a_retired_key_signed_later_is_refused() -> None:
     trust = Trust((TrustedKey(KEY.public, retired_at="2029-12-31T00:00:00Z"),))
     found = judged(SEALED, trust=trust)
-    assert isinstance(found, Problem)
+    assert isinstance(found, ChainProblem)
     assert found.kind is ProblemKind.UNTRUSTED
     assert found.message == f"“{NAME}”: it is signed with a key that was retired at 2029-12-31T00:00:00Z"

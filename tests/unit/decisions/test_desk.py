@@ -122,6 +122,7 @@ def test_a_workspace_that_must_not_be_written_is_not(workspace: Path) -> None:
     assert desk(workspace).mirror().delivered == (decided.record.decision_id,)
     receipts = operator.receipts([decided.record])[decided.record.decision_id]
     assert [one.stage for one in receipts] == [Stage.RECORDED, Stage.DELIVERED]
+    assert operator.mirror().pending == (), "who writes nothing sees that it is delivered"
 
 
 def test_a_delivery_that_fails_waits_with_the_reason(workspace: Path) -> None:

@@ -70,8 +70,9 @@ def failed(times: int = 1, **said: str) -> Task:
     return task
 
 
-def blocked() -> Task:
-    text = json.dumps(json.loads(meta("blocked", agent="x")) | {"blockers": ["Which colour?"]})
+def blocked(*questions: str) -> Task:
+    blockers = list(questions or ("Which colour?",))
+    text = json.dumps(json.loads(meta("blocked", agent="x")) | {"blockers": blockers})
     told = Told()
     told.tree.apply(told.seen.seen(".return-meta.json", text))
     return told.tree.tasks["x"]
@@ -319,7 +320,7 @@ def test_without_codes_the_same_words_are_the_same_failure() -> None:
 
 
 def test_escalating_while_a_retry_is_left_is_warned_about() -> None:
-    assert options(failed())[ESCALATE].warnings == ("1 of 1 retries left: a retry comes first",)
+    assert options(failed())[ESCALATE].warnings == ("1 retry left: a retry comes first",)
     assert options(failed(2))[ESCALATE].warnings == ()
 
 

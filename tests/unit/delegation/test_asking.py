@@ -15,8 +15,8 @@ def queue() -> Asking:
     return queue
 
 
-def test_who_holds_up_most_is_first_then_who_has_waited_longest(queue: Asking) -> None:
-    assert list(queue) == ["holding", "early", "late"]
+def test_who_holds_up_most_is_first_then_who_has_asked_last(queue: Asking) -> None:
+    assert list(queue) == ["holding", "late", "early"]
 
 
 def test_a_task_moves_when_more_wait_for_it_and_stands_there_once(queue: Asking) -> None:
@@ -35,9 +35,9 @@ def test_who_asks_no_more_is_gone(queue: Asking) -> None:
 @pytest.mark.parametrize(
     ("count", "first", "ids"),
     [
-        (2, None, ["holding", "early"]),
-        (2, "late", ["late", "holding"]),
-        (9, "early", ["early", "late", "holding"]),
+        (2, None, ["holding", "late"]),
+        (2, "early", ["early", "holding"]),
+        (9, "late", ["late", "early", "holding"]),
         (1, "unknown", ["holding"]),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, meta, returned, todos, tree_of
 
 from agentwatch.contracts.shapes import Contract
+from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 
@@ -182,6 +183,29 @@ def test_a_checklist_that_moves_is_a_sign_of_life() -> None:
     assert tree.tasks["a"].progress == (1, 2)
 
 
+def test_a_task_of_files_alone_does_the_todo_that_moved_last_while_it_works() -> None:
+    see = Recorder().seen
+    tree = tree_of([see("a.handoff.json", handoff("a")), see("a.todos.md", todos(" ", " ", " "))])
+
+    def does() -> tuple[str, bool] | None:
+        doing = tree.tasks["a"].doing
+        return None if doing is None else (doing.about, doing.over)
+
+    assert does() is None
+    tree.apply(see("a.todos.md", todos("-", " ", " ")))
+    assert does() == ("step 1", False)
+    tree.apply(see("a.todos.md", todos("x", "-", " ")))
+    assert does() == ("step 1", True)
+    assert tree.tasks["a"].doing == Doing(tree.tasks["a"].updated_at, DoingKind.TODO, about="step 1", over=True)
+    tree.apply(see("a.todos.md", todos("x", " ", "-")))
+    assert does() == ("step 3", False)
+    tree.apply(see("a.return.md", returned("completed")))
+    assert does() is None
+    tree = tree_of([see("b.handoff.json", handoff("b")), see("b.todos.md", todos("x", "-", " "))])
+    assert tree.tasks["b"].doing is not None
+    assert tree.tasks["b"].doing.about == "step 2", "of a list that was not known, what is in progress"
+
+
 def test_a_deleted_return_reopens_the_attempt() -> None:
     recorder = Recorder()
     tree = tree_of([recorder.seen("a.handoff.json", handoff("a")), recorder.seen("a.return.md", returned("failed"))])
@@ -204,3 +228,34 @@ def test_an_attempt_that_nobody_handed_out_does_not_hide_a_failure(number: int) 
     handed = record.seen("y.handoff.json", handoff("t.x", attempt=number))
     task = tree_of([*observations, handed]).tasks["t.x"]
     assert (task.findings, task.needs_operator) == ((), False)
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+@pytest.mark.parametrize("number", [None, 2])
+def test_a_return_written_again_in_the_same_words_ends_the_next_attempt(*, remembers: bool, number: int | None) -> None:
+    record = Recorder()
+    failed = record.seen("a.return.md", returned("failed"))
+    first = [record.seen("a.handoff.json", handoff("a"))._replace(seq=0), failed]
+    again = record.seen("a.handoff.json", handoff("a", attempt=number, mode="code"))
+    tree = tree_of([*first, again, failed._replace(seq=8, at=2_000.0)], remembers=remembers)
+    assert states(tree, "a") == [(1, "failed"), (2, "failed")]
+    assert tree.asking() == [tree.tasks["a"]]
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_return_that_lies_where_it_lay_does_not_end_the_next_attempt(*, is_deleted: bool) -> None:
+    record = Recorder()
+    seen = [record.seen("a.handoff.json", handoff("a")), failed := record.seen("a.return.md", returned("failed"))]
+    seen.append(record.seen("a.handoff.json", handoff("a", mode="code")))
+    gone = [record.gone("a.return.md")] if is_deleted else []
+    tree = tree_of([*seen, *gone, failed._replace(seq=9)], remembers=True)
+    assert states(tree, "a") == [(1, "failed"), (2, "submitted")]
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_return_that_is_only_touched_stays_what_it_was(*, remembers: bool) -> None:
+    record = Recorder()
+    seen = [record.seen("a.handoff.json", handoff("a")), failed := record.seen("a.return.md", returned("failed"))]
+    tree = tree_of([*seen, failed._replace(seq=9, at=9_000.0)], remembers=remembers)
+    assert states(tree, "a") == [(1, "failed")]
+    assert (tree.tasks["a"].updated_at, tree.tasks["a"].ended_at) == (failed.at, failed.at)

@@ -76,7 +76,7 @@ def test_one_more_event_costs_a_few_lines_a_level() -> None:
         tree.settle()
         return lines_of(lambda: tree.apply(last))
 
-    assert event(600) - event(300) < 300 * 60
+    assert event(600) - event(300) < 300 * 65
 
 
 def test_a_chain_that_moves_as_a_whole_counts_once_at_its_new_place() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import zip_longest
 from typing import NamedTuple
 
 from hypothesis import given
@@ -12,7 +13,7 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, return
 from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Gone, Observation, Tick
+from agentwatch.delegation.observation import Decided, Gone, Observation, Seen, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
@@ -80,8 +81,14 @@ class Deciding(NamedTuple):
 
 
 decisions = st.builds(Deciding, st.sampled_from(IDS), st.sampled_from(Action))
-Step = tuple[str, Document | tuple[str, ...] | Deciding | None, bool]
-kinds = st.one_of(st.none(), handoffs, returns, returns, named, checklists, checks, decisions)
+
+
+class Again(NamedTuple):
+    """The file is written anew with the return that it holds, or held last."""
+
+
+Step = tuple[str, Document | tuple[str, ...] | Deciding | Again | None, bool]
+kinds = st.one_of(st.none(), st.just(Again()), handoffs, returns, returns, named, checklists, checks, decisions)
 events = st.tuples(st.sampled_from(PATHS), kinds, st.booleans())
 
 
@@ -90,10 +97,16 @@ def record(steps: list[Step]) -> list[Observation]:
     decision is about what the file held last, whatever that was; with `flag` an agent has read it."""
     recorder = Recorder()
     digests: dict[str, str] = {}
+    held: dict[str, Seen] = {}
     observations: list[Observation] = []
     for path, step, flag in steps:
         if step is None:
             observations.append(recorder.gone(path))
+        elif isinstance(step, Again):
+            if path in held and isinstance(held[path].document, Return):
+                recorder.seq += 1
+                held[path] = held[path]._replace(seq=recorder.seq, at=held[path].at if flag else 1_000.0 + recorder.seq)
+                observations.append(held[path])
         elif isinstance(step, Deciding):
             recorder.seq += 1
             observations.append(decided(recorder.seq, step, digests.get(path), digests.get(HANDOFF), is_read=flag))
@@ -102,7 +115,7 @@ def record(steps: list[Step]) -> list[Observation]:
             observations.append(recorder.checked(path, digest, *step))
         else:
             seen = recorder.seen(path, step, *([BROKEN] if flag else []))
-            digests[path] = seen.digest
+            digests[path], held[path] = seen.digest, seen
             observations.append(seen)
     return observations
 
@@ -155,9 +168,14 @@ def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int
     assert tree_document(applied(interleaved(observations, order)), "/w") == expected
 
 
-@given(st.lists(events, max_size=14), st.booleans())
-def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool) -> None:
-    tree = applied(record(steps), remembers=remembers)
+@given(st.lists(events, max_size=14), st.booleans(), st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
+def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, ticks: list[float | None]) -> None:
+    tree = DelegationTree(remembers=remembers, history_before=LINE, stale_after=3.0)
+    for observation, tick in zip_longest(record(steps), ticks):
+        if observation is not None:
+            tree.apply(observation)
+        if tick is not None:
+            tree.apply(Tick(99, 1_000.0 + tick))
     seen = set()
     for task, _ in tree.preorder():
         assert task.task_id not in seen
@@ -167,6 +185,8 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool) -> N
         assert (task.below.states if task.below else {}) == Counter(other.state for other in below)
         waiting = Counter(other.waits_as for other in below if other.needs_operator)
         assert (task.below.waiting if task.below else {}) == waiting
+        silent = Counter(other.past for other in below if other.stale)
+        assert (task.below.silences if task.below else {}) == silent
         alive_at = max((other.updated_at for other in below), default=0.0)
         assert (task.below.active_at if task.below else 0.0) == alive_at
         assert task.ask == (None if task.past else task.question)
@@ -175,12 +195,13 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool) -> N
     assert seen == tree.tasks.keys()
     assert tree.totals.tasks == len(tree.tasks)
     assert tree.totals.states == Counter(task.state for task in tree.tasks.values())
+    assert tree.totals.stale == sum(task.stale and not task.past for task in tree.tasks.values())
     contradicted = sum(task.contradicted for task in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.CONTRADICTED, 0) == contradicted
     verified = sum(t.verdict is Verdict.VERIFIED and t.state is State.COMPLETED for t in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.VERIFIED, 0) == verified
     asking = [task for task in tree.tasks.values() if task.needs_operator]
-    asking.sort(key=lambda task: (-tree.holds(task), task.ended_at or task.updated_at, task.task_id))
+    asking.sort(key=lambda task: (-tree.holds(task), -(task.ended_at or task.updated_at), task.task_id))
     assert tree.asking() == asking
 
 

@@ -71,15 +71,15 @@ def test_a_parent_of_a_contradicted_task_that_waits_shows_that_it_is_contradicte
 
 
 ASKS = [
-    ("failed", {}, "retry, escalate or abort? 1 of 1 retries left"),
-    ("failed", {"retry_recommended": True}, "retry? the child recommends it; 1 of 1 retries left"),
+    ("failed", {}, "retry, escalate or abort? 1 retry left"),
+    ("failed", {"retry_recommended": True}, "retry? the child recommends it; 1 retry left"),
     (
         "failed",
         {"retry_recommended": False},
-        "escalate or abort? the child advises against a retry; 1 of 1 retries left",
+        "escalate or abort? the child advises against a retry; 1 retry left",
     ),
     ("failed", {"attempt": 2}, "no retry left (1 used): escalate to another mode, or abort"),
-    ("blocked", {"blockers": ("which flow?", "which key?")}, "answer: which flow?"),
+    ("blocked", {"blockers": ("which flow?", "which key?")}, "answer: which flow? (+1 more question)"),
     ("blocked", {"error_message": "no key"}, "answer: no key"),
     ("blocked", {}, "blocked, and does not say by what: answer or abort"),
     ("partial", {"review_reason": "axioms were added"}, "review: axioms were added"),
@@ -99,12 +99,31 @@ def test_a_task_asks_exactly_what_has_to_be_decided(outcome: str, more: dict[str
     assert [task.task_id for task in tree.asking()] == (["a"] if ask else [])
 
 
-def test_a_non_compliant_return_asks_to_fix_the_format_of_its_agent() -> None:
-    tree = tree_of([Recorder().seen("a.json", returned("completed", task_id="a", agent="planner"), BROKEN)])
-    assert tree.tasks["a"].ask == ("Fix planner subagent return format, then retry; or accept the return as it is")
+MISSING = Finding("SUB010", Severity.ERROR, "`files` is missing; name them", 1)
 
 
-def test_who_holds_up_most_asks_first_then_who_has_waited_longest() -> None:
+@pytest.mark.parametrize(
+    ("outcome", "advice", "findings", "ask"),
+    [
+        ("completed", None, [BROKEN], "its return breaks the contract: add the header"),
+        (
+            "failed",
+            True,
+            [MISSING, BROKEN],
+            "`files` is missing (+1 more); it says FAILED and recommends a retry",
+        ),
+        ("failed", False, [MISSING], "`files` is missing; it says FAILED and advises against a retry"),
+    ],
+)
+def test_a_return_that_breaks_its_contract_asks_with_its_first_fault(
+    outcome: str, advice: bool | None, findings: list[Finding], ask: str
+) -> None:
+    result = returned(outcome, task_id="a", agent="code", retry_recommended=advice)
+    tree = tree_of([Recorder().seen("a.json", result, *findings)])
+    assert (tree.tasks["a"].ask or "").endswith(f"{ask}: retry, or accept it as it is")
+
+
+def test_who_holds_up_most_asks_first_then_who_has_asked_last() -> None:
     see = Recorder().seen
     tree = tree_of(
         [
@@ -114,7 +133,7 @@ def test_who_holds_up_most_asks_first_then_who_has_waited_longest() -> None:
             see("z1.md", handoff("z.1")),
         ]
     )
-    assert [task.task_id for task in tree.asking()] == ["z", "x", "y"]
+    assert [task.task_id for task in tree.asking()] == ["z", "y", "x"]
     assert tree.holds(tree.tasks["z"]) == 1
 
 
@@ -149,7 +168,7 @@ def test_an_attempt_after_an_answer_is_no_retry() -> None:
 def test_a_line_fault_asks_for_the_fitter() -> None:
     see = Recorder().seen
     tree = tree_of([see("s.md", returned("failed", task_id="s", error_code="E_LINE_FAULT", retry_recommended=True))])
-    assert tree.tasks["s"].ask == "a line fault: escalate to the fitter? 1 of 1 retries left"
+    assert tree.tasks["s"].ask == "a line fault: escalate to the fitter? 1 retry left"
 
 
 def test_the_same_failure_twice_asks_for_an_escalation() -> None:
@@ -317,10 +336,10 @@ def test_a_false_claim_of_a_completed_task_contradicts_it_and_asks_the_operator(
     tree = tree_of([done, recorder.checked("a.md", done.digest, "verified", "contradicted", "contradicted")])
     task = tree.tasks["a"]
     assert (task.state, task.contradicted) == ("completed", True)
-    assert task.ask == "a claim is false: 1.py (as found), and 1 more; look at it, then accept or retry"
+    assert task.ask == "a claim is false: 1.py (as found), and 1 more; look at it, then accept, retry or answer"
     claimed_twice = tuple(Claim(kind, "1.py", Verdict.CONTRADICTED, "missing") for kind in ("created", "deliverable"))
     tree.apply(recorder.checked("a.md", done.digest)._replace(claims=claimed_twice))
-    assert task.ask == "a claim is false: 1.py (missing); look at it, then accept or retry"
+    assert task.ask == "a claim is false: 1.py (missing); look at it, then accept, retry or answer"
     assert tree.totals.verdicts == {Verdict.CONTRADICTED: 1}
     tree.apply(recorder.checked("a.md", done.digest, "verified", "verified", "unverifiable"))
     assert (task.contradicted, task.ask, task.verdict) == (False, None, Verdict.VERIFIED)

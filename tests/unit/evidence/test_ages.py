@@ -229,4 +229,4 @@ def test_a_task_that_only_a_delegation_path_names_is_as_old_as_what_is_below_it(
     assert (inferred.stale, since_handoff(inferred.alive_at)) == (True, 20)
     pose_at = HANDED_OFF + 20 + 3 * 86_400
     row = pose(inferred, 0, pose_at, folded=None, guide=0, selected=False, focused=False, marked=False)
-    assert row.waiting == "3d", "and not 20779d"
+    assert row.age == "3d", "and not 20779d"

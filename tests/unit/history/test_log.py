@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from agentwatch.delegation.observation import Gone, Observation, Tick
+from agentwatch.delegation.observation import Gone, Observation, Ran, Tick
+from agentwatch.delegation.run import Doing, DoingKind, Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChange, StateChanges, changes, document, line
@@ -176,3 +178,33 @@ def test_the_document_is_json_with_the_texts_as_they_were_written() -> None:
         "attempt": 3,
         "reason": "why",
     }
+
+
+def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
+    make = Doing(10.0, DoingKind.TOOL, "Bash", "make \x1b[31m")
+    steps = [None, make, make._replace(over=True), make._replace(at=20.0, repeats=2), None]
+    steps += [Doing(30.0, DoingKind.TODO, about="Test"), Doing(30.0, DoingKind.TODO, about="Test", over=True)]
+    run = Run(
+        source="x",
+        session_id="s",
+        parent_session=None,
+        state=RunState.WORKING,
+        place="/store",
+        started_at=5.0,
+        updated_at=5.0,
+    )
+    observations: list[Observation] = [
+        Ran(number, number * 10.0, "x:s", replace(run, doing=doing, updated_at=number * 10.0))
+        for number, doing in enumerate(steps)
+    ]
+    told = StateChanges(DelegationTree(), tells_activity=True).tell(observations)
+    assert [line(change).partition("  s  ")[2] for change in told][1:] == [
+        "· Bash make ␛[31m",
+        "· Bash make ␛[31m (2 times)",
+        "· [-] Test",
+        "· [x] Test",
+    ]
+    assert len(list(changes(observations))) == 1
+    (first,) = (one for one in StateChanges(DelegationTree(), tells_activity=True).tell(observations[:2]) if one.at)
+    assert document(first)["activity"]["about"] == make.about
+    assert json.dumps(document(first))

@@ -8,6 +8,7 @@ import pytest
 
 from agentwatch.contracts.shapes import Handoff, TodoStatus
 from agentwatch.delegation.run import RunState
+from agentwatch.sources.opencode import entries
 from tests.unit.opencode.program import NOW, Program, framed
 from tests.unit.opencode.reading import Reading, fresh, reading
 
@@ -110,7 +111,7 @@ def test_a_child_that_a_human_asks_for_more_works_again(program: Program, watche
     assert watched.read()[child].state is RunState.WORKING
     program.answer(child, "More.")
     assert (watched.read()[child].state, watched.said(child)) == (RunState.ENDED, "More.")
-    assert [message.opening for message in watched.runs[child].earlier] == ["## Status"]
+    assert [message.opening for message in watched.runs[child].earlier] == ["state: SUCCESS"]
 
 
 def test_a_child_in_the_background_works_on_after_its_call_is_answered(program: Program, watched: Reading) -> None:
@@ -463,3 +464,24 @@ def test_much_is_read_in_pieces_and_each_of_them_gives_something(program: Progra
         steps += 1
     assert steps > 10
     assert len(watched.runs) == 30
+
+
+def test_an_old_part_that_changes_leaves_no_gap_in_a_transcript(
+    program: Program, watched: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "AT_ONCE", 3)
+    root = program.session()
+    message = program.begin(root)
+    parts = [program.say(root, message, f"word {number}") for number in range(8)]
+    transcript = watched.reader.transcript(watched.read()[root])
+    look = transcript.look()
+    assert look is not None
+    assert [step.about for step in look.steps] == ["word 5", "word 6", "word 7"]
+    program.part(root, message, {"type": "text", "text": "changed"}, parts[1])
+    program.say(root, message, "word 8")
+    look = transcript.look()
+    assert look is not None
+    assert [step.about for step in look.steps] == ["word 5", "word 6", "word 7", "word 8"]
+    while look.has_older:
+        look = transcript.older()
+    assert [step.about for step in look.steps] == ["word 0", "changed", *(f"word {number}" for number in range(2, 9))]

@@ -164,7 +164,9 @@ def test_nobody_can_write_through_a_look(program: Program, database: Path) -> No
 
 
 @pytest.mark.skipif(not is_linux, reason="only Linux tells who holds a lock")
-def test_a_killed_program_is_known_to_be_gone(database: Path, workspace: Path) -> None:
+def test_a_killed_program_is_known_to_be_gone_unless_another_machine_may_run_it(
+    database: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watched = reading(workspace, database)
     with running(database, workspace, "wal", 0.1) as process:
         assert process.stdout is not None
@@ -177,6 +179,9 @@ def test_a_killed_program_is_known_to_be_gone(database: Path, workspace: Path) -
         watched.read()
         assert {watched.runs[key].process_gone for key in working} == {True}
         assert {watched.runs[key].state for key in working} == {RunState.WORKING}
+        monkeypatch.setattr("agentwatch.sources.opencode.database.is_of_this_system", lambda _: False)
+        watched.read()
+        assert {watched.runs[key].process_gone for key in working} == {None}
     watched.reader.close()
 
 

@@ -49,9 +49,9 @@ def test_what_waits_for_a_human_waits_until_now() -> None:
 def test_attention_is_what_asks_and_then_what_is_silent() -> None:
     account = small().account(later=2_000)
     assert [(one.task_id, one.since) for one in account.attention] == [
-        ("shop.docs", START + 260),
-        ("shop.ui.cart", START + 330),
         ("shop.ui.form", START + 400),
+        ("shop.ui.cart", START + 330),
+        ("shop.docs", START + 260),
     ]
     session = Session()
     session.asked(0, "mute")

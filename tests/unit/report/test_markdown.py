@@ -77,7 +77,7 @@ def test_the_tree_is_a_nested_list_with_glyphs_and_words() -> None:
         "  - ✓ completed `plan`",
         "  - ✓ completed `api`, attempt 2",
         "  - ◐ working `ui`",
-        "    - ⚑ contradicted (completed) `form`, **needs a human**",
+        "    - ⚑ false (completed) `form`, **needs a human**",
         "    - ■ blocked `cart`, **needs a human**",
         "  - ‼ invalid `docs`, **needs a human**",
         "  - ○ submitted `load`",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
+from unittest.mock import patch
 
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.health import Batch
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress
-from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.sources.sessions.source import AtWork, SessionsSource
 from agentwatch.sources.source import CombinedSource
 from tests.unit.history.recorded import packet
 
@@ -125,3 +129,69 @@ def test_files_and_sessions_are_one_source(tmp_path: Path) -> None:
     assert batch.health.mode == "live"
     assert set(combined.known()) == {"a.handoff.json"}
     assert combined.content("one") == "one has it"
+
+
+def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
+    """Also after a while in which nothing happened, when the store is looked at seldom."""
+    place = tmp_path / "session.jsonl"
+    place.write_text("{}\n")
+    now = time.time()
+
+    class Slow(Scripted):
+        """A store of which a look takes a while, so that it is not looked at often."""
+
+        reads = 0
+
+        def read(self, seconds: float) -> Sequence[Change]:
+            self.reads += 1
+            if self.reads == 1:
+                return [Change("one", replace(run("one", now), place=str(place)))]
+            time.sleep(0.01)
+            size = place.stat().st_size
+            return [Change("one", replace(run("one", now), place=str(place), tokens=size))] if size > 3 else []
+
+    reader = Slow("slow")
+    source = SessionsSource(lambda known, broken: [] if known else [reader])
+    batches: SimpleQueue[tuple[float, Batch]] = SimpleQueue()
+    with patch("agentwatch.sources.sessions.source._LIVELY_SECONDS", 0.0):
+        source.start(lambda batch: batches.put((time.monotonic(), batch)))
+        try:
+            batches.get(timeout=5)
+            time.sleep(0.3)
+            while not batches.empty():
+                batches.get()
+            late = []
+            for number in range(5):
+                place.write_text("{}\n" * (number + 2))
+                written = time.monotonic()
+                at, batch = batches.get(timeout=5)
+                late.append(at - written)
+                assert isinstance(batch.observations[0], Ran)
+                time.sleep(0.2)
+            assert sorted(late)[2] < 0.5, "two seconds is what it waits otherwise"
+        finally:
+            source.stop()
+
+
+def test_only_files_of_sessions_that_work_are_watched(tmp_path: Path) -> None:
+    at_work, place = AtWork(), tmp_path / "s.jsonl"
+    database, team = tmp_path / "s.db", tmp_path / "role"
+    team.mkdir()
+    for path in (place, tmp_path / "s.db-wal", team / "progress.md"):
+        path.write_text("1")
+    runs = [replace(run(path.stem, NOW), place=str(path)) for path in (place, database, team)]
+    for number, one in enumerate(runs):
+        at_work.take(f"reader {number}", "key", one, NOW)
+    assert at_work.glance() == set()
+    assert at_work.glance() == set()
+    place.write_text("12")
+    assert at_work.glance() == {"reader 0"}
+    (tmp_path / "s.db-wal").write_text("12")
+    (team / "progress.md").write_text("12")
+    assert at_work.glance() == {"reader 1", "reader 2"}
+    for more in ({"state": RunState.ENDED}, {"process_gone": True}, {"updated_at": 0.0}):
+        at_work.take("reader 0", "key", replace(runs[0], **more), NOW)  # type: ignore[arg-type]
+        place.write_text(place.read_text() + "3")
+        assert at_work.glance() == set()
+        at_work.take("reader 0", "key", runs[0], NOW)
+        assert at_work.glance() == set()

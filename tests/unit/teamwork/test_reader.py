@@ -320,3 +320,47 @@ def test_any_text_gives_a_run_for_each_role_and_no_role_is_its_own_parent(
     for name, run in team.runs.items():
         assert run.parent_session != name
         assert run.parent_session is None or run.parent_session in team.runs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Handoff\n\n- **Status**: FAILED\n",
+        "# Bericht\n\n## Ergebnis\n\nFehlgeschlagen: die Tests laufen nicht.\n",
+        "# 交接\n\n**状态**：失败（编译错误）\n",
+        "# 引き継ぎ\n\n## 結果\n失敗\n",
+        "# 인수인계\n\n- 상태: 실패\n",
+        "# Bàn giao\n\n**Trạng thái:** THẤT BẠI\n",
+        "# Отчёт\n\nСтатус: ❌ провал\n",
+        "# Informe\n\n| Estado | Fallido |\n",
+        "# Handoff\n\nStatus: ERROR (exit code 1)\n",
+        "# Rapport\n\nStatut : échec du build\n",
+        "# Handoff\n\nStatus: done\n\n## Final verdict\n\n**FAILURE**: two tests are red.\n",
+    ],
+)
+def test_a_handoff_whose_status_is_a_failure_has_failed_in_any_language(team: Team, text: str) -> None:
+    team.write("mapper", BRIEFING=briefing(), handoff=text)
+    team.read()
+    run = team.runs["mapper"]
+    assert run.state is RunState.FAILED
+    assert run.reason.startswith("Its handoff says: ")
+    assert run.said is not None
+    assert run.ended_at is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Handoff\n\nStatus: completed, no test failed.\n",
+        "# Handoff\n\nStatus: failed\n\nThen I mended it.\n\nStatus: done\n",
+        "# Handoff\n\nThe build failed once, and I mended it.\n",
+        "# Bericht\n\nErgebnis: Fehler behoben\n",
+        "# Handoff\n\nStatus: error handling is done\n",
+        "# Handoff\n\n## Result\n\nFailsafe mode is built.\n",
+        "# 交接\n\n**状态**：完成，没有失败\n",
+    ],
+)
+def test_a_failure_in_a_sentence_is_none(team: Team, text: str) -> None:
+    team.write("mapper", BRIEFING=briefing(), handoff=text)
+    team.read()
+    assert team.runs["mapper"].state is RunState.ENDED

@@ -21,9 +21,10 @@ from textual.theme import BUILTIN_THEMES
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
-from agentwatch.app.actions import COMMANDS, Command, Home, bindings
+from agentwatch.app.actions import Command, Home, bindings, with_views
+from agentwatch.app.actions.keymap import keymap
 from agentwatch.app.editor import file_at_hand, hand_over
-from agentwatch.app.messages import Inspect, TaskDecided, TreeUpdated
+from agentwatch.app.messages import Inspect, PageTranscript, ReadStep, TaskDecided, TreeUpdated
 from agentwatch.app.notifying import Announcer
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
@@ -31,12 +32,15 @@ from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
 from agentwatch.app.widgets.needs_you import TALL
 from agentwatch.app.widgets.task_tree import TaskTree
-from agentwatch.config import config_directory
+from agentwatch.config import config_directory, where
 from agentwatch.delegation.decision import Action
+from agentwatch.place import in_home
+from agentwatch.presence import come_back
 from agentwatch.text import clean
+from agentwatch.view.query import Query, view_faults
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.app.putting_aside import PuttingAside
     from agentwatch.monitor import Monitor
 
 
@@ -73,6 +77,9 @@ class AgentwatchApp(App[None]):
         self._guard = TerminalGuard()
         super().__init__(driver_class=Terminal)
         self.monitor = monitor
+        self._own_keys = keymap(monitor.settings.keys)
+        self.commands = with_views(self._own_keys.commands, len(monitor.settings.views))
+        """All commands, with the keys that hold."""
         self.clock = clock
         self.steady = steady
         self.when_shown: Callable[[], None] = lambda: None
@@ -141,6 +148,9 @@ class AgentwatchApp(App[None]):
 
     def on_mount(self) -> None:
         self._ours = asyncio.get_running_loop()
+        if changes := self._own_keys.changes:
+            self.set_keymap(changes)
+        self._say_what_is_wrong_in_settings()
         if self._theme_failures:
             self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.screen_change_signal.subscribe(self, self._typeahead.take_screen)
@@ -149,6 +159,11 @@ class AgentwatchApp(App[None]):
         self.call_after_refresh(self.when_shown)
         # After the first frame: the sources' first look takes what processor there is.
         self.call_after_refresh(self.run_worker, self._updates.run, name="watch", exit_on_error=False)
+
+    def _say_what_is_wrong_in_settings(self) -> None:
+        self.monitor.complaints += map(str, self._own_keys.faults)
+        faults = view_faults(self.monitor.settings.views)
+        self.monitor.complaints += (f"{where(f'views.{name}')}: {fault}" for name, fault in faults.items())
 
     def ask_to_end(self) -> None:
         """End soon; any thread may call it, and as often as it likes."""
@@ -198,7 +213,7 @@ class AgentwatchApp(App[None]):
     @work(exit_on_error=False)
     async def _load_screens(self) -> None:
         """Have every screen at hand when its key is pressed: reading their code takes a moment."""
-        names = [f"screens.{name}" for name in ("task", "timeline", "inspect", "pages")]
+        names = [f"screens.{name}" for name in ("task", "timeline", "inspect", "step", "pages")]
         for name in (*names, "dialogs.opening") if self.monitor.clerk else names:
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
 
@@ -217,11 +232,12 @@ class AgentwatchApp(App[None]):
     # Commands
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        for command in COMMANDS:
+        for command in self.commands:
             if command.title and self.offers(command):
                 run = partial(self._run_command, screen, command)
                 # The palette reads both as markup, so no brackets here.
-                yield SystemCommand(command.title, f"{command.tooltip} Key: {command.key_label}", run)
+                more = "" if command.tooltip == f"{command.title}." else f"{command.tooltip} "
+                yield SystemCommand(command.title, f"{more}Key: {command.key_label}", run)
         for name in sorted(self.available_themes):
             yield SystemCommand(
                 f"Theme: {name}", "Use this theme until you leave.", partial(setattr, self, "theme", name)
@@ -252,6 +268,7 @@ class AgentwatchApp(App[None]):
             self._complain(trouble)
 
     def _come_back(self, _app: App[object]) -> None:
+        come_back()
         self.announcer.focus(here=True)
         self.refresh(layout=True)
 
@@ -262,13 +279,29 @@ class AgentwatchApp(App[None]):
     def action_help(self) -> None:
         from agentwatch.app.screens.pages import HelpScreen  # rarely wanted
 
-        self.push_screen(HelpScreen(self.monitor.settings.views))
+        self.push_screen(HelpScreen(self.commands, self.monitor.settings.views))
 
     @on(Inspect)
     def _inspect(self, event: Inspect) -> None:
         from agentwatch.app.screens.inspect import InspectScreen  # it needs what the details need
 
         self.push_screen(InspectScreen(self.monitor, self.clock, event))
+
+    @on(ReadStep)
+    def _read_step(self, event: ReadStep) -> None:
+        from agentwatch.app.screens.step import StepScreen  # it needs what the details need
+
+        self.push_screen(StepScreen(self.monitor, self.clock, event, getattr(self.screen, "task_id", None)))
+
+    @on(PageTranscript)
+    @work(group="file", exclusive=True)
+    async def _page_transcript(self, event: PageTranscript) -> None:
+        """Open a transcript in the operator's pager; the screen waits."""
+        from agentwatch.app.pager import open_in_pager  # rarely wanted
+
+        trouble = await open_in_pager(self, event.transcript)
+        if trouble is not None:
+            self._complain(trouble)
 
     def action_decide(self, action: str) -> None:
         """Open the dialog of a decision about the selected task."""
@@ -278,6 +311,37 @@ class AgentwatchApp(App[None]):
                 self._complain("No task is selected.")
         else:
             self._open_dialogs([task_id], Action(action))
+
+    @work(group="aside", exclusive=True)
+    async def action_acknowledge(self) -> None:
+        """Put the selected task or group, or what the filter finds, aside until it changes."""
+        screen = self.screen
+        if isinstance(screen, MainScreen):
+            group, roots = screen.task_tree.cursor_group or "", screen.task_tree.group_roots()
+            await self._putting_aside().acknowledge(screen.task_id, wide=True, group=group, roots=roots)
+        elif not screen.is_modal:
+            await self._putting_aside().acknowledge(getattr(screen, "task_id", None), wide=False)
+
+    @work(group="aside", exclusive=True)
+    async def action_snooze(self) -> None:
+        """Put the selected task aside for a while."""
+        if not self.screen.is_modal:
+            await self._putting_aside().snooze(getattr(self.screen, "task_id", None))
+
+    @work(group="aside.undo")
+    async def action_undo_aside(self) -> None:
+        """Take back what was put aside last."""
+        if not self.screen.is_modal:
+            undone = await self._putting_aside().undo()
+            if isinstance(main := self.screen_stack[0], MainScreen):
+                main.task_tree.undo(undone)
+
+    def _putting_aside(self) -> PuttingAside:
+        from agentwatch.app.putting_aside import PuttingAside  # not for the first frame
+
+        main = self.screen_stack[0]
+        sought = main.sought if isinstance(main, MainScreen) else Query()
+        return PuttingAside(self, sought, self.monitor, self.clock)
 
     def action_review(self) -> None:
         """Decide about the marked tasks, or all that need the operator, one after another."""
@@ -298,18 +362,18 @@ class AgentwatchApp(App[None]):
     def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None) -> None:
         if self.monitor.clerk is None:
             self._complain("Nothing can be decided here: nobody would carry it out.")
-            return
-        self._open_each(self.monitor.clerk.desk, task_ids, action)
+        else:
+            self._open_each(task_ids, action)
 
     @work(group="decide", exclusive=True)
-    async def _open_each(self, desk: Desk, task_ids: Sequence[str], action: Action | None) -> None:
+    async def _open_each(self, task_ids: Sequence[str], action: Action | None) -> None:
         # The dialogs need the models of the contracts: a tenth of a second when the first one opens. What is typed
         # meanwhile is not meant for the tree.
         with self._typeahead.held():
             await asyncio.to_thread(import_module, "agentwatch.app.dialogs.opening")
         from agentwatch.app.dialogs.opening import Opener  # imported on the line above
 
-        await Opener(self, self.monitor, desk, self.clock, self.steady).decide(task_ids, action)
+        await Opener(self, self.monitor, self.clock, self.steady).decide(task_ids, action)
 
     @work(group="file", exclusive=True)
     async def action_edit(self) -> None:
@@ -329,7 +393,7 @@ class AgentwatchApp(App[None]):
             # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file.
             words = clean(str(file))
             self.copy_to_clipboard(words)
-            self.notify(words, title="Copied", markup=False, timeout=3)
+            self.notify(in_home(words), title="Copied", markup=False, timeout=3)
 
     def _complain(self, words: str) -> None:
         self.notify(words, severity="warning", markup=False, timeout=6)

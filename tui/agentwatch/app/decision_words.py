@@ -40,6 +40,8 @@ _WORDS: Final = {
 
 def why_not(task: Task, action: Action, now: float) -> str | None:
     """Why a task cannot be decided in this way, whatever comes along; one sentence in small letters, None if it can."""
+    if task.workspace:
+        return "this row is a workspace; go to one of its tasks"
     if (decision := task.binding) is not None:
         ago = times.ago(decision.at, now)
         return f"already decided: you said {decision.action} {ago}; you can decide about the next attempt"
@@ -89,7 +91,7 @@ def warning(decision: Decision, now: float) -> str | None:
     if is_unread(decision, now):
         age = times.duration(now - decision.receipt.at)
         return (
-            f"not read for {age}: is an agent waiting for it, with `agentwatch wait`?"
+            f"not read for {age}: is an agent waiting for it, with `agentwatch wait`? `agentwatch init` sets that up."
             " An agent can also read .agentwatch/decisions/"
         )
     return None

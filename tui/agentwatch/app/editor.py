@@ -37,9 +37,11 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor) -> Path | str:
         return inspected
     if task is None:
         return "No task is selected."
+    if task.workspace:
+        return "This row is a workspace: no file speaks of it."
     if version is None:
         return "No file speaks of this task: it is only named in another's delegation path."
-    path = monitor.absolute(version.path)
+    path = monitor.of(task.task_id)[0].absolute(version.path)
     if await asyncio.to_thread(_is_file, path):
         return path
     if version.stored:
@@ -99,11 +101,20 @@ def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:
         return f"The editor's command cannot be understood ({error}): correct it where it is set, or set $VISUAL."
     if not command:
         return "No editor is set, and there is no vi: set $VISUAL or $EDITOR, or `editor` in agentwatch's config.toml."
+    return lend(app, command, path, "Set $VISUAL or $EDITOR.")
+
+
+def lend(app: App[Any], command: list[str], path: Path, advice: str) -> str | None:
+    """Give the terminal to a command on a file, until it ends.
+
+    Returns what went wrong, a sentence, with advice where it cannot be started; None if nothing did.
+    """
+    name = clean(command[0], 80)
     try:
         with app.suspend():
             code = edit(command, path)
     except SuspendNotSupported:
-        return "An editor cannot be started from here: the terminal cannot be handed over."
+        return f"The terminal cannot be handed over to {name} from here."
     except OSError as error:
-        return f"{clean(command[0], 80)} could not be started: {error.strerror}. Set $VISUAL or $EDITOR."
-    return f"{clean(command[0], 80)} ended with exit code {code}." if code else None
+        return f"{name} could not be started: {error.strerror}. {advice}"
+    return f"{name} ended with exit code {code}." if code else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.attestation import Entry
+    from agentwatch.sources.sessions.following import RunTranscript
+    from agentwatch.sources.sessions.steps import Step
 
 
 @dataclass
@@ -28,6 +31,21 @@ class Inspect(Message):
 
     task_id: str
     entry: Entry
+
+
+@dataclass
+class ReadStep(Message):
+    """The operator wants to read a step of a transcript whole. `current` gives it as it is known by now."""
+
+    transcript: RunTranscript
+    current: Callable[[], Step | None]
+
+
+@dataclass
+class PageTranscript(Message):
+    """The operator wants to read a whole transcript in the pager."""
+
+    transcript: RunTranscript
 
 
 class KeysChanged(Message):

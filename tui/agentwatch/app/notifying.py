@@ -13,14 +13,18 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.app.widgets.cells import summary
 from agentwatch.config import Settings
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Alarm, State, Task
+from agentwatch.place import state_directory
+from agentwatch.presence import claim_alarms
 from agentwatch.text import clean
-from agentwatch.view.words import plural
+from agentwatch.view.words import plural, question_at
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -67,10 +71,11 @@ def heading(workspace: str) -> str:
     return f"agentwatch {plain(workspace, _NAME_LENGTH)}"
 
 
-def words(tasks: Sequence[Task]) -> str:
+def words(tasks: Sequence[Task], now: float) -> str:
     """One notification for all of these tasks, the most important first."""
     if len(tasks) == 1:
-        return f"{_name(tasks[0])} needs you: {plain(summary(tasks[0].ask or ''), _ASK_LENGTH)}"
+        asked = plain(summary(question_at(tasks[0], now)), _ASK_LENGTH)
+        return f"{_name(tasks[0])}{_program(tasks[0])} needs you: {asked}"
     names = ", ".join(map(_name, tasks[:_NAMED]))
     more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
     return f"{plural(len(tasks), 'task')} need you: {names}{more}"
@@ -78,6 +83,10 @@ def words(tasks: Sequence[Task]) -> str:
 
 def _name(task: Task) -> str:
     return plain(summary(task.title), _NAME_LENGTH)
+
+
+def _program(task: Task) -> str:
+    return f" ({plain(task.run.source, _NAME_LENGTH)})" if task.run is not None else ""
 
 
 _Mark = tuple[int, State, str | None]
@@ -102,6 +111,12 @@ class Untold:
         self._started_at = started_at
         self._told: dict[str, _Told] = {}
         self._since: dict[str, float] = {}
+        self._rung: set[str] = set()
+        """The alarms of which the operator was told: of each once."""
+        self._at_work: set[str] = set()
+        """The tasks that were seen at work without an ask."""
+        self.on_screen: list[Task] = []
+        """The tasks for which the screen was enough, until somebody empties it."""
         self._notified_at = float("-inf")
         self._focus: bool | None = None
         # Whoever has just started the program looks at it.
@@ -123,13 +138,20 @@ class Untold:
         """A task has changed, or is no longer there."""
         told = self._told.get(task_id)
         if task is None or task.ask is None:
+            if task is not None and task.state is State.WORKING:
+                self._at_work.add(task_id)
             self._since.pop(task_id, None)
             if told is not None and told.gone_at is None:
                 told.gone_at = at
             return
         mark = _mark(task)
         is_known = told is not None and told.mark == mark and (told.gone_at is None or at < told.gone_at + STANDS)
-        if is_known or (at < self._opened_at + START and task.updated_at < self._started_at):
+        is_old = at < self._opened_at + START and task.updated_at < self._started_at
+        if task.alarms:
+            # Nothing is written when a process ends, or time is up.
+            is_old = is_old and task_id not in self._at_work and told is None
+            is_known = is_known or alarm_keys(task) <= self._rung
+        if is_known or is_old:
             self._told[task_id] = _Told(mark)
             self._since.pop(task_id, None)
         else:
@@ -140,9 +162,11 @@ class Untold:
         if not self.is_due(at):
             return []
         new = [task for task in tasks if task.task_id in self._since]
+        self._rung |= {key for task in new for key in alarm_keys(task)}
         self._told |= {task.task_id: _Told(_mark(task)) for task in new}
         self._since.clear()
         if self._focus:
+            self.on_screen += new
             return []
         self._notified_at = at
         return new
@@ -155,8 +179,20 @@ class Untold:
 
 
 def _mark(task: Task) -> _Mark:
-    """What makes an ask another one. Which claims are false changes with every file that the agents write."""
-    return task.attempt, task.own_state, None if task.contradicted else task.ask
+    """What makes an ask another one. Which claims are false changes with every file that the agents write, and how much
+    was used with every record."""
+    asked = " ".join(sorted(alarm_keys(task))) if task.alarms else task.ask
+    return task.attempt, task.own_state, None if task.contradicted else asked
+
+
+def alarm_keys(task: Task, task_id: str | None = None) -> set[str]:
+    """What makes an alarm another one, in a few characters for each; `task_id` is another name for the task. A process
+    that is gone again after a sign of life is another one."""
+    run = task.run
+    whose = task_id or task.task_id, task.attempt, run.session_id if run is not None else None
+    last = run.updated_at if run is not None else None
+    facts = ((*whose, alarm.value, last if alarm is Alarm.GONE else None) for alarm in task.alarms)
+    return {blake2b(repr(one).encode(errors="surrogatepass"), digest_size=8).hexdigest() for one in facts}
 
 
 def title_sequence(title: str) -> str:
@@ -231,12 +267,16 @@ class Announcer:
         self._settings = monitor.settings
         self._write = write
         self._bell = bell
+        self._clock = clock
         self._steady = steady
         self._environment = os.environ if environment is None else environment
         self._command = desktop_command(self._settings, self._environment)
-        self._workspace = monitor.workspace.name or str(monitor.workspace)
         self._untold = Untold(steady(), clock())
         self._title = ""
+
+    @property
+    def _name(self) -> str:
+        return self._monitor.title.removesuffix("/")
 
     def focus(self, *, here: bool) -> None:
         """The terminal says whether its window has the focus."""
@@ -251,7 +291,7 @@ class Announcer:
         tree, at = self._monitor.tree, self._steady()
         for task_id in changed:
             self._untold.see(task_id, tree.tasks.get(task_id), at)
-        title = window_title(self._workspace, tree.totals.needs_operator)
+        title = window_title(self._name, tree.totals.needs_operator)
         if self._settings.notify_title and title != self._title:
             self._title = title
             self._write(title_sequence(title))
@@ -262,10 +302,39 @@ class Announcer:
         if not self._untold.is_due(at):
             return
         tasks = self._untold.take(at, self._monitor.tree.asking())
+        on_screen, self._untold.on_screen = self._untold.on_screen, []
+        if self._settings.read_only or not any(task.alarms for task in (*tasks, *on_screen)):
+            self._announce(tasks)
+        else:
+            self._claim(tasks, on_screen)
+
+    def _claim(self, tasks: list[Task], on_screen: list[Task]) -> None:
+        """Tell of these tasks, of alarms only where nobody has told of them before."""
+        loop = asyncio.get_running_loop()
+        keys = [(task, *self._keys(task)) for task in (*tasks, *on_screen)]
+
+        def claim_all() -> None:
+            by_workspace: dict[Path, set[str]] = {}
+            for _, workspace, some in keys:
+                by_workspace.setdefault(workspace, set()).update(some)
+            states = {state_directory(workspace): some for workspace, some in by_workspace.items()}
+            new = {key for state, some in states.items() for key in claim_alarms(state, some)}
+            told = [task for task, _, some in keys[: len(tasks)] if not some or not new.isdisjoint(some)]
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._announce, told)
+
+        Thread(target=claim_all, name="agentwatch-told", daemon=True).start()
+
+    def _keys(self, task: Task) -> tuple[Path, set[str]]:
+        """The alarms of a task, and the workspace that it belongs to."""
+        monitor, task_id = self._monitor.of(task.task_id)
+        return monitor.workspace, alarm_keys(task, task_id)
+
+    def _announce(self, tasks: list[Task]) -> None:
         if tasks:
             if self._settings.notify_bell:
                 self._bell()
-            self._show(heading(self._workspace), words(tasks))
+            self._show(heading(self._name), words(tasks, self._clock()))
 
     def _show(self, head: str, text: str) -> None:
         """By one route, unless the settings ask for both: the terminal's where the desktop has none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import actions
+from textual import actions, events
 from textual.actions import ActionParseResult
 from textual.binding import BindingType
 from textual.dom import DOMNode
@@ -20,16 +20,8 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
-_OURS: Final = [command for command in COMMANDS if Home.REPLAY in command.homes]
-_OUR_ACTIONS: Final = frozenset(action_name(command.action) for command in _OURS)
-_OUR_KEYS: Final = frozenset(key for command in _OURS for key in command.keys.split(" "))
+_OUR_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
 _ACTING: Final = frozenset(action_name(command.action) for command in COMMANDS if command.acts)
-_REFUSED: Final = _ACTING | {
-    action_name(command.action)
-    for command in COMMANDS
-    if Home.REPLAY not in command.homes and _OUR_KEYS.issuperset(command.keys.split(" "))
-}
-"""What a replay cannot do: what acts, and what has lost its keys to those of the replay."""
 
 
 class _PlayedApp(AgentwatchApp):
@@ -50,15 +42,29 @@ class _PlayedApp(AgentwatchApp):
 class DemoApp(_PlayedApp):
     """Shows the monitor of a demo. The play waits for dialogs.
 
-    `hold` is called with False when the first frame is there, with True when a dialog opens, and with False after it.
+    `hold` is called with False when the first frame is there, with True when a dialog opens, and with False after it;
+    `stay` at each key. `starts_over_in` gives the seconds until the play starts over, None while it will not.
     """
 
-    def __init__(self, monitor: Monitor, hold: Callable[[bool], None]) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        hold: Callable[[bool], None],
+        stay: Callable[[], None] = lambda: None,
+        starts_over_in: Callable[[], float | None] = lambda: None,
+    ) -> None:
         super().__init__(monitor)
         self._hold = hold
+        self._stay = stay
+        self._starts_over_in = starts_over_in
 
     def new_bar(self) -> DemoBar:
-        return DemoBar(self.monitor.tree)
+        return DemoBar(self.monitor.tree, self._starts_over_in)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key | events.MouseDown):
+            self._stay()
+        await super().on_event(event)
 
     def on_ready(self) -> None:
         self._hold(False)
@@ -76,6 +82,13 @@ class ReplayApp(_PlayedApp):
     def __init__(self, monitor: Monitor, playback: Playback) -> None:
         super().__init__(monitor, playback.clock)
         self.playback = playback
+        ours = {key for command in self.commands if Home.REPLAY in command.homes for key in command.keys.split(" ")}
+        self._refused = _ACTING | {
+            action_name(command.action)
+            for command in self.commands
+            if Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
+        }
+        """What a replay cannot do: what acts, and what has lost its keys to those of the replay."""
 
     def new_bar(self) -> ReplayBar:
         return ReplayBar(self.playback)
@@ -86,14 +99,14 @@ class ReplayApp(_PlayedApp):
     # Commands
 
     def offers(self, command: Command) -> bool:
-        return action_name(command.action) not in _REFUSED
+        return action_name(command.action) not in self._refused
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
         if name in _OUR_ACTIONS:
             # In a text field the keys are characters.
             return not isinstance(self.focused, Input)
-        return name not in _REFUSED and super().check_action(action, parameters)
+        return name not in self._refused and super().check_action(action, parameters)
 
     async def run_action(
         self,

@@ -22,11 +22,13 @@ def run(monitor: Monitor) -> int:
     return _run(AgentwatchApp(monitor), titled=monitor.settings.notify_title)
 
 
-def demo(monitor: Monitor, hold: Callable[[bool], None]) -> int:
-    """The same for the monitor of a demo, which waits on `hold(True)`."""
+def demo(
+    monitor: Monitor, hold: Callable[[bool], None], stay: Callable[[], None], starts_over_in: Callable[[], float | None]
+) -> int:
+    """The same for the monitor of a demo, with what `DemoApp` needs of it."""
     from agentwatch.app.played import DemoApp  # nobody else needs it
 
-    return _run(DemoApp(monitor, hold), titled=monitor.settings.notify_title)
+    return _run(DemoApp(monitor, hold, stay, starts_over_in), titled=monitor.settings.notify_title)
 
 
 def replay(monitor: Monitor, playback: Playback) -> int:

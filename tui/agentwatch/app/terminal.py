@@ -25,6 +25,8 @@ from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 
+from agentwatch.presence import step_away
+
 _ASKING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 _GONE_SECONDS: Final = 0.6
@@ -48,6 +50,11 @@ class Terminal(LinuxDriver):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._file = _Dropping(self._file)  # type: ignore[arg-type, assignment]
+
+    def _sigtstp_application(self, *arguments: Any) -> None:
+        """Go to the shell: nobody looks at the screen until the app has come back."""
+        step_away()
+        super()._sigtstp_application(*arguments)
 
     def _sigcont_application(self, *arguments: Any) -> None:
         """Come back; one that was not suspended would begin to read the keys twice."""

@@ -50,6 +50,8 @@ class Typeahead:
         self._awaited: Answered | None = None
         self._holds = 0
         self._timer: Timer | None = None
+        self._has_said = False
+        """Whether the operator knows that such keys are not taken: it is said once."""
 
     async def take(self, typed: Typed) -> None:
         """Hear it, once the one before is answered."""
@@ -86,6 +88,10 @@ class Typeahead:
             seen_at = getattr(screen, "seen_at", 0.0)
             # A dialog hears nothing that was typed before it could be seen.
             if seen_at is None or typed.time < seen_at:
+                if not self._has_said:
+                    self._has_said = True
+                    words = "Keys typed before this dialog was shown are not taken."
+                    self._app.notify(words, markup=False, timeout=4)
                 continue
             target = self._app.focused or screen
             await self._hear(typed)

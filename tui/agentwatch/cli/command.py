@@ -28,7 +28,7 @@ _EXIT_CODES: Final = (
     " (tree: with --fail), 2 wrong usage"
 )
 _GROUPS: Final = ("watch", "print and go", "decide", "for agents")
-_COLUMN: Final = 18
+_COLUMN: Final = 19
 
 
 class Argument(NamedTuple):
@@ -72,6 +72,16 @@ def argument(
 def flag(name: str, words: str, *, short: str = "", **wishes: Any) -> Argument:
     """An option that is there or not."""
     return Argument((name, short) if short else (name,), {"action": "store_true", "help": words, **wishes})
+
+
+def seconds(text: str) -> float:
+    """The type of an argument that is a span of time."""
+    from agentwatch.view.times import seconds_of
+
+    span = seconds_of(text)
+    if span is not None:
+        return span
+    raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
 
 
 def one_of(*arguments: Argument, required: bool = False) -> tuple[Argument, ...]:
@@ -140,6 +150,7 @@ class Command:
 
 
 PATH: Final = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
+PATHS: Final = argument("paths", "PATH", "the workspaces (default: here)", nargs="*")
 
 
 def load() -> Settings:

@@ -6,14 +6,19 @@ import argparse
 import math
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch import exit_codes
-from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import PATH, Command, argument, flag, load, one_of, scanned
+from agentwatch.arguments import workspace_at, workspaces_at
+from agentwatch.cli.command import PATH, PATHS, Command, argument, flag, load, one_of, scanned, seconds
+from agentwatch.cli.watch_commands import SESSIONS, selection_of
 from agentwatch.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from agentwatch.checkup import Result
     from agentwatch.config import Settings
 
 _DECIDE: Final = partial(Command, "decide")
@@ -30,18 +35,28 @@ _TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
 
 
 @_DECIDE(
-    "pending [PATH]", "print what needs you, and the command that answers it", PATH,
+    "pending [PATH ...]", "print what needs you, and the command that answers it", PATHS,
     flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
-    flag("--json", "print JSON (schema_version 1)"), codes=exit_codes.OF_PENDING,
+    flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
+    flag("--json", "print JSON (schema_version 1)"), *SESSIONS, codes=exit_codes.OF_PENDING,
 )  # fmt: skip
 def _pending(options: argparse.Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
-    workspace = workspace_at(options.path)
+    workspaces = workspaces_at(options.paths)
     from agentwatch.commands.pending import print_pending
+    from agentwatch.commands.several import print_each
     from agentwatch.decisions.desk import Desk
 
-    desk = Desk(workspace, read_only=True)
-    return print_pending(scanned(workspace, load(), desk=desk), desk, as_json=options.json, past=options.past)
+    if options.past and options.acknowledged:
+        raise UsageError("--past and --acknowledged are two lists; ask for one of them")
+
+    def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
+        desk = Desk(workspace, read_only=True)
+        monitor = scanned(workspace, load(), selection_of(options), desk=desk)
+        wishes = {"as_json": options.json, "past": options.past, "acknowledged": options.acknowledged}
+        return print_pending(monitor, desk, say_document=say_document, **wishes)
+
+    return print_each(workspaces, print_one, as_json=options.json)
 
 
 @_DECIDE(
@@ -78,6 +93,33 @@ def _decide(options: argparse.Namespace) -> int:
     )  # fmt: skip
     seen, yes = (options.attempt, options.return_sha256), options.yes
     return decide(workspace, options.task, wish, settings=load(), load=scanned, seen=seen, yes=yes)
+
+
+@_DECIDE(
+    "ack [TASK]", "have a task ask no more until it changes; no decision",
+    argument("task", "TASK", "the task id; what is below it is put aside, too", offers="tasks", nargs="?"), PATH,
+    argument("--where", "QUERY", "all that match instead: 'is:needs-you since:1d'", default=""),
+    flag("--undo", "take back what was put aside last, here or on the screen"),
+    argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, default=None),
+    flag("--yes", "do not ask"), codes=exit_codes.OF_ACK,
+)  # fmt: skip
+def _ack(options: argparse.Namespace) -> int:
+    """Acknowledge what a task asks: it asks no more until it changes. With --for, only snooze it. This approves
+    nothing, and no agent is told."""
+    task, wait = options.task, getattr(options, "for")
+    if options.undo or options.where:
+        if task is not None and not (options.path == "." and os.path.isdir(task)):
+            raise UsageError("name a task, or say --where QUERY or --undo: one of the three")
+        if task is not None:
+            options.path, task = task, None
+    if options.undo and (options.where or wait is not None):
+        raise UsageError("--undo takes back what was put aside last; it goes with nothing else")
+    workspace = workspace_at(options.path)
+    from agentwatch.commands.ack import acknowledge, undo
+
+    if options.undo:
+        return undo(workspace, load())
+    return acknowledge(workspace, task, options.where, settings=load(), load=scanned, seconds=wait, yes=options.yes)
 
 
 @_DECIDE(
@@ -141,7 +183,22 @@ def _doctor(options: argparse.Namespace) -> int:
     from agentwatch.agents.setup.starts import checks
     from agentwatch.commands.doctor import examine
 
-    return examine(workspace, load(), checks(workspace))
+    settings = load()
+    return examine(workspace, settings, [*checks(workspace), *_of_keys(settings)])
+
+
+def _of_keys(settings: Settings) -> Iterator[Result]:
+    """What is wrong with the operator's keys, which only the screen knows."""
+    if not settings.keys:
+        return
+    from agentwatch.app.actions.keymap import keymap
+    from agentwatch.checkup import bad, good
+
+    faults = keymap(settings.keys).faults
+    yield from (bad("settings", str(fault)) for fault in faults)
+    if not faults:
+        count = len(settings.keys)
+        yield good("settings", f"{count} command{' has' if count == 1 else 's have'} keys of your own")
 
 
 @_AGENTS(
@@ -190,8 +247,11 @@ def _init(options: argparse.Namespace) -> int:
     """Show the lines that make an agent program hand off, return and wait the agentwatch way; --write writes them."""
     workspace = workspace_at(options.path)
     from agentwatch.agents.setup.command import run
+    from agentwatch.composition import read_sources
 
-    return run(workspace, options.agent, load(), write=options.write, remove=options.remove)
+    settings = load()
+    sources = partial(read_sources, workspace, settings)
+    return run(workspace, options.agent, settings, write=options.write, remove=options.remove, sources=sources)
 
 
 @_AGENTS(
@@ -209,9 +269,10 @@ def _mcp(options: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in _SDK:
             raise
+        from agentwatch.shell import install_line
+
         raise UsageError(
-            "the MCP server needs the MCP SDK, version 2: install it where agentwatch is, with"
-            " pip install 'agentwatch[mcp]'"
+            f"the MCP server needs the MCP SDK, version 2: install it with {install_line('mcp')}"
         ) from error
     return serve(workspace, settings, Repeated())
 
@@ -229,6 +290,7 @@ def _hook(options: argparse.Namespace) -> int:
 
 
 def _settings_in_sight() -> Settings:
+
     from agentwatch.config import Settings
 
     try:

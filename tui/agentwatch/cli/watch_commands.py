@@ -11,18 +11,29 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch import __version__
-from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import COMMANDS, PATH, Argument, Command, argument, flag, load, one_of, scanned
+from agentwatch.arguments import workspace_at, workspaces_at
+from agentwatch.cli.command import (
+    COMMANDS,
+    PATH,
+    PATHS,
+    Argument,
+    Command,
+    argument,
+    flag,
+    load,
+    one_of,
+    scanned,
+    seconds,
+)
 from agentwatch.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from agentwatch.config import Settings
-    from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.observation import Observation
     from agentwatch.monitor import Monitor
     from agentwatch.sources.sessions.selection import Selection
@@ -32,25 +43,18 @@ _PRINT: Final = partial(Command, "print and go")
 
 _IN_JSON: Final = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
 """The contracts that have a schema; `contracts.rules` takes a while to load."""
+_IN_MARKDOWN: Final = "return-format"
+_DAY: Final = 86_400.0
 _MOST_PROBLEMS: Final = 20
 """Lines of a recording whose problem is told."""
-
-
-def _seconds(text: str) -> float:
-    from agentwatch.view.times import seconds_of
-
-    seconds = seconds_of(text)
-    if seconds is not None:
-        return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90m, 12h or 7d")
 
 
 _JSON: Final = flag("--json", "print the documented JSON (schema_version 1)")
 _SPEED: Final = argument("--speed", "X", "play X times as fast (default: 1)", type=float, default=1.0)
 _THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them", offers="themes")
 _POLL: Final = flag("--poll", "look again regularly instead of asking the system for events")
-_SESSIONS: Final = (
-    argument("--since", "TIME", "of the agents' sessions, only those active in this time: 90m, 12h, 7d", type=_seconds),
+SESSIONS: Final = (
+    argument("--since", "TIME", "only what was active in this time: 90m, 12h, 7d", type=seconds),
     argument("--session", "ID", "of the agents' sessions, only the one whose id begins so"),
 )
 
@@ -66,32 +70,26 @@ def _format(*names: str, default: str = "") -> Argument:
 
 
 @_WATCH(
-    "[PATH]", "watch a workspace (default: this directory)", PATH,
+    "[PATH ...]", "watch workspaces (default: this directory)", PATHS,
     flag("--version", "print the version", short="-V", action="version", version=f"agentwatch {__version__}"),
-    flag("--read-only", "write nothing into the workspace"), *_SESSIONS, _THEME, _POLL,
+    flag("--all", "watch every workspace in which a session was alive in the last day, or --since"),
+    flag("--read-only", "write nothing into the workspace"), *SESSIONS, _THEME, _POLL,
 )  # fmt: skip
 def _watch(options: argparse.Namespace) -> int:
     """Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
-    checks every return against its contract, and points at what needs you."""
+    checks every return against its contract, and points at what needs you. Of several workspaces, each has a row."""
     _require_terminal()
-    workspace = workspace_at(options.path)
+    if options.all and options.paths:
+        raise UsageError("give either workspaces or --all\ntry: agentwatch --help")
+    workspaces = [] if options.all else workspaces_at(options.paths)
     settings = _settings(options)
     settings = settings._replace(read_only=options.read_only or settings.read_only)
-
-    def open_desk() -> Desk:
-        # In a thread, behind the first frame.
-        from agentwatch.composition import desk_of
-
-        return desk_of(workspace, settings)
+    everywhere = (options.since or _DAY) if options.all else None
 
     from agentwatch.app.run import run
-    from agentwatch.composition import monitor_of
-    from agentwatch.place import state_directory
-    from agentwatch.presence import shown
+    from agentwatch.composition import watched
 
-    # Hooks wait for a decision only where somebody can see what it is about.
-    with shown(state_directory(workspace)):
-        return run(monitor_of(workspace, settings, _selection(options), remembers=True, open_desk=open_desk))
+    return run(watched(workspaces, settings, selection_of(options), everywhere=everywhere))
 
 
 @_WATCH(
@@ -111,7 +109,8 @@ def _demo(options: argparse.Namespace) -> int:
         # The window's title counts; nobody is to be called because of a play.
         silent = settings._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
         played = silent._replace(stale_after=session.stale_after, read_only=False)
-        return demo(monitor_of(workspace, played, open_desk=session.open_desk), session.hold)
+        monitor = monitor_of(workspace, played, open_desk=session.open_desk)
+        return demo(monitor, session.hold, session.stay, lambda: session.starts_over_in)
 
 
 @_WATCH(
@@ -119,13 +118,13 @@ def _demo(options: argparse.Namespace) -> int:
     argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`", nargs="?"),
     argument("--workspace", "PATH",
              "play what is kept of this workspace, and the agents' sessions in it, instead of a file"),
-    _SPEED, *_SESSIONS, _THEME,
+    _SPEED, *SESSIONS, _THEME,
 )  # fmt: skip
 def _replay(options: argparse.Namespace) -> int:
     """Play a recorded session on the screen, with pause, step and speed."""
     if (options.file is None) == (options.workspace is None):
         raise UsageError("give either a recording or --workspace PATH\ntry: agentwatch replay --help")
-    if options.file is not None and _selection(options) is not None:
+    if options.file is not None and selection_of(options) is not None:
         raise UsageError("a recording is played as it is: --since and --session go with --workspace PATH")
     if not 0 < options.speed < math.inf:
         raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
@@ -136,7 +135,7 @@ def _replay(options: argparse.Namespace) -> int:
     from agentwatch.commands.log import past_of
     from agentwatch.sources.health import complain_of
 
-    with past_of(workspace, load(), _selection(options)) as past:
+    with past_of(workspace, load(), selection_of(options)) as past:
         complain_of(past.problems)
         return _play(workspace, options, past.observations, past.text)
 
@@ -172,28 +171,35 @@ def _play(
 
 
 @_PRINT(
-    "tree [PATH]", "print the tree once, as text or --json", PATH, _JSON,
+    "tree [PATH ...]", "print the tree once, as text or --json", PATHS, _JSON,
     flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"),
     argument("--where", "QUERY", "only the tasks that match, with those above them: 'state:failed since:1h'",
-             default=""), *_SESSIONS,
+             default=""), *SESSIONS,
 )  # fmt: skip
 def _tree(options: argparse.Namespace) -> int:
-    """Print the delegation tree of a workspace once."""
+    """Print the delegation tree of a workspace once; of several, each below its path."""
+    workspaces = workspaces_at(options.paths)
+    from agentwatch.commands.several import print_each
     from agentwatch.commands.tree import print_tree
 
-    monitor, left_out = _looked_at(options), 0
-    if not (monitor.tree.totals.tasks or options.json or _selection(options) is None):
-        # Nobody has counted the sessions that were not asked for: most of them were not even read.
-        left_out = scanned(monitor.workspace, load(), inspects=False).tree.totals.tasks
-    return print_tree(monitor, as_json=options.json, fail=options.fail, left_out=left_out, where=options.where)
+    def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
+        monitor, left_out = _looked_at(workspace, options), 0
+        if not (monitor.tree.totals.tasks or options.json or selection_of(options) is None):
+            # Nobody has counted the sessions that were not asked for: most of them were not even read.
+            left_out = scanned(workspace, load(), inspects=False).tree.totals.tasks
+        wishes = {"as_json": options.json, "fail": options.fail, "where": options.where}
+        return print_tree(monitor, left_out=left_out, say_document=say_document, **wishes)
+
+    return print_each(workspaces, print_one, as_json=options.json)
 
 
 @_PRINT(
     "log [PATH]", "print every state change of files and sessions; --follow goes on", PATH,
     flag("--json", "one JSON object a line"),
+    flag("--activity", "also what working tasks do: each call, words and todo"),
     *one_of(flag("--follow", "go on with each change as it happens, until ctrl+c", short="-f"),
             argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`")),
-    *_SESSIONS, stays=True,
+    *SESSIONS, stays=True,
 )  # fmt: skip
 def _log(options: argparse.Namespace) -> int:
     """Print every state change of the workspace's files, sessions and decisions, in order."""
@@ -201,20 +207,28 @@ def _log(options: argparse.Namespace) -> int:
     from agentwatch.commands.log import export_log, print_log
 
     if options.export is not None:
-        return export_log(workspace, load(), _selection(options), options.export)
-    return print_log(workspace, load(), _selection(options), as_json=options.json, follow=options.follow)
+        return export_log(workspace, load(), selection_of(options), options.export)
+    return print_log(
+        workspace,
+        load(),
+        selection_of(options),
+        as_json=options.json,
+        follow=options.follow,
+        activity=options.activity,
+    )
 
 
 @_PRINT(
     "report [PATH]", "write the session's account as Markdown, HTML or JSON", PATH,
     _format("md", "json", "html", default="by the ending of FILE, else md"),
-    argument("--output", "FILE", "default: standard output"), *_SESSIONS,
+    argument("--output", "FILE", "default: standard output"), *SESSIONS,
 )  # fmt: skip
 def _report(options: argparse.Namespace) -> int:
     """Write the account of a session, for a pull request or a post-mortem."""
     from agentwatch.report.face import write_report
 
-    return write_report(_looked_at(options), options.format, options.output, now=time.time())
+    monitor = _looked_at(workspace_at(options.path), options)
+    return write_report(monitor, options.format, options.output, now=time.time())
 
 
 @_PRINT(
@@ -232,13 +246,18 @@ def _check(options: argparse.Namespace) -> int:
 @_PRINT(
     "rules", "list the rules that are checked",
     argument("--explain", "ID", "why the rule is there, with a right and a wrong example", offers="rules"),
-    argument("--schema", "CONTRACT", f"its JSON Schema: {', '.join(_IN_JSON)}", choices=_IN_JSON),
+    argument("--schema", "CONTRACT", f"its JSON Schema: {', '.join(_IN_JSON)}", choices=(*_IN_JSON, _IN_MARKDOWN)),
     _format("text", "json"),
 )  # fmt: skip
 def _rules(options: argparse.Namespace) -> int:
     """List the rules, explain one, or print the JSON Schema of a contract."""
     from agentwatch.commands.check import explain, list_rules, print_schema
 
+    if options.schema == _IN_MARKDOWN:
+        raise UsageError(
+            "return-format is Markdown and has no JSON Schema; `agentwatch help contracts` has a whole example,"
+            " and `agentwatch check FILE` judges yours"
+        )
     if options.schema:
         return print_schema(options.schema)
     return explain(options.explain) if options.explain else list_rules(options.format)
@@ -282,12 +301,11 @@ def _completion(options: argparse.Namespace) -> int:
     return print_script(options.shell) if options.words is None else offer(options.shell, options.words)
 
 
-def _looked_at(options: argparse.Namespace) -> Monitor:
+def _looked_at(workspace: Path, options: argparse.Namespace) -> Monitor:
     """The workspace, its sessions and what is decided, as they are now."""
-    workspace = workspace_at(options.path)
     from agentwatch.composition import known_desk
 
-    return scanned(workspace, load(), _selection(options), desk=known_desk(workspace))
+    return scanned(workspace, load(), selection_of(options), desk=known_desk(workspace))
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -305,7 +323,7 @@ def _require_terminal() -> None:
         raise UsageError(f"the screen needs a terminal, and {said}; `agentwatch tree` prints the tree without one")
 
 
-def _selection(options: argparse.Namespace) -> Selection | None:
+def selection_of(options: argparse.Namespace) -> Selection | None:
     if options.since is None and options.session is None:
         return None
     from agentwatch.sources.sessions.selection import Selection

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ from agentwatch.sources.files.rules import NOT_READABLE
 from agentwatch.sources.files.rules import RULES as FILE_RULES
 from agentwatch.sources.files.scan import FolderListing, walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
-from agentwatch.text import clean, complain, say
+from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import finding_document
 from agentwatch.view.words import plural
 
@@ -80,7 +79,7 @@ def every_rule() -> dict[str, Rule]:
 
 def print_schema(contract: str) -> int:
     """Print the JSON Schema of a contract in JSON. Returns 0."""
-    say(json.dumps(schema_of(contract), indent=2))
+    say(indented(schema_of(contract)))
     return 0
 
 
@@ -89,7 +88,7 @@ def list_rules(output: str = "text") -> int:
     rules = every_rule().values()
     if output == "json":
         fields = Rule._fields[: Rule._fields.index("warns_in")]
-        say(json.dumps({"rules": [dict(zip(fields, rule, strict=False)) for rule in rules]}, indent=2))
+        say(indented({"rules": [dict(zip(fields, rule, strict=False)) for rule in rules]}))
         return 0
     width = max(len(rule.title) for rule in rules)
     for rule in rules:
@@ -240,7 +239,8 @@ def _print_text(checked: list[_Checked]) -> None:
     if any(counts.values()):
         outcome = ": " + ", ".join(plural(count, severity.value) for severity, count in counts.items())
     else:
-        outcome = ", nothing found" if checked else ": there is no handoff and no return"
+        sessions = "what agents wrote in their own sessions, `agentwatch tree` checks, and `sources` says where that is"
+        outcome = ", nothing found" if checked else f": there is no handoff and no return; {sessions}"
     say(f"{plural(len(checked), 'file')} checked{outcome}")
 
 
@@ -265,8 +265,7 @@ def _print_json(checked: list[_Checked]) -> None:
         }
         for file in checked
     ]
-    # ASCII only: foreign characters reach the reader as escapes, the terminal never.
-    say(json.dumps({"files": files}, indent=2))
+    say(indented({"files": files}))
 
 
 def _print_github(checked: list[_Checked]) -> None:

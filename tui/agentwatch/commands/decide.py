@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import termios
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +10,7 @@ from getpass import getpass
 from pathlib import Path
 
 from agentwatch import exit_codes
+from agentwatch.commands.confirming import confirmed
 from agentwatch.commands.decide_wish import Wish, agrees, lines, params_of, plain_params
 from agentwatch.composition import Load, desk_of
 from agentwatch.config import Settings
@@ -79,7 +79,7 @@ def decide(
         places.append(f"{mirror}.json and .md  (for the agents)")
     for line in lines(task, subject, wish, params, warnings=warnings, places=places):
         say(line)
-    if not yes and not _confirmed():
+    if not yes and not confirmed("Record this decision?"):
         say("nothing is recorded")
         return exit_codes.NOT
     returned = _returned(workspace, settings, task, look)
@@ -90,18 +90,6 @@ def decide(
     if not settings.read_only:
         _look_around(desk)
     return exit_codes.DONE
-
-
-def _confirmed() -> bool:
-    """Ask on the terminal. Only `y` or `yes` is a yes, and nothing that was typed before the question."""
-    # First this, as passphrases are asked for: after the question an answer could be thrown away.
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-    sys.stdout.write("\nRecord this decision? [y/N] ")
-    sys.stdout.flush()
-    typed = sys.stdin.readline()
-    if not typed.endswith("\n"):
-        say("")
-    return typed.strip().casefold() in ("y", "yes")
 
 
 def _loaded(task_id: str, look: Callable[..., Monitor]) -> tuple[Monitor, Task]:

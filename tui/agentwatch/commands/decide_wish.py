@@ -17,7 +17,7 @@ from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task, Version
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, clean_lines, exact
-from agentwatch.view.words import retries_left
+from agentwatch.view.words import plural, retries_left
 
 _MOST_PROBLEMS: Final = 5
 _DIGITS: Final = 12
@@ -122,6 +122,10 @@ def _shown(problems: list[str]) -> str:
 
 def _answers(wish: Wish, task: Task) -> tuple[Answer, ...]:
     blockers = task.result.blockers if task.result else ()
+    if wish.action is Action.RESPOND and len(blockers) > 1 and len(wish.answers) < len(blockers):
+        given = f"{plural(len(wish.answers), 'answer')} to {plural(len(blockers), 'question')}"
+        asked = "".join(f"\n  {number}. {clean(one, _LONGEST)}" for number, one in enumerate(blockers, 1))
+        raise UsageError(f"not recorded: {given}; give one --respond for each, in this order:{asked}")
     if blockers and len(wish.answers) > len(blockers):
         raise UsageError(
             f"{len(wish.answers)} answers are given, and it asks {len(blockers)}; put them into one --respond"

@@ -15,16 +15,19 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.checkup import Result, bad, good, note, tell
-from agentwatch.config import Settings
+from agentwatch.config import Settings, where
 from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.envelope import VARIABLE, parse_public_keys
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
-from agentwatch.evidence.repository import NoRepositoryError, find_repository
+from agentwatch.evidence.repository import find_repository
 from agentwatch.history.database import kind_of
 from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.files.names import pruning
 from agentwatch.sources.files.scan import walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
+from agentwatch.sources.worktrees import NoRepositoryError
+from agentwatch.view.query import view_faults
 from agentwatch.view.words import plural
 
 _OPEN_TO_OTHERS: Final = 0o077
@@ -46,12 +49,14 @@ def examine(workspace: Path, settings: Settings, more: Iterable[Result]) -> int:
     checks = [
         *_state(state_directory(workspace)),
         *_keys(desk),
+        *_given_keys(),
         *_workspace(workspace, settings),
         _watches(workspace, settings),
         *_terminal(),
         _git(workspace),
         _history(workspace),
         *_ledger(desk),
+        *(bad("settings", f"{where(f'views.{name}')}: {fault}") for name, fault in view_faults(settings.views).items()),
     ]
     return tell([*checks, *more])
 
@@ -119,6 +124,17 @@ def _keys(desk: Desk) -> Iterator[Result]:
             yield good(about, f"{private}, with a passphrase{' in the keyring' if in_keyring else ''}")
         else:
             yield note(about, f"{private}; {cure}")
+
+
+def _given_keys() -> Iterator[Result]:
+    """The public keys of the environment, which hooks and `wait` read decisions with."""
+    if given := os.environ.get(VARIABLE):
+        try:
+            parse_public_keys(given)
+        except DecisionError as error:
+            yield bad("public key", f"{VARIABLE}: {error}; until then hooks and `wait` read no decision")
+        else:
+            yield good("public key", f"{VARIABLE} holds one")
 
 
 def _workspace(workspace: Path, settings: Settings) -> Iterator[Result]:

@@ -19,7 +19,7 @@ from agentwatch.delegation.observation import Observation, Tick
 from agentwatch.errors import WorkspaceError
 from agentwatch.history.database import last_written
 from agentwatch.history.export import lines, write
-from agentwatch.history.log import StateChange, StateChanges, document, line
+from agentwatch.history.log import Activity, StateChange, StateChanges, document, line
 from agentwatch.history.store import History
 from agentwatch.history.story import story
 from agentwatch.monitor import tree_by
@@ -27,6 +27,7 @@ from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health, Problem, complain_of
 from agentwatch.sources.source import Source
 from agentwatch.text import clean, complain, say
+from agentwatch.view.words import left_out_words
 
 if TYPE_CHECKING:
     from agentwatch.sources.files.documents import KnownFile
@@ -40,23 +41,32 @@ _LOOK_SECONDS: Final = 0.5
 
 
 def print_log(
-    workspace: Path, settings: Settings, selection: Selection | None = None, *, as_json: bool, follow: bool
+    workspace: Path,
+    settings: Settings,
+    selection: Selection | None = None,
+    *,
+    as_json: bool,
+    follow: bool,
+    activity: bool = False,
 ) -> int:
     """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, one a
     line. Nothing is written.
 
-    With `follow`, others come after them as they happen, until nobody reads the output any more.
+    With `follow`, others come after them as they happen, until nobody reads the output any more; with `activity`, also
+    what working tasks do.
     """
     looked_at = last_written(state_directory(workspace))
     with past_of(workspace, settings, selection, may_be_none=True) as past:
-        decisions, log, problems = _decisions(workspace), _Log(settings, as_json=as_json), past.problems
-        log.take(story([*past.observations, *next(decisions)], time.time()))
+        decisions, problems = _decisions(workspace), past.problems
+        log = _Log(settings, None if selection is None else selection.since, as_json=as_json, activity=activity)
+        log.take_past(list(story([*past.observations, *next(decisions)], time.time())))
         if follow:
             source = source_of(workspace, settings, sessions=past.sessions)
             source.remember(past.files(), looked_at)
             complain_of(problems)
             _follow(source, decisions, log, problems)
             return 0
+    log.tell_left_out()
     if not past.observations and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
     complain_of(problems)
@@ -114,11 +124,30 @@ def past_of(
 class _Log:
     """Prints what observations change, whether they are of the past or come from a source."""
 
-    def __init__(self, settings: Settings, *, as_json: bool) -> None:
+    def __init__(self, settings: Settings, since: float | None, *, as_json: bool, activity: bool) -> None:
         # As the screen does: a task outlives its files.
+        self._settings, self._since = settings, since
         self._tree = tree_by(settings, remembers=True)
-        self._changes = StateChanges(self._tree)
+        self._changes = StateChanges(self._tree, tells_activity=activity)
         self._as_json = as_json
+        self._left_out: set[str] = set()
+
+    def take_past(self, observations: Sequence[Observation]) -> None:
+        """Print what each of these changed, but for the tasks without a sign of life since the operator's time."""
+        if self._since is not None:
+            tree = tree_by(self._settings, remembers=True)
+            for observation in observations:
+                tree.take(observation)
+            tree.settle()
+            tree.leave_out(self._since)
+            self._left_out = set(tree.left_out)
+        changes = self._changes.tell(observations)
+        self._print(change for change in changes if change.task_id not in self._left_out)
+
+    def tell_left_out(self) -> None:
+        """Say on stderr how many tasks are not printed."""
+        if words := left_out_words(len(self._left_out)):
+            complain(words)
 
     def take(self, observations: Iterable[Observation]) -> None:
         """Print what each of these changes."""
@@ -130,14 +159,19 @@ class _Log:
             self._tree.take(observation)
         now = time.time()
         for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in self._tree.settle()):
-            self._print(self._changes.after([task_id], at))
+            changes = self._changes.after([task_id], at)
+            if self._since is None or at >= self._since:
+                self._print(changes)
+            elif changes:
+                self._left_out.add(task_id)
+        self.tell_left_out()
 
     def _last_sign(self, task_id: str, now: float) -> float:
         """When the files of a task were written last; now if it is gone."""
         task = self._tree.tasks.get(task_id)
         return now if task is None or task.alive_at is None else task.alive_at
 
-    def _print(self, changes: Iterable[StateChange]) -> None:
+    def _print(self, changes: Iterable[StateChange | Activity]) -> None:
         for change in changes:
             say(json.dumps(document(change)) if self._as_json else line(change))
 

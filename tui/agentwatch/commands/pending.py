@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +18,11 @@ from agentwatch.delegation.tree import DelegationTree
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
 from agentwatch.sources.health import complain_of
-from agentwatch.text import clean, exact, quoted, say
+from agentwatch.text import clean, exact, indented, quoted, say
 from agentwatch.view import document as view
+from agentwatch.view.plain import summary
 from agentwatch.view.times import ago
-from agentwatch.view.words import history_words, on_their_way
+from agentwatch.view.words import aside_words, counted_aside, history_words, older_words, on_their_way, question_at
 
 SCHEMA_VERSION: Final = 1
 
@@ -29,15 +30,24 @@ _ALSO: Final = {Action.RESPOND: ("TEXT",), Action.ACCEPT: ("--note", "TEXT")}
 _TOLD: Final = frozenset({"task_id", "attempt", "state", "error_code", "error_message", "errors"})
 
 
-def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool, past: bool = False) -> int:
-    """Print what is pending in a monitor that has loaded, with this desk: what asks, or what is `past` and would.
-    Writes nothing.
+def print_pending(
+    monitor: Monitor,
+    desk: Desk,
+    *,
+    as_json: bool,
+    past: bool = False,
+    acknowledged: bool = False,
+    say_document: Callable[[view.Document], None] = lambda document: say(indented(document)),
+) -> int:
+    """Print what is pending in a monitor that has loaded, with this desk: what asks, or what would if it were not
+    `past` or put aside (`acknowledged`). Writes nothing.
 
     Returns 1 if something could not be read, else 0.
     """
     tree = monitor.tree
-    asking = tree.past_questions() if past else tree.asking()
-    moving = [] if past else on_their_way(tree)
+    aside = tree.asides.put_aside()
+    asking = tree.past_questions() if past else aside if acknowledged else tree.asking()
+    moving = [] if past or acknowledged else on_their_way(tree)
     now = time.time()
     if as_json:
         document = {
@@ -47,19 +57,27 @@ def print_pending(monitor: Monitor, desk: Desk, *, as_json: bool, past: bool = F
             "problems": view.problem_documents(monitor.problems),
             "tasks": [task_document(tree, task, desk, monitor.workspace) for task in asking],
             "past": len(tree.past_questions()),
+            "older": len(tree.left_out),
+            "acknowledged": sum(task.acknowledged for task in aside),
+            "snoozed": sum(task.snoozed for task in aside),
             "decisions": [_decision_document(decision, now) for decision in moving],
         }
-        say(json.dumps(document, indent=2))
+        say_document(document)
     else:
         for task in asking:
-            _say_task(task, desk, monitor.workspace)
+            _say_task(task, desk, monitor.workspace, now)
         for decision in moving:
             _say_decision(decision, now)
         if not asking and not moving:
             seen = " that can be seen" if monitor.problems else ""
-            say(f"nothing{seen} is history" if past else f"nothing{seen} needs you")
+            stands = "is left from before" if past else "is put aside" if acknowledged else "needs you"
+            say(f"nothing{seen} {stands}")
         if not past and (history := history_words(tree)):
             say(f"{history}: see `agentwatch pending --past`")
+        if not (past or acknowledged) and (counted := counted_aside(tree)):
+            say(f"{counted}: see `agentwatch pending --acknowledged`")
+        if older := older_words(tree):
+            say(older)
     complain_of(monitor.problems)
     return exit_codes.NOT if monitor.problems else exit_codes.DONE
 
@@ -90,12 +108,14 @@ def _asked(task: Task, action: Action) -> list[str]:
     """The options that ask for an action."""
     if action is Action.ESCALATE:
         return ["--escalate", FITTER if is_line_fault(task) else "MODE"]
-    return [f"--{action}", *_ALSO.get(action, ())]
+    questions = len(task.result.blockers) if action is Action.RESPOND and task.result is not None else 0
+    return [f"--{action}", *_ALSO.get(action, ())] * max(questions, 1)
 
 
-def _say_task(task: Task, desk: Desk, workspace: Path) -> None:
-    say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
-    say(f"  {clean(task.question or '', 400)}")
+def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
+    aside = aside_words(task, now)
+    say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}{aside and f', {aside}'}")
+    say(f"  {summary(question_at(task, now), 400)}")
     lines = commands(task, desk, workspace)
     if not lines:
         say("  its id cannot stand in a decision: give it another one")
@@ -123,6 +143,9 @@ def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path)
         **{key: value for key, value in told.items() if key in _TOLD},
         **{key: value for key, value in told["attempts"][-1].items() if key in ("return_path", "return_sha256")},
         "ask": task.question,
+        "acknowledged": task.acknowledged,
+        "snoozed": task.snoozed,
+        "snoozed_until": told["snoozed_until"],
         "suggested": suggested.value if suggested else None,
         "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
         "not_possible": {one.value: options[one].why_not for one in Action if not options[one].allowed},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 from agentwatch.sources.health import complain_of
 from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.source import SessionsSource
-from agentwatch.text import clean, say
+from agentwatch.text import clean, indented, say
 
 _NOT_FOUND: Final = "not found"
 
@@ -30,7 +29,7 @@ def print_sources(source: SessionsSource, looked_in: Mapping[str, Sequence[Path]
         if not any(other == name or other.startswith(f"{name}-") for other in known)
     ]
     if as_json:
-        say(json.dumps({"sources": [one._asdict() for one in stores], "trouble": [*map(str, problems)]}, indent=2))
+        say(indented({"sources": [one._asdict() for one in stores], "trouble": [*map(str, problems)]}))
         return 1 if problems else 0
     for one in stores:
         say(f"{clean(one.source, 24):<14} {_told(one)}")

@@ -9,19 +9,22 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentwatch import exit_codes
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import Asker, question_about
+from agentwatch.decisions.asking import Asker, go_on, is_needless, question_about
 from agentwatch.decisions.desk import operator_name
-from agentwatch.decisions.reader import Expired, Forged, Found, Question, Verified
+from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Question, Verified
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
+    from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
+
+_NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
 
 
 def wait(
@@ -40,8 +43,15 @@ def wait(
     """
     task = quoted(task_id)
     asker = Asker(workspace, settings, "wait")
-    answer = _decided(asker, partial(load, workspace, settings, inspects=False), task_id, attempt, timeout=timeout)
+    answer, seen = _decided(asker, partial(load, workspace), settings, task_id, attempt, timeout=timeout)
     document = asker.answer(answer)
+    is_unasked = isinstance(answer, Pending) and is_needless(seen)
+    if not isinstance(answer, Verified | Expired):
+        document |= {"task_id": task_id, "state": seen.own_state.value if seen is not None else None}
+        if seen is not None and is_unasked:
+            document["do_now"] = go_on(seen)
+        elif seen is None:
+            document["do_now"] = f"{_NOT_SEEN} If both: {document['do_now']}"
     # ASCII only: foreign characters reach the reader as escapes, the terminal never.
     say(json.dumps(document, indent=indent))
     if sys.stdout is not None:
@@ -53,31 +63,55 @@ def wait(
             complain(clean(trouble))
     elif isinstance(answer, Expired):
         complain(f"the decision about {task} has expired: the operator must decide again")
+    elif is_unasked:
+        complain(clean(document["do_now"]))
+        return exit_codes.UNASKED
     else:
         complain(f"pending: the operator has not decided about {task} yet; call again")
         _complain_of(answer)
-    if not isinstance(answer, Verified | Expired | Forged):
-        # The agents' sessions may be large, and nobody has decided anything about them.
-        files = load(workspace, settings._replace(sessions=False), inspects=False)
-        complain_of(files.problems)
-        if task_id not in files.tree.tasks:
-            place = clean(str(workspace))
-            complain(f"no task {task} is seen in the files of {place}: if no session has it either, check its id")
+    if isinstance(answer, Pending) and seen is None:
+        place = clean(str(workspace))
+        complain(f"no task {task} is seen in the files of {place}: if no session has it either, check its id")
     return _code(answer)
 
 
-def _decided(asker: Asker, load: Callable[[], Monitor], task_id: str, attempt: int | None, *, timeout: float) -> Found:
-    """What there is to say after at most `timeout` seconds.
+def _decided(
+    asker: Asker,
+    load: Callable[..., Monitor],
+    settings: Settings,
+    task_id: str,
+    attempt: int | None,
+    *,
+    timeout: float,
+) -> tuple[Found, Task | None]:
+    """What there is to say after at most `timeout` seconds, and the task where nothing is decided.
 
-    What is there now is looked at when there is a decision about the task, whichever: before that, nothing in the
-    workspace can make one, and the agents' sessions may be large.
+    Before there is a decision about the task, whichever, only files are looked at: the agents' sessions may be large.
     """
     end = time.monotonic() + timeout
-    answer = asker.reader.wait(Question(task_id, attempt), timeout)
+    question, task = Question(task_id, attempt), None
+    answer = asker.reader.wait(question, 0.0)
     if not isinstance(answer, Verified | Expired):
-        return answer
-    question = question_about(load().tree, task_id, attempt)
-    return asker.reader.wait(question, max(end - time.monotonic(), 0.0))
+        task = _seen(load, settings, task_id)
+        left = end - time.monotonic()
+        if left > 0 and not is_needless(task):
+            answer = asker.reader.wait(question, left)
+            if not isinstance(answer, Verified | Expired):
+                # It may have returned meanwhile.
+                task = _seen(load, settings, task_id)
+    if not isinstance(answer, Verified | Expired):
+        return answer, task
+    question = question_about(load(settings, inspects=False).tree, task_id, attempt)
+    answer = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
+    return answer, None if isinstance(answer, Verified | Expired) else _seen(load, settings, task_id)
+
+
+def _seen(load: Callable[..., Monitor], settings: Settings, task_id: str) -> Task | None:
+    """The task as files show it; where they say that nothing is asked, as everything shows it: a claim may be false."""
+    files = load(settings._replace(sessions=False), inspects=False)
+    complain_of(files.problems)
+    task = files.tree.tasks.get(task_id)
+    return load(settings, inspects=True).tree.tasks.get(task_id) if is_needless(task) else task
 
 
 def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None) -> int:
@@ -90,6 +124,10 @@ def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None)
         _complain_of(answer)
         return _code(answer)
     made = asker.claim(answer.record, by or f"{operator_name()}, process {os.getppid()}")
+    if by and not made.won and made.by == by:
+        # Whoever gives the same name again is the same: it may have crashed after its claim.
+        made = made._replace(won=True)
+        complain(f"already yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}")
     say(json.dumps({"decision_id": decision_id, **made._asdict()}))
     if not made.won:
         complain(f"not yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}; do not carry it out again")

@@ -89,7 +89,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     .because("The summary protects the orchestrator's context window. The document counts a token as four characters.")
     .example("up to 400 characters", "more than 500 characters"),
     _warning("SUB008", _SUMMARY, "`summary` is not 2 to 5 sentences")
-    .says("`summary` has {count} sentences; write 2 to 5.")
+    .says("`summary` has {count}; write 2 to 5 sentences.")
     .because("One sentence leaves out what was done or how it went; more than five are no summary.")
     .example('"summary": "Built the API. All tests pass."', '"summary": "Done."'),
     _warning("SUB009", _SUMMARY, "`summary` rather long")
@@ -185,7 +185,7 @@ def _judge_summary(summary: str, judgement: Judgement) -> None:
         rule = "SUB007" if len(summary) > wording.FAR_TOO_LONG else "SUB009"
         judgement.add(rule, ("summary",), tokens=count, characters=len(summary))
     elif (sentences := wording.sentences(summary)) not in _FEW_SENTENCES:
-        judgement.add("SUB008", ("summary",), count=sentences)
+        judgement.add("SUB008", ("summary",), count=f"{sentences} sentence{'' if sentences == 1 else 's'}")
 
 
 def judge_depth(rule: str, place: Location, depth: int | None, path: object, judgement: Judgement) -> None:

@@ -15,6 +15,7 @@ from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.retry import FITTER
+from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import make_dot_directory
@@ -25,6 +26,7 @@ HANDOFFS: Final = "handoffs"
 """The directory in `.agentwatch` that amended handoffs are handed out in."""
 
 _NAME: Final = re.compile(r"[\w./:@+-]+")
+_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 _CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
@@ -100,6 +102,17 @@ def question_about(tree: DelegationTree, task_id: str, attempt: int | None) -> Q
     since = max(known, default=1) if attempt is None else 1
     is_final = asked is not None and asked.has_no_result
     return Question(task_id, attempt, digest, since, over=tree.over(task_id), is_final=is_final)
+
+
+def is_needless(task: Task | None) -> bool:
+    """Whether nobody is asked about a task: it has ended well, as far as can be told. One that has not returned yet is
+    worth waiting for."""
+    return task is not None and task.own_state in _HAVE_ENDED and task.question is None
+
+
+def go_on(task: Task) -> str:
+    """What to do about a task that nobody is asked about, in one sentence."""
+    return f"go on: {quoted(task.task_id)} is {task.own_state}, and nothing is asked of the operator, so do not wait"
 
 
 def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:

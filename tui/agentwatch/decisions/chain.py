@@ -39,7 +39,7 @@ class ProblemKind(StrEnum):
     STRAY = "stray"
 
 
-class Problem(NamedTuple):
+class ChainProblem(NamedTuple):
     """A file that is no valid decision, or one that is not there. `name` is foreign; the message is for people."""
 
     name: str
@@ -47,7 +47,7 @@ class Problem(NamedTuple):
     message: str
 
 
-class Entry(NamedTuple):
+class ChainEntry(NamedTuple):
     """A verified decision, the name of its file, the sha256 of that file's bytes, and who signed it."""
 
     record: Record
@@ -75,8 +75,8 @@ class RefusedError(DecisionError):
 class Chain:
     """The valid decisions, oldest first, and what is wrong with the rest."""
 
-    entries: tuple[Entry, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    entries: tuple[ChainEntry, ...] = ()
+    problems: tuple[ChainProblem, ...] = ()
 
     @cached_property
     def broken(self) -> str | None:
@@ -85,7 +85,7 @@ class Chain:
         return next((one.message for one in self.problems if (number_in(one.name) or 0) >= behind), None)
 
     @cached_property
-    def latest(self) -> Mapping[str, Entry]:
+    def latest(self) -> Mapping[str, ChainEntry]:
         """The decision that holds, by its id: the newest, where one had expired."""
         return {entry.record.decision_id: entry for entry in self.entries}
 
@@ -123,27 +123,27 @@ def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Recor
     return record, keyid
 
 
-def entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> Entry | Problem:
+def entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
     """One file of the ledger, verified by itself."""
     try:
         record, keyid = verified(data, trust, workspace_id)
     except RefusedError as error:
-        return Problem(name, error.kind, f"{quoted(name)}: {error}")
+        return ChainProblem(name, error.kind, f"{quoted(name)}: {error}")
     if name != name_of(record):
         why = f"{quoted(name)}: a copy of {name_of(record)} under another name"
-        return Problem(name, ProblemKind.MISPLACED, why)
-    return Entry(record, name, hashlib.sha256(data).hexdigest(), keyid)
+        return ChainProblem(name, ProblemKind.MISPLACED, why)
+    return ChainEntry(record, name, hashlib.sha256(data).hexdigest(), keyid)
 
 
-def chained(files: Iterable[Entry | Problem], trust: Trust, start: Chain | None = None) -> Chain:
+def chained(files: Iterable[ChainEntry | ChainProblem], trust: Trust, start: Chain | None = None) -> Chain:
     """The chain that verified files make, from the first decision to the first break.
 
     `start` is a sound chain that others of the files made already.
     """
-    problems: list[Problem] = []
-    numbered: defaultdict[int, list[Entry]] = defaultdict(list)
+    problems: list[ChainProblem] = []
+    numbered: defaultdict[int, list[ChainEntry]] = defaultdict(list)
     for one in files:
-        if isinstance(one, Entry):
+        if isinstance(one, ChainEntry):
             numbered[one.record.seq].append(one)
         else:
             problems.append(one)
@@ -162,22 +162,24 @@ def chained(files: Iterable[Entry | Problem], trust: Trust, start: Chain | None 
         if here not in numbered:
             first = min(numbered)
             message = f"decision {here} is missing, {first} is there: it was removed, or never copied here"
-            problems.append(Problem(f"{here:06d}-{'0' * 32}.json", ProblemKind.MISSING, message))
+            problems.append(ChainProblem(f"{here:06d}-{'0' * 32}.json", ProblemKind.MISSING, message))
         told = {problem.name for problem in problems}
         for entry in (entry for number in sorted(numbered) for entry in numbered[number] if entry.name not in told):
             message = f"{quoted(entry.name)}: follows a break of the chain"
-            problems.append(Problem(entry.name, ProblemKind.BEHIND, message))
+            problems.append(ChainProblem(entry.name, ProblemKind.BEHIND, message))
     return Chain(tuple(entries), tuple(problems))
 
 
-def _fault(candidates: list[Entry], entries: list[Entry], latest: Mapping[str, Entry], trust: Trust) -> Problem | None:
+def _fault(
+    candidates: list[ChainEntry], entries: list[ChainEntry], latest: Mapping[str, ChainEntry], trust: Trust
+) -> ChainProblem | None:
     """Why what has the next number cannot follow what is there."""
     entry = candidates[0]
     record, before = entry.record, entries[-1] if entries else None
     existing = latest.get(record.decision_id)
     if len(candidates) > 1:
         message = f"{len(candidates)} signed decisions have the number {record.seq}: two machines wrote at once"
-        return Problem(entry.name, ProblemKind.DUPLICATE, message)
+        return ChainProblem(entry.name, ProblemKind.DUPLICATE, message)
     if record.prev_sha256 != (before.sha256 if before else None):
         kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
     elif before and trust.order[entry.keyid] < trust.order[before.keyid]:
@@ -186,4 +188,4 @@ def _fault(candidates: list[Entry], entries: list[Entry], latest: Mapping[str, E
         kind, why = ProblemKind.DUPLICATE, f"decides again what {existing.name} decided"
     else:
         return None
-    return Problem(entry.name, kind, f"{quoted(entry.name)}: {why}")
+    return ChainProblem(entry.name, kind, f"{quoted(entry.name)}: {why}")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.chain import Chain, Entry, RefusedError, verified
+from agentwatch.decisions.chain import Chain, ChainEntry, RefusedError, verified
 from agentwatch.decisions.envelope import LARGEST, Trust
 from agentwatch.decisions.errors import LedgerError, reason, remedy
 from agentwatch.decisions.record import Record
@@ -46,6 +46,20 @@ _SAID: Final = {
 }
 
 
+_TELLING: Final = ("CLAUDE.md", "AGENTS.md", ".mcp.json", "opencode.json", "opencode.jsonc", "kilo.json", "kilo.jsonc")
+_MOST_TOLD: Final = 4 * 1024 * 1024
+
+
+def is_told_of(workspace: Path) -> bool:
+    """Whether a file of the workspace tells its agents of agentwatch, so that one may read decisions. Blocks."""
+    with suppress(OSError), Directory.open(workspace) as directory:
+        for name in _TELLING:
+            with suppress(OSError):
+                if b"agentwatch" in directory.read(name, _MOST_TOLD):
+                    return True
+    return False
+
+
 class Forgery(NamedTuple):
     """A file in the mirror that is not the ledger's. `path` is relative to the workspace, and foreign."""
 
@@ -69,7 +83,7 @@ Known = dict[str, tuple[int, ...]]
 def mirror_missing(
     workspace: Path,
     chain: Chain,
-    bytes_of: Callable[[Entry], bytes],
+    bytes_of: Callable[[ChainEntry], bytes],
     trust: Trust,
     *,
     disk: Disk = DISK,
@@ -104,7 +118,9 @@ def mirror_missing(
     return Mirror(tuple(delivered), tuple(pending), trouble, tuple(foreign[:MOST]))
 
 
-def deliver(workspace: Path, entry: Entry, bytes_of: Callable[[Entry], bytes], disk: Disk = DISK) -> str | None:
+def deliver(
+    workspace: Path, entry: ChainEntry, bytes_of: Callable[[ChainEntry], bytes], disk: Disk = DISK
+) -> str | None:
     """Deliver one decision. Returns None, or the reason why it waits. Never raises."""
     try:
         with make_dot_directory(workspace, NAME, disk) as directory:
@@ -114,7 +130,9 @@ def deliver(workspace: Path, entry: Entry, bytes_of: Callable[[Entry], bytes], d
     return None
 
 
-def _deliver(directory: Directory, entry: Entry, bytes_of: Callable[[Entry], bytes], known: Known) -> list[str]:
+def _deliver(
+    directory: Directory, entry: ChainEntry, bytes_of: Callable[[ChainEntry], bytes], known: Known
+) -> list[str]:
     """Put both files there. Returns the names of those that were there otherwise."""
     edited = []
     for suffix in (".json", ".md"):

@@ -127,7 +127,9 @@ class Desk:
         chain = self.ledger.read(trust)
         self._book.tidy()
         if self._read_only:
-            return Mirror(pending=tuple(chain.latest), reason=_READ_ONLY if chain.latest else None)
+            told = self.receipts(entry.record for entry in chain.latest.values())
+            waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
+            return Mirror(pending=waiting, reason=_READ_ONLY if waiting else None)
         given = self._workspace, chain, self.ledger.bytes_of, trust
         mirror = mirror_missing(*given, disk=self._disk, known=self._mirrored)
         for decision_id in mirror.delivered:

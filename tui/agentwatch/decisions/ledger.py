@@ -17,7 +17,16 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.chain import Chain, Entry, Problem, ProblemKind, chained, entry_of, name_of, number_in
+from agentwatch.decisions.chain import (
+    Chain,
+    ChainEntry,
+    ChainProblem,
+    ProblemKind,
+    chained,
+    entry_of,
+    name_of,
+    number_in,
+)
 from agentwatch.decisions.envelope import LARGEST, SigningKey, Trust, seal
 from agentwatch.decisions.errors import (
     LedgerError,
@@ -61,7 +70,7 @@ class DecisionMade(NamedTuple):
     error behind it. `undelivered` is the reason why it is not delivered yet. Both are None where all is well.
     """
 
-    entry: Entry
+    entry: ChainEntry
     fresh: bool
     doubt: str | None = None
     undelivered: str | None = None
@@ -81,7 +90,7 @@ class Ledger:
         self._guard = threading.Lock()
         self._directory = PrivateDirectory(self.directory, disk)
         self._trust: Trust | None = None
-        self._known: dict[str, tuple[Identity, Entry | Problem]] = {}
+        self._known: dict[str, tuple[Identity, ChainEntry | ChainProblem]] = {}
         self._chain = Chain()
         self._sweep_at = 0.0
 
@@ -114,7 +123,7 @@ class Ledger:
         except OSError as error:
             raise self._not_recorded(error) from error
 
-    def bytes_of(self, entry: Entry) -> bytes:
+    def bytes_of(self, entry: ChainEntry) -> bytes:
         """The bytes of the file of a decision. Raises LedgerError."""
         try:
             with self._directory.open() as directory:
@@ -174,7 +183,7 @@ class Ledger:
         name, data = name_of(record), seal(record.to_bytes(), key)
         # As it will be read: a key that is not trusted must not write what nobody accepts.
         entry = entry_of(name, data, trust, self._workspace_id)
-        if isinstance(entry, Problem):
+        if isinstance(entry, ChainProblem):
             raise LedgerError(f"not recorded: {entry.message}; look at the keys with `agentwatch keys`")
         try:
             directory.publish(name, data)
@@ -212,9 +221,9 @@ class Ledger:
                 self._trust, self._known, self._chain = trust, {}, Chain()
             # Names with a dot are the lock, and files that are being written.
             names = {name for name in directory.names() if not name.startswith(".") and name != ASIDE}
-            looked: dict[str, tuple[Identity, Entry | Problem]] = {}
+            looked: dict[str, tuple[Identity, ChainEntry | ChainProblem]] = {}
             gone = self._known.keys() - names
-            good = {name for name, (_, one) in self._known.items() if isinstance(one, Entry)}
+            good = {name for name, (_, one) in self._known.items() if isinstance(one, ChainEntry)}
             for name in sorted(names if sweeps else names - good):
                 try:
                     file = self._file(directory, name, trust)
@@ -235,23 +244,23 @@ class Ledger:
                 self._chain = chain
             return self._chain
 
-    def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[Identity, Entry | Problem]:
+    def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[Identity, ChainEntry | ChainProblem]:
         identity = directory.identity(name)
         before = self._known.get(name)
         if before is not None and before[0] == identity:
             return before
         if number_in(name) is None:
             message = f"{quoted(name)}: agentwatch did not put it there; move it away"
-            return identity, Problem(name, ProblemKind.STRAY, message)
+            return identity, ChainProblem(name, ProblemKind.STRAY, message)
         try:
             data = directory.read(name, LARGEST)
         except FileNotFoundError:
             raise
         except NotRegularError as error:
-            return identity, Problem(name, ProblemKind.DAMAGED, f"{quoted(name)}: {reason(error)}")
+            return identity, ChainProblem(name, ProblemKind.DAMAGED, f"{quoted(name)}: {reason(error)}")
         except OSError as error:
             # Not kept: the next look may succeed, and nothing about the file will have changed.
-            return (), Problem(name, ProblemKind.UNREADABLE, f"{quoted(name)}: cannot be read: {reason(error)}")
+            return (), ChainProblem(name, ProblemKind.UNREADABLE, f"{quoted(name)}: cannot be read: {reason(error)}")
         return identity, entry_of(name, data, trust, self._workspace_id)
 
     def _refuse_open(self, directory: Directory) -> None:

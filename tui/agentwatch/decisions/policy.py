@@ -12,14 +12,23 @@ from typing import Final, NamedTuple
 from agentwatch.decisions.record import Mitigation, Params, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.problems import missing_artifacts
-from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored, is_retry, mitigated
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.retry import (
+    FITTER,
+    budget_words,
+    failed_alike,
+    is_line_fault,
+    is_restored,
+    is_retry,
+    mitigated,
+)
+from agentwatch.delegation.task import Alarm, State, Task
 from agentwatch.text import clean, quoted
 
 _MOST_MODES: Final = 8
 """Modes that are offered; any other can be written."""
 
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
+_AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING})
 _NEEDS: Final[Mapping[Action, tuple[str, ...]]] = {
     Action.ESCALATE: ("mode",),
     Action.RESPOND: ("answers",),
@@ -75,7 +84,9 @@ def refusal(task: Task, action: Action, params: Params, note: str, decided: Reco
 def suggested(task: Task) -> Action | None:
     """What the contracts point to, None where it is up to the operator alone."""
     state, retry = task.own_state, task.retry
-    if task.question is None or state in (State.SUBMITTED, State.WORKING):
+    if Alarm.GONE in task.alarms and not task.is_session:
+        return Action.RETRY if retry.remaining else Action.ESCALATE
+    if task.question is None or state in _AT_WORK:
         return None
     if is_restored(task) and retry.remaining:
         return Action.RETRY
@@ -141,11 +152,13 @@ def _why_not(task: Task, action: Action, mitigation: Mitigation | None) -> str |
     if action is Action.RESPOND:
         if _waits_elsewhere(task):
             return "it waits in its own session, which reads no decision: answer it there"
-        if not (state is State.BLOCKED or task.question is not None):
+        if state is not State.BLOCKED and (task.question is None or state in _AT_WORK):
             return "it asks nothing"
     if action is not Action.RESPOND or is_retry(Action.RESPOND, task.latest):
-        if state in (State.SUBMITTED, State.WORKING) and not task.stale:
+        if state in _AT_WORK and not task.stale:
             return "it has not returned yet: wait, or abort it"
+        if state in _AT_WORK and task.is_session:
+            return "a human began this session: go on with it in its own program, or abort it"
         if state is State.COMPLETED and not (task.contradicted or task.question is not None):
             return "it is completed, and nothing speaks against it"
         if action is not Action.ESCALATE:
@@ -174,7 +187,9 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
     if _waits_elsewhere(task):
         yield "it waits in its own session: answer it there, or this is heard too late"
     if action in (Action.RETRY, Action.ESCALATE):
-        if task.latest is None or task.latest.returned is None:
+        if Alarm.GONE in task.alarms:
+            yield "its process is gone: whoever handed it out has to begin the next attempt"
+        elif task.latest is None or task.latest.returned is None:
             yield "it has not returned, and may still be at work"
         if task.packet is None:
             yield "no handoff was seen: the next attempt gets your note only"
@@ -190,4 +205,4 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
     if action is Action.ESCALATE and is_restored(task):
         yield "the line is restored, and the station was not retried since"
     elif action is Action.ESCALATE and retry.remaining and suggested(task) is not Action.ESCALATE:
-        yield f"{retry.remaining} of {retry.max_retries} retries left: a retry comes first"
+        yield f"{budget_words(retry)}: a retry comes first"

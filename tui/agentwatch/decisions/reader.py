@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.chain import Chain, Problem, ProblemKind, RefusedError, verified
+from agentwatch.decisions.chain import Chain, ChainProblem, ProblemKind, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
 from agentwatch.decisions.envelope import LARGEST, OWN_ID, VARIABLE, Trust, parse_public_keys
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
@@ -76,7 +76,7 @@ class Expired:
 class Forged:
     """No valid decision is there, and files that are none. Waiting goes on: the operator may still decide."""
 
-    refused: tuple[Problem, ...]
+    refused: tuple[ChainProblem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Reader:
         self._keys = Keys(configuration, disk)
         self._more = parse_public_keys(f"{public_key or ''} {environment.get(VARIABLE, '')}")
         self._disk = disk
-        self._seen: dict[str, tuple[tuple[int, ...], Record | Problem]] = {}
+        self._seen: dict[str, tuple[tuple[int, ...], Record | ChainProblem]] = {}
         self._seen_with: Trust | None = None
 
     def trust(self) -> Trust:
@@ -213,7 +213,7 @@ class Reader:
                 if self._sign() != sign or clock() - looked >= _LOOK_ANYWAY_SECONDS:
                     break
 
-    def _records(self, trust: Trust) -> tuple[Place, list[Record], list[Problem]]:
+    def _records(self, trust: Trust) -> tuple[Place, list[Record], list[ChainProblem]]:
         """Where was looked, the decisions that count, and what is none."""
         # The ledger is read last: a decision that arrives meanwhile is in the ledger before it is in the mirror.
         mirrored, refused = self._mirrored(trust)
@@ -237,7 +237,7 @@ class Reader:
             return self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
         return None
 
-    def _mirrored(self, trust: Trust) -> tuple[list[Record], list[Problem]]:
+    def _mirrored(self, trust: Trust) -> tuple[list[Record], list[ChainProblem]]:
         """The signed decisions in the workspace, and what is none."""
         if trust != self._seen_with:
             self._seen, self._seen_with = {}, trust
@@ -248,11 +248,11 @@ class Reader:
         except FileNotFoundError:
             return [], []
         except OSError as error:
-            return [], [Problem(MIRROR, ProblemKind.UNREADABLE, f"the workspace cannot be read: {reason(error)}")]
+            return [], [ChainProblem(MIRROR, ProblemKind.UNREADABLE, f"the workspace cannot be read: {reason(error)}")]
         seen = [one for _, one in self._seen.values()]
-        return [one for one in seen if isinstance(one, Record)], [one for one in seen if isinstance(one, Problem)]
+        return [one for one in seen if isinstance(one, Record)], [one for one in seen if isinstance(one, ChainProblem)]
 
-    def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[tuple[int, ...], Record | Problem]:
+    def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[tuple[int, ...], Record | ChainProblem]:
         try:
             identity = directory.identity(name)
             before = self._seen.get(name)
@@ -280,5 +280,5 @@ class Reader:
         return signs
 
 
-def _problem(name: str, kind: ProblemKind, message: str) -> Problem:
-    return Problem(name, kind, f"{DOT}/{MIRROR}/{name}: {message}")
+def _problem(name: str, kind: ProblemKind, message: str) -> ChainProblem:
+    return ChainProblem(name, kind, f"{DOT}/{MIRROR}/{name}: {message}")

@@ -9,7 +9,7 @@ The way of an observation:
    of the decisions. `standing` says how it stands, `retry` what the policy leaves it, `asks` what it asks. `linking`
    knows its parent, and `sums` hangs it there. `effects` says which others have to be made anew because of it.
 3. `settle`, once for many observations, carries the `sums` up, and sets what follows from several tasks or from the
-   time: title, findings, `reasons`, what is stale, the queue.
+   time: title, findings, `reasons`, what is stale, the `alarms`, the queue.
 
 What one task alone is belongs to step 2 (`DelegationTree._fill`), and is a field of `task.Task`. What depends on the
 time, or on when somebody looked last, belongs to step 3; it starts from `Task.alive_at`.
@@ -30,6 +30,9 @@ Why it is so:
   on, and asks nothing until its next sign of life. The line is drawn once, and not by the clock or by what other
   sessions do, so whether a task is past follows from the task alone. A decision that somebody is to carry out is a sign
   of life, and so is a program that is known to run.
+- Silence asks nothing, for a long test run is silent, too. A process that is known to be gone does: the topmost of
+  those that it ran, once. Where a process may run elsewhere, in a container or on another machine, nothing is known.
+  An alarm ends with what it is about, and its words may change: whoever has put it aside goes by all but the numbers.
 - Two returns that disagree are no result. The first one would be green by chance.
 - A decision stands above what the return says, until another return or attempt comes or it expires. Whatever was
   decided, only an answer to a blocked child is no retry: any child could ask for more by naming a blocker. Nor is what

@@ -7,26 +7,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentwatch.delegation.claims import Verdict
+from agentwatch.contracts.shapes import Outcome, Severity
+from agentwatch.delegation.claims import Verdict, merged
 from agentwatch.delegation.decision import ENDING, Action
 from agentwatch.delegation.indexes import Ordered
 from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.reasons import dispute
-from agentwatch.delegation.retry import FITTER, failed_alike, is_line_fault, is_restored
+from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored
 from agentwatch.delegation.task import State, Task
 
 LOW_CONFIDENCE: Final = 0.5
 """report-contract: results of which the child itself is less sure than this are for a human to look at."""
 
+_LONGEST_WORD: Final = 40
+"""Characters that are quoted of what a child calls its state."""
+
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
 class Asking(Ordered[tuple[int, float]]):
-    """The tasks that need the operator: who holds up most first, then who has waited longest."""
+    """The tasks that need the operator: who holds up most first, then who has asked last."""
 
     def ask(self, task_id: str, holds: int, since: float) -> None:
-        """A task asks: so many others wait for it, and it has waited since then (epoch seconds)."""
-        self.put(task_id, (-holds, since))
+        """A task asks: so many others wait for it, and it has asked since then (epoch seconds)."""
+        self.put(task_id, (-holds, -since))
 
 
 def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDENCE) -> str | None:
@@ -38,7 +42,9 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
         return None
     if result is not None and state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
-        return f"answer: {blocker}" if blocker else "blocked, and does not say by what: answer or abort"
+        others = len(result.blockers) - 1
+        more = f" (+{others:,} more question{'s' if others > 1 else ''})" if others > 0 else ""
+        return f"answer: {blocker}{more}" if blocker else "blocked, and does not say by what: answer or abort"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
     if result is not None and was_accepted and state in _ACCEPTABLE:
         return "the return changed since you accepted it: look at it again, then accept or retry"
@@ -50,7 +56,7 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
             return f"{words}; look at both, then retry, or accept the first as it is"
         if latest.ended_without_result:
             return f"{child} ended without a result; retry, or accept it as it is"
-        return f"{_fix(task)}, then retry; or accept the return as it is"
+        return f"{_broken(task)}: retry, or accept it as it is"
     if state is State.FAILED:
         return _ask_after_failure(task)
     if result is None:
@@ -76,25 +82,40 @@ def is_past(task: Task, line: float, *other_signs: float) -> bool:
     return all(sign < line for sign in (*other_signs, *to_do))
 
 
+def is_history(run: Task, line: float) -> bool:
+    """Whether a task without a parent is past with all that is below it, and nothing of that asks."""
+    below = run.below
+    is_silent = below is None or (below.active_at < line and not below.needs_operator)
+    return run.past and not run.needs_operator and is_silent
+
+
 def ask_to_mend(path: str) -> str:
     """What a task asks of which a handoff or a return is there and is not read."""
     return f"{path} is not read, so what it says is not known: mend it, or remove it"
 
 
 def _ask_about_lies(task: Task) -> str:
-    false = [claim for claim in task.claims if claim.verdict is Verdict.CONTRADICTED]
-    # A return may name one file as created, as a deliverable and as evidence.
-    others = len({claim.path for claim in false}) - 1
+    false = [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
+    others = len(false) - 1
     more = f", and {others} more" if others else ""
-    do = "look at it, then accept or retry"
+    do = "look at it, then accept, retry or answer"
     if missing_artifacts(task):
-        do = f"{_fix(task)}, then retry; or accept the return as it is"
+        do = "so its return breaks the contract: retry, or accept it as it is"
     return f"a claim is false: {false[0].path} ({false[0].detail}){more}; {do}"
 
 
-def _fix(task: Task) -> str:
-    """What subagent-return recommends where a return breaks it ("Validation Failures")."""
-    return f"Fix {task.agent or task.task_id} subagent return format"
+def _broken(task: Task) -> str:
+    """By what a return breaks its contract, and what the child says in it of a failure."""
+    result, returned = task.result, task.latest.returned if task.latest is not None else None
+    findings = returned.findings if returned is not None else ()
+    faults = [one.message.partition("; ")[0] for one in findings if one.severity is Severity.ERROR]
+    words = "its return breaks the contract"
+    if faults:
+        words += f": {faults[0]}{f' (+{len(faults) - 1} more)' if len(faults) > 1 else ''}"
+    if result is None or result.outcome is not Outcome.FAILED:
+        return words
+    advice = {True: " and recommends a retry", False: " and advises against a retry", None: ""}
+    return f"{words}; it says {(result.reported_state or 'failed')[:_LONGEST_WORD]}{advice[task.retry.recommended]}"
 
 
 def _ask_after_failure(task: Task) -> str:
@@ -113,4 +134,4 @@ def _ask_after_failure(task: Task) -> str:
         question = "retry? the child recommends it;"
     else:
         question = "escalate or abort? the child advises against a retry;"
-    return f"{question} {retry.remaining} of {retry.max_retries} retries left"
+    return f"{question} {budget_words(retry)}"

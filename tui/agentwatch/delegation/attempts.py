@@ -9,8 +9,9 @@ from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Handoff, Outcome, Return, Todo
 from agentwatch.delegation.decision import SENDS_ON, Decision
 from agentwatch.delegation.problems import DUPLICATE_HANDOFF, DUPLICATE_RETURN, finding_of
-from agentwatch.delegation.standing import is_early
-from agentwatch.delegation.task import Attempt, PlacedFinding, Version, has_moved
+from agentwatch.delegation.run import Doing
+from agentwatch.delegation.standing import has_moved, is_early
+from agentwatch.delegation.task import Attempt, PlacedFinding, Version
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,6 +25,8 @@ class Attempts:
     todos: tuple[Todo, ...] | None = None
     todos_at: float | None = None
     checklist: Version | None = None
+    moved: Doing | None = None
+    """The todo that was ticked or begun last, in a file."""
     problems: list[PlacedFinding] = field(default_factory=list)
     rivals: dict[int, dict[str, Version]] = field(default_factory=dict)
     """By attempt and path, the returns in files beside the one that counts."""
@@ -77,7 +80,7 @@ class Attempts:
         attempt.handoff, attempt.again = version, False
         attempt.session_id = document.session_id or attempt.session_id
         if document.todos is not None:
-            self.todos, self.todos_at = document.todos, version.at
+            self.todos, self.todos_at, self.moved = document.todos, version.at, version.moved
 
     def hand_back(self, version: Version, document: Return) -> None:
         """A file returns the task."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -36,6 +37,17 @@ class Change(NamedTuple):
 
     path: str
     at: float
+
+
+def merged(claims: Iterable[Claim]) -> list[Claim]:
+    """The claims, those about one thing as one, whose kind names all of theirs: a return may name one file as created,
+    as a deliverable and as evidence. A file that is missing is one thing whatever lines of it are claimed."""
+    alike: dict[tuple[str, tuple[int, int] | None, Verdict], list[Claim]] = {}
+    for claim in claims:
+        lines = None if claim.is_missing else claim.lines
+        alike.setdefault((claim.file or claim.path, lines, claim.verdict), []).append(claim)
+    kinds = (", ".join(dict.fromkeys(one.kind for one in same)) for same in alike.values())
+    return [same[0]._replace(kind=kind) for same, kind in zip(alike.values(), kinds, strict=True)]
 
 
 def overall(claims: tuple[Claim, ...]) -> Verdict | None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
+from agentwatch.delegation.indexes import Deadlines
 from agentwatch.delegation.problems import OVERRUN, finding_of
 from agentwatch.delegation.retry import calls_fitter, overrun
 from agentwatch.delegation.sums import ancestors, below
@@ -124,6 +125,33 @@ def _fitter(task: Task) -> _Fitter | None:
     # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
     is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
     return _Fitter(restores, carried, None if is_false else task.own_state, task.ended_at)
+
+
+class Decisions:
+    """The decisions about all tasks, and what became of them through `fitters`."""
+
+    def __init__(self, fitters: Fitters) -> None:
+        self._fitters = fitters
+        self._by_task: defaultdict[str, dict[str, Decision]] = defaultdict(dict)
+        self.expiries = Deadlines()
+
+    def take(self, decision: Decision) -> None:
+        """A decision was made, or has got further."""
+        self._by_task[decision.task_id][decision.decision_id] = decision
+
+    def all(self) -> list[Decision]:
+        """Every decision as it is now."""
+        return [decision for decisions in self._by_task.values() for decision in decisions.values()]
+
+    def of(self, task_id: str, now: float) -> list[Decision]:
+        """The decisions about a task, in the order in which they were made."""
+        decisions = []
+        for one in map(self._fitters.followed, self._by_task.get(task_id, {}).values()):
+            expired = one.is_expired(now)
+            if one.expires_at is not None and not expired:
+                self.expiries.put(task_id, one.expires_at)
+            decisions.append(replace(one, expired=expired and not one.over))
+        return sorted(decisions, key=lambda one: one.at)
 
 
 class Overruns:

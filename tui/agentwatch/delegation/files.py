@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from agentwatch.contracts.shapes import Contract, Handoff, TodoList
+from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
 from agentwatch.delegation import identity
 from agentwatch.delegation.indexes import Groups
 from agentwatch.delegation.observation import Seen, Unreadable
 from agentwatch.delegation.ownership import Ownership
+from agentwatch.delegation.run import Doing, todo_moved
 from agentwatch.delegation.task import PlacedFinding, Version
 
 MAX_VERSIONS: Final = 256
@@ -84,16 +85,17 @@ class Files:
         path = seen.path
         versions = self._versions.setdefault(path, ())
         concerned = self._find_again(path)
-        if versions and self._remembers and _held(versions[-1]) == _held(seen):
+        if versions and self._is_known(versions[-1], seen):
             concerned |= self.tasks_of(path)
         else:
+            moved = _moved(versions[-1] if versions else None, seen)
             if versions and not _continues(versions[-1], seen):
                 while self._versions[path]:
                     concerned |= self._forget_version(path, 0)
             elif len(versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
                 concerned |= self._forget_version(path, 1)
-            self._versions[path] = (*self._versions[path], Version(*seen))
+            self._versions[path] = (*self._versions[path], Version(*seen, moved=moved))
             self._keys[path] = (*self._keys.get(path, ()), None)
         if seen.document.recognised:
             self._named.pop(path, None)
@@ -103,6 +105,12 @@ class Files:
         if self._remembers:
             concerned |= self._hold(path)
         return concerned
+
+    def _is_known(self, last: Version, seen: Seen) -> bool:
+        """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
+        if _held(last) != _held(seen):
+            return False
+        return seen.at <= last.at if isinstance(seen.document, Return) else self._remembers
 
     def forget(self, path: str, *, undone: bool = False) -> set[str]:
         """The file is gone; `undone`: it never was there. Returns the tasks that this concerns."""
@@ -251,6 +259,42 @@ class Files:
 def _continues(before: Version, seen: Seen) -> bool:
     """Whether a file's earlier contents still count: not if it is something else now, nor if it is a checklist."""
     return type(before.document) is type(seen.document) and not isinstance(seen.document, TodoList)
+
+
+def _moved(before: Version | None, seen: Seen) -> Doing | None:
+    """The todo that was ticked or begun last in a file that has this content now."""
+    known = _todos_in(before.document) if before is not None else None
+    moved = todo_moved(known, _todos_in(seen.document), seen.at)
+    return before.moved if moved is None and before is not None else moved
+
+
+def _todos_in(document: Document) -> tuple[Todo, ...] | None:
+    if isinstance(document, TodoList):
+        return document.items
+    return document.todos if isinstance(document, Handoff) else None
+
+
+def counting(versions: Sequence[Version]) -> tuple[Version, ...]:
+    """The versions of one task that say something, in their order. The same return written again says something only
+    after a handoff, or after the file has said something else; `times` tells how often it was said."""
+    counted: list[Version] = []
+    last: dict[str, Version] = {}
+    times = defaultdict[tuple[str, str], int](int)
+    handed_off = -1
+    for version in versions:
+        if isinstance(version.document, Handoff):
+            handed_off = version.seq
+        before = last.get(version.path)
+        last[version.path] = version
+        if isinstance(version.document, Return):
+            if before is not None and _held(before) == _held(version) and handed_off < before.seq:
+                continue
+            said = version.path, version.digest
+            times[said] += 1
+            counted.append(version if times[said] == 1 else version._replace(times=times[said]))
+        else:
+            counted.append(version)
+    return tuple(counted)
 
 
 def _held(version: Version | Seen) -> tuple[object, ...]:

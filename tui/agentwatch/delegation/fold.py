@@ -11,8 +11,8 @@ from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.executions import execute
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import SESSION_MISMATCH, TASK_MISMATCH, UNASKED
-from agentwatch.delegation.standing import answers_another_session, state_of
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version, has_moved
+from agentwatch.delegation.standing import answers_another_session, has_moved, state_of
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
 
 
 def fold(
@@ -48,6 +48,7 @@ def fold(
             attempts.hand_back(version, document)
         else:
             attempts.todos, attempts.todos_at, attempts.checklist = document.items, version.at, version
+            attempts.moved = version.moved
     for path, version in unheard.items():
         if version.document.contract is not Contract.REPORT_CONTRACT and not is_gone(path):
             attempts.problems += (PlacedFinding(finding, path) for finding in version.findings)

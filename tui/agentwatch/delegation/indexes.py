@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from typing import Final, Generic, TypeVar
 
 _Key = TypeVar("_Key")
-_Rank = TypeVar("_Rank", float, tuple[int, float])
+Rank = TypeVar("Rank", float, tuple[int, float])
 
 _NOBODY: Final[frozenset[str]] = frozenset()
 
@@ -42,12 +42,12 @@ class Groups(Generic[_Key]):
             self._groups.pop(key, None)
 
 
-class Ordered(Generic[_Rank]):
+class Ordered(Generic[Rank]):
     """Ids in the order of their ranks. To put one or take it away costs a search, however many there are."""
 
     def __init__(self) -> None:
-        self._order: list[tuple[_Rank, str]] = []
-        self._ranks: dict[str, _Rank] = {}
+        self._order: list[tuple[Rank, str]] = []
+        self._ranks: dict[str, Rank] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._ranks
@@ -58,12 +58,16 @@ class Ordered(Generic[_Rank]):
     def __iter__(self) -> Iterator[str]:
         return (name for _, name in self._order)
 
-    def put(self, name: str, rank: _Rank) -> None:
+    def put(self, name: str, rank: Rank) -> None:
         """Give an id this rank, in place of the one that it had."""
         if self._ranks.get(name) != rank:
             self.discard(name)
             self._ranks[name] = rank
             insort(self._order, (rank, name))
+
+    def rank(self, name: str) -> Rank | None:
+        """The rank of an id, None if it is not there."""
+        return self._ranks.get(name)
 
     def discard(self, name: str) -> None:
         """Take an id away, if it is there."""

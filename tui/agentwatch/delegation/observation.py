@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Document, Finding
+from agentwatch.delegation.aside import Aside
 from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
@@ -83,6 +84,23 @@ class Decided(NamedTuple):
     decision: Decision
 
 
+class Noted(NamedTuple):
+    """What the operator has looked at and put aside of a task is this now. `path` is the task's id."""
+
+    seq: int
+    at: float
+    path: str
+    aside: Aside
+
+
+class Looked(NamedTuple):
+    """The operator knows how things stood `at` a time: nothing from before is new. `path` is empty."""
+
+    seq: int
+    at: float
+    path: str = ""
+
+
 class Tick(NamedTuple):
     """Time has passed: what is silent for too long turns stale."""
 
@@ -90,4 +108,4 @@ class Tick(NamedTuple):
     at: float
 
 
-Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Tick
+Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Noted | Looked | Tick

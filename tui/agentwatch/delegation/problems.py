@@ -142,5 +142,6 @@ def missing_artifacts(task: Task) -> list[PlacedFinding]:
     result, latest = task.result, task.latest
     if result is None or latest is None or latest.returned is None or not promises_artifacts(result):
         return []
-    paths = dict.fromkeys(claim.path for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
-    return [PlacedFinding(finding_of(ARTIFACT_MISSING, path), latest.returned.path) for path in paths]
+    missing = (claim for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
+    paths = {claim.file or claim.path: claim.path for claim in missing}
+    return [PlacedFinding(finding_of(ARTIFACT_MISSING, path), latest.returned.path) for path in paths.values()]

@@ -11,7 +11,8 @@ from typing import Final
 from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.delegation.decision import SAYS_SO, Action, Stage
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import State, Task, has_moved
+from agentwatch.delegation.standing import has_moved
+from agentwatch.delegation.task import State, Task
 
 _OF_RUNS: Final = {
     RunState.SUBMITTED: "asked for; no sign of life yet",

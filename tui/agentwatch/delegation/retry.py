@@ -45,6 +45,13 @@ def budget(task: Task, *, max_retries: int = DEFAULT_MAX_RETRIES, restored: Coll
     )
 
 
+def budget_words(retry: Retry) -> str:
+    """`1 retry left`, `1 of 2 retries left`."""
+    if retry.remaining == retry.max_retries:
+        return f"{retry.remaining} {'retry' if retry.remaining == 1 else 'retries'} left"
+    return f"{retry.remaining} of {retry.max_retries} retries left"
+
+
 def is_retry(action: Action, attempt: Attempt | None) -> bool:
     """Whether an action makes a retry of what follows an attempt: what goes on after an answer to a blocked child is
     none, nor what resumes a part that the child itself recommends to resume, whatever else it is called."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
-from agentwatch.contracts.shapes import Reading, Todo
+from agentwatch.contracts.shapes import Reading, Todo, TodoStatus
 
 
 class RunState(StrEnum):
@@ -20,6 +22,36 @@ class RunState(StrEnum):
     """It ended by a technical failure, was refused before it began, or was left behind unfinished."""
     CANCELED = "canceled"
     """A human aborted it. What it had said by then is no return."""
+
+
+LONGEST_DOING = 200
+"""Characters of what an agent does that are kept."""
+
+
+class DoingKind(StrEnum):
+    """What the last thing is that an agent did: it called a tool, said something, or went on in its checklist."""
+
+    TOOL = "tool"
+    WORDS = "words"
+    TODO = "todo"
+
+
+class Doing(NamedTuple):
+    """What an agent does, as the last record says that says so. Texts are foreign and unsanitised.
+
+    `at` is when it began or was said, in seconds since the epoch. `what` is the tool, by the name that the program has
+    for it, "" otherwise. `about` is its main argument (a path in the workspace stands from there on), or the words, or
+    the todo: the first line, of at most 200 characters. `over`: the tool has given its result, or the todo is ticked,
+    and not only begun. `repeats` says how often the same tool was called with the same arguments, without another call
+    between.
+    """
+
+    at: float
+    kind: DoingKind
+    what: str = ""
+    about: str = ""
+    over: bool = False
+    repeats: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +139,9 @@ class Run:
     rounds: tuple[Round, ...] = ()
     todos: tuple[Todo, ...] | None = None
     tokens: int | None = None
+    """Those used so far."""
+    doing: Doing | None = None
+    """What it does, or did last; None where its store does not say."""
     background: bool = False
     process_gone: bool | None = None
     waiting: str = ""
@@ -126,7 +161,7 @@ class Run:
     def part(self, first: int, end: int) -> Run:
         """The rounds from `first` up to, and without, `end`, as a run of their own.
 
-        What the store has only of the whole session (tokens, checklist, process) goes with the last round.
+        What the store has only of the whole session (tokens, checklist, process, doing) goes with the last round.
         """
         if not self.rounds:
             return self
@@ -145,6 +180,20 @@ class Run:
             updated_at=self.rounds[end].began_at if last.ended_at is None else last.ended_at,
             todos=None,
             tokens=None,
+            doing=None,
             process_gone=None,
             waiting="",
         )
+
+
+def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Doing | None:
+    """The todo that was ticked last, of those that are not as `before`, else the one that was begun last.
+
+    None where none of them has moved. Of a checklist that was not known before, what is in progress says more.
+    """
+    known = {todo.text: todo.status for todo in before or ()}
+    moved = {todo.status: todo.text for todo in after or () if known.get(todo.text) is not todo.status}
+    ticked, begun = moved.get(TodoStatus.DONE), moved.get(TodoStatus.IN_PROGRESS)
+    if ticked is not None and (before is not None or begun is None):
+        return Doing(at, DoingKind.TODO, about=ticked[:LONGEST_DOING], over=True)
+    return Doing(at, DoingKind.TODO, about=begun[:LONGEST_DOING]) if begun is not None else None

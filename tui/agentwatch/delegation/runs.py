@@ -32,6 +32,16 @@ class Runs:
         runs = self._by_task.get(task_id)
         return sorted(runs.values(), key=lambda ran: (ran.run.began_at if ran.run else 0.0, ran.path)) if runs else []
 
+    def known(self, key: str) -> Run | None:
+        """A run as it was last seen."""
+        ran = self._by_key.get(key)
+        return ran.run if ran is not None else None
+
+    def go_on(self, ran: Ran) -> None:
+        """A known run is like this now, and is of the same task and session."""
+        for runs in (self._by_key, *(self._by_task[task_of(run)] for run in (ran.run,) if run is not None)):
+            runs[ran.path] = ran
+
     def tasks_of(self, key: str) -> set[str]:
         """The task that a run executes."""
         ran = self._by_key.get(key)

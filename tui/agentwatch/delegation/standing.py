@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from posixpath import basename, dirname
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agentwatch.contracts.shapes import Outcome, Return, Severity
+from agentwatch.contracts.shapes import Outcome, Return, Severity, Todo, TodoStatus
 from agentwatch.delegation import identity
 from agentwatch.delegation.decision import ENDING, Action
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.text import exact
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.attempts import Attempts
+    from agentwatch.delegation.observation import Ran
 
 _ENDED_BADLY: Final = (RunState.FAILED, RunState.CANCELED)
 """Whatever a run had said by then, it is not what it was asked for."""
@@ -126,3 +131,42 @@ def title(task: Task) -> str:
 def _exact(name: str, task: Task) -> str:
     """A part of an id; where that is blank, all of it."""
     return exact(name if name.strip() else task.task_id)
+
+
+def fill(task: Task, attempts: Attempts, versions: Sequence[Version], runs: Sequence[Ran]) -> None:
+    """What a task's attempts, versions and runs say of it, whatever was checked or is elsewhere in the tree."""
+    task.inferred = not versions and not runs
+    task.attempts = tuple(attempts.all)
+    task.todos, task.todo_moved = attempts.todos, attempts.moved
+    packet, result = task.packet, task.result
+    task.agent = agent_of(task)
+    task.reported_state = result.reported_state if result else None
+    task.contract = document.contract if (document := result or packet) else None
+    lives = [version.at for version in versions] + [ran.run.updated_at for ran in runs if ran.run is not None]
+    task.updated_at = max(lives, default=0.0)
+    latest = task.latest
+    task.own_state = decided_state(latest) if latest else State.SUBMITTED
+    task.started_at = latest.started_at if latest else None
+    task.ended_at = ended_at(latest) if latest else None
+
+
+def silent_from(task: Task, seconds: float) -> float | None:
+    """From when on (epoch seconds) a working task counts as silent, with all that works below it, if it shows no sign
+    of life for so long; None for one that does not work, or waits for somebody."""
+    if task.state is not State.WORKING:
+        return None
+    if task.run is not None and task.run.process_gone:
+        return float("-inf")
+    waits = task.below and any(state.is_open and state is not State.WORKING for state in task.below.states)
+    return None if waits or task.alive_at is None else task.alive_at + seconds
+
+
+def tokens_of(task: Task) -> int | None:
+    """What all attempts together have used; None where no store tells."""
+    used = [attempt.run.tokens for attempt in task.attempts if attempt.run and attempt.run.tokens is not None]
+    return sum(used) if used else None
+
+
+def has_moved(todos: tuple[Todo, ...] | None) -> bool:
+    """Whether a checklist was begun, which is a sign of life."""
+    return any(todo.status is not TodoStatus.PENDING for todo in todos or ())

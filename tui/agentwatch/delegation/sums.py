@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from agentwatch.delegation.claims import Verdict
@@ -45,7 +46,7 @@ class Sums:
         """The tasks that stand anywhere in the tree."""
         self.roots: list[str] = []
         self.totals = Below()
-        self._waiting: dict[str | None, _Delta] = {}
+        self._waiting: dict[str | None, Delta] = {}
         """What is to be added to the sums of a task and all above it; None is for the totals."""
         self.touched: set[str] = set()
         self.summed: set[str] = set()
@@ -75,20 +76,21 @@ class Sums:
         siblings = self._siblings(task)
         return (siblings[number] for number in range(self._position(task, siblings) - 1, -1, -1))
 
-    def change(self, task: Task, own_state: State, ask: str | None, verdict: Verdict | None) -> None:
-        """Set what a placed task's own files say, what it asks of the operator, and what its claims come to."""
-        delta = _Delta()
+    @contextmanager
+    def changing(self, task: Task) -> Iterator[None]:
+        """What is set of a placed task meanwhile counts in the sums above it, and its state follows."""
+        delta = Delta()
         delta.count(task, -1)
-        task.own_state, task.ask, task.verdict = own_state, ask, verdict
+        yield
         task.state = self._state(task)
         delta.count(task, 1)
-        self.touched.add(task.task_id)
-        delta.active_at = task.updated_at
-        self._add(task.parent_id, delta)
+        if delta:
+            self._add(task.parent_id, delta)
 
-    def lower(self, task: Task, alive_before: float) -> None:
-        """The last sign of life of a task itself is now earlier than it was before (epoch seconds)."""
-        self._add(task.parent_id, _Delta(lost_at=alive_before))
+    def lived(self, task: Task, before: float) -> None:
+        """The last sign of life of a task itself was this one `before` (epoch seconds)."""
+        is_lost = task.updated_at < before
+        self._add(task.parent_id, Delta(lost_at=before) if is_lost else Delta(active_at=task.updated_at))
 
     def flush(self) -> None:
         """Carry up what has changed since the last time."""
@@ -109,10 +111,10 @@ class Sums:
         if (delta := self._waiting.pop(None, None)) is not None:
             delta.add_to(self.totals)
 
-    def _sum(self, node: Task, delta: _Delta) -> None:
+    def _sum(self, node: Task, delta: Delta) -> None:
         """Add to the sums of a task, and leave to the one above it what is new for that one."""
         sums = node.below or Below()
-        if delta.is_nothing_to(sums):
+        if not delta and delta.lost_at < sums.active_at >= delta.active_at:
             return
         before = sums.active_at
         delta.add_to(sums)
@@ -142,16 +144,11 @@ class Sums:
         return self.roots if task.parent_id is None else self._tasks[task.parent_id].children
 
     def _carry(self, task: Task, sign: int) -> None:
-        sums = task.below or Below()
-        alive_at = max(task.updated_at, sums.active_at)
-        delta = _Delta(sign * (1 + sums.tasks), alive_at) if sign > 0 else _Delta(-1 - sums.tasks, lost_at=alive_at)
-        for counts, deltas in zip(_counts(sums), delta.counts, strict=True):
-            deltas.update({key: sign * count for key, count in counts.items()})
-        delta.count(task, sign)
+        delta = Delta.of(task, sign)
         self.touched.add(task.task_id)
         self._add(task.parent_id, delta)
 
-    def _add(self, parent_id: str | None, delta: _Delta) -> None:
+    def _add(self, parent_id: str | None, delta: Delta) -> None:
         if parent_id in self._waiting:
             self._waiting[parent_id].add(delta)
         else:
@@ -166,46 +163,61 @@ class Sums:
         return State.WORKING if has_handed_on or task.waits_for_work else task.own_state
 
 
-class _Delta:
+class Delta:
     """What is added to the sums of the tasks above. `lost_at` is a sign of life that may not be there any more."""
 
     def __init__(self, tasks: int = 0, active_at: float = 0.0, lost_at: float = _NOTHING) -> None:
         self.tasks = tasks
         self.active_at = active_at
         self.lost_at = lost_at
-        self.counts: tuple[dict[Any, int], ...] = (defaultdict(int), defaultdict(int), defaultdict(int))
+        self.tokens = 0
+        self.counts: tuple[dict[Any, int], ...] = tuple(defaultdict(int) for _ in range(4))
+
+    @classmethod
+    def of(cls, task: Task, sign: int) -> Delta:
+        """A task comes (1) or goes (-1), with all that is below it."""
+        sums = task.below or Below()
+        alive_at = max(task.updated_at, sums.active_at)
+        delta = cls(sign * (1 + sums.tasks), alive_at) if sign > 0 else cls(-1 - sums.tasks, lost_at=alive_at)
+        delta.tokens = sign * sums.tokens
+        for counts, deltas in zip(sums.counts, delta.counts, strict=True):
+            deltas.update({key: sign * count for key, count in counts.items()})
+        delta.count(task, sign)
+        return delta
 
     def count(self, task: Task, sign: int) -> None:
         """The task itself comes (1) or goes (-1), as it is now."""
-        states, waiting, verdicts = self.counts
+        states, waiting, verdicts, silences = self.counts
         states[task.state] += sign
+        self.tokens += sign * (task.tokens or 0)
+        if task.stale:
+            silences[task.past] += sign
         if task.ask is not None:
             waiting[task.waits_as] += sign
         if task.verdict is Verdict.CONTRADICTED or (task.verdict and task.state is State.COMPLETED):
             verdicts[task.verdict] += sign
 
-    def add(self, other: _Delta) -> None:
+    def add(self, other: Delta) -> None:
+        """The other is to be added, too."""
         self.tasks += other.tasks
+        self.tokens += other.tokens
         self.active_at, self.lost_at = max(self.active_at, other.active_at), max(self.lost_at, other.lost_at)
         for counts, others in zip(self.counts, other.counts, strict=True):
             for key, count in others.items():
                 counts[key] += count
 
-    def is_nothing_to(self, sums: Below) -> bool:
-        """Whether adding it would change nothing."""
-        is_same = not self.tasks and self.lost_at < sums.active_at and self.active_at <= sums.active_at
-        return is_same and not any(any(counts.values()) for counts in self.counts)
+    def __bool__(self) -> bool:
+        """Whether it changes any count, whatever the signs of life are."""
+        return bool(self.tasks or self.tokens or any(any(counts.values()) for counts in self.counts))
 
     def add_to(self, sums: Below) -> None:
+        """Change these sums."""
         sums.tasks += self.tasks
+        sums.tokens += self.tokens
         sums.active_at = max(sums.active_at, self.active_at)
-        for counts, deltas in zip(_counts(sums), self.counts, strict=True):
+        for counts, deltas in zip(sums.counts, self.counts, strict=True):
             for key, delta in deltas.items():
                 if count := counts.get(key, 0) + delta:
                     counts[key] = count
                 else:
                     counts.pop(key, None)
-
-
-def _counts(sums: Below) -> tuple[dict[Any, int], ...]:
-    return sums.states, sums.waiting, sums.verdicts

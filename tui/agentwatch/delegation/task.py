@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Verdict
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.run import Doing, Run, RunState
 
 
 class State(StrEnum):
@@ -46,6 +46,17 @@ CONTRADICTED = "contradicted"
 """What a result whose claims are false waits as, in the place of its state."""
 
 
+class Alarm(StrEnum):
+    """What a working task asks the operator to look at: its process is gone, it makes the same call over and over, or
+    it has passed a limit."""
+
+    GONE = "gone"
+    LOOP = "loop"
+    TOKENS = "tokens"
+    SUBTREE = "subtree_tokens"
+    MINUTES = "minutes"
+
+
 class Basis(StrEnum):
     """Why a task hangs below its parent."""
 
@@ -68,6 +79,7 @@ class Version(NamedTuple):
     """One content of one file, as it was observed: the fields of `Seen`, in its order.
 
     `stored`: it is of a session store; `path` is the key of the run, and the document has prose around it, perhaps.
+    `moved` is the todo that was ticked or begun last in the file. `times`: how often the file has returned this.
     """
 
     seq: int
@@ -78,6 +90,8 @@ class Version(NamedTuple):
     findings: tuple[Finding, ...]
     incomplete: bool = False
     stored: bool = False
+    moved: Doing | None = None
+    times: int = 1
 
 
 @dataclass(slots=True)
@@ -175,8 +189,16 @@ class Below:
     """By state, or `CONTRADICTED`, the tasks below that need the operator."""
     verdicts: dict[Verdict, int] = field(default_factory=dict)
     """How many completed tasks below are verified, and how many tasks below are contradicted."""
+    tokens: int = 0
+    """Used by all attempts below."""
+    silences: dict[bool, int] = field(default_factory=dict)
+    """How many tasks below are stale, by whether they are past."""
     active_at: float = 0.0
     """The last sign of life below."""
+
+    @property
+    def counts(self) -> tuple[dict[Any, int], ...]:
+        return self.states, self.waiting, self.verdicts, self.silences
 
     @property
     def open(self) -> int:
@@ -190,6 +212,11 @@ class Below:
     @property
     def completed(self) -> int:
         return self.states.get(State.COMPLETED, 0)
+
+    @property
+    def stale(self) -> int:
+        """Tasks that work and are silent, without those that are past."""
+        return self.silences.get(False, 0)
 
     @property
     def needs_operator(self) -> int:
@@ -227,6 +254,7 @@ class Task:
     reported_state: str | None = None
     contract: Contract | None = None
     stale: bool = False
+    """It works, and is silent: for too long, or because its process is gone."""
     claims: tuple[Claim, ...] = ()
     """What the return of the latest attempt claims, as far as it was checked."""
     changed: tuple[Change, ...] | None = None
@@ -238,13 +266,25 @@ class Task:
     question: str | None = None
     """What is open about it, whether it still asks or not."""
     ask: str | None = None
-    """The one question that the operator has to answer; None where there is none, or it is past."""
+    """The one question that the operator has to answer; None where there is none, or it is past or put aside."""
+    tokens: int | None = None
+    """Used by all attempts together; None where no store tells."""
+    alarms: tuple[Alarm, ...] = ()
+    """What is open about it because of how it works, where nothing else is."""
+    acknowledged: bool = False
+    """The operator has put aside what is open about it, for as long as that stays as it is."""
+    snoozed_until: float | None = None
+    """When it asks again at the latest, infinity where only a change ends it; None where it is not snoozed."""
+    seen: bool = True
+    """Whether the operator has looked at it since it ended, failed or changed what it asks."""
     why: str = ""
     """Why the task has this state, in words of our own."""
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[PlacedFinding] = ()
     todos: tuple[Todo, ...] | None = None
+    todo_moved: Doing | None = None
+    """The todo that was ticked or begun last, as files tell it."""
     first_seq: int = 0
     started_at: float | None = None
     updated_at: float = 0.0
@@ -254,6 +294,15 @@ class Task:
     """The id of a task above that the operator aborted, and this one with it."""
     below: Below | None = None
     """None for a leaf."""
+    scope: str = ""
+    """What stands before the id, where tasks of several workspaces are shown as one tree."""
+    workspace: str = ""
+    """The path of the workspace whose top row this is; "" for every task."""
+
+    @property
+    def own_id(self) -> str:
+        """The id that the documents of its workspace call it by."""
+        return self.task_id[len(self.scope) :]
 
     @property
     def alive_at(self) -> float | None:
@@ -265,13 +314,16 @@ class Task:
         return self.ask is not None
 
     @property
+    def snoozed(self) -> bool:
+        return self.snoozed_until is not None
+
+    @property
     def contradicted(self) -> bool:
         """A claim of the return is false."""
         return self.verdict is Verdict.CONTRADICTED
 
     @property
     def waits_as(self) -> str:
-        """Its state, or `CONTRADICTED`, which says more."""
         return CONTRADICTED if self.contradicted else self.state
 
     @property
@@ -289,8 +341,17 @@ class Task:
         return self.attempts[-1].run if self.attempts else None
 
     @property
+    def doing(self) -> Doing | None:
+        """What it does while it works: by its session, else by its checklist; None where neither says."""
+        if self.state is not State.WORKING:
+            return None
+        run = self.run
+        if run is not None and run.doing is not None:
+            return run.doing if run.state is RunState.WORKING else None
+        return self.todo_moved
+
+    @property
     def decision(self) -> Decision | None:
-        """What was decided about the latest attempt."""
         return self.attempts[-1].decision if self.attempts else None
 
     @property
@@ -307,10 +368,9 @@ class Task:
     @property
     def answers_in_prose(self) -> bool:
         """It was handed a packet, which asks for a return, and came to its end with words that follow no contract."""
-        latest = self.latest
-        if latest is None or latest.packet is None or latest.returned is not None or latest.run is None:
+        latest, run = self.latest, self.run
+        if latest is None or latest.packet is None or latest.returned is not None or run is None:
             return False
-        run = latest.run
         return run.parent_session is not None and run.state is RunState.ENDED and run.said is not None
 
     @property
@@ -337,11 +397,5 @@ class Task:
     def progress(self) -> tuple[int, int] | None:
         """(done, total) of the todos, else of the phases the return counts; None where neither is known."""
         if self.todos:
-            done = sum(1 for todo in self.todos if todo.status is TodoStatus.DONE)
-            return done, len(self.todos)
+            return sum(todo.status is TodoStatus.DONE for todo in self.todos), len(self.todos)
         return self.result.progress if self.result else None
-
-
-def has_moved(todos: tuple[Todo, ...] | None) -> bool:
-    """Whether a checklist was begun, which is a sign of life."""
-    return any(todo.status is not TodoStatus.PENDING for todo in todos or ())

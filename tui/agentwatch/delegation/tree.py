@@ -7,38 +7,42 @@ and their `seq`: any interleaving that keeps each file's own order gives the sam
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence, Set
+from functools import partial
 
 from agentwatch.delegation import identity, reasons, standing
-from agentwatch.delegation.asks import LOW_CONFIDENCE, Asking, ask, ask_to_mend, is_past
+from agentwatch.delegation import observation as observed
+from agentwatch.delegation.alarms import Alarms, Limits
+from agentwatch.delegation.aside import Asides, is_aside
+from agentwatch.delegation.asks import LOW_CONFIDENCE, ask, ask_to_mend, is_past
 from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
 from agentwatch.delegation.claims import overall
-from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.effects import Aborts, Fitters, Overruns
-from agentwatch.delegation.files import Files, Unread
+from agentwatch.delegation.effects import Aborts, Decisions, Fitters, Overruns
+from agentwatch.delegation.files import Files, Unread, counting
 from agentwatch.delegation.fold import fold
 from agentwatch.delegation.indexes import Deadlines
 from agentwatch.delegation.linking import Claims, Inference, Linking
 from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Seen, Tick, Unreadable
 from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
+from agentwatch.delegation.pulse import Spending, Spent, go_on
+from agentwatch.delegation.reading import LeftOut, TaskTree
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.runs import Runs
-from agentwatch.delegation.sums import Sums, ancestors, below
+from agentwatch.delegation.sums import Sums
 from agentwatch.delegation.task import PlacedFinding, State, Task, Version
 
 STALE_AFTER = 600.0
 """Seconds of silence after which a working task counts as stale."""
 
 
-class DelegationTree:
+class DelegationTree(TaskTree):
     """All tasks of a workspace and how they hang together.
 
     `strict` makes a return that breaks its contract count as failed; `stale_after` is in seconds; a completed report
     whose confidence is below `low_confidence` asks for a review. With `remembers`, the tasks of files that are gone
     stay; otherwise the tree converges to what is there. With `demands`, a child of a session that ends without a
-    contract counts as failed. Tasks without a sign of life since `history_before` (epoch seconds) are past.
+    contract counts as failed. Tasks without a sign of life since `history_before` (epoch seconds) are past. A working
+    task that has passed one of the `limits` asks.
     """
 
     def __init__(
@@ -51,40 +55,36 @@ class DelegationTree:
         remembers: bool = False,
         demands: bool = False,
         history_before: float = float("-inf"),
+        limits: Limits = Limits(),  # noqa: B008  it is immutable
     ) -> None:
-        self.tasks: dict[str, Task] = {}
-        self.structure = 0
-        """Counts the additions, removals and moves of tasks."""
-        self.queue = Asking()
-        """The ids of the tasks that need the operator."""
-        self.now = float("-inf")
-        """The time of the last tick, in epoch seconds; minus infinity before the first."""
-        self.history_before = history_before
-        """The line that tells what is past, in epoch seconds."""
-        self._strict = strict
+        super().__init__(history_before)
+        self._due = Deadlines()
+        """When a task has to be looked at again because time has passed."""
+        self.asides = Asides(self.tasks, self._due)
+        """What the operator has put aside and looked at."""
+        self.unseen = self.asides.unseen
         self._stale_after = stale_after
         self._max_retries = max_retries
         self._low_confidence = low_confidence
-        self._demands = demands
         self._files = Files(remembers=remembers)
+        self._fold = partial(fold, strict=strict, demands=demands, is_gone=self._files.is_gone)
         self._unread = Unread(self._files)
         self._runs = Runs()
-        self._decisions: dict[str, dict[str, Decision]] = defaultdict(dict)
         self._checks = CheckedReturns()
         self._inference = Inference()
         self._linking = Linking()
         self._sums = Sums(self.tasks)
-        self.roots = self._sums.roots
-        """Ids of the tasks without a parent, in the order first seen."""
-        self.totals = self._sums.totals
-        """Sums over all tasks."""
+        self.roots, self.totals = self._sums.roots, self._sums.totals
         self._changes = Changes(self.tasks, stale_after, lambda path: bool(self._files.tasks_of(path)))
         self._fitters = Fitters()
+        self._decisions = Decisions(self._fitters)
         self._aborts = Aborts(self.tasks)
+        self._alarms = Alarms(self.tasks, limits, self._due)
         self._overruns = Overruns()
-        self._silences = Deadlines()
-        self._expiries = Deadlines()
+        self._spending = Spending()
+        self._going_on: set[str] = set()
         self._own_findings: dict[str, tuple[PlacedFinding, ...]] = {}
+        self._left_out = LeftOut()
         self._removed: set[str] = set()
 
     @property
@@ -95,8 +95,7 @@ class DelegationTree:
     @property
     def decisions(self) -> list[Decided]:
         """Every decision as it is now."""
-        known = (decision for decisions in self._decisions.values() for decision in decisions.values())
-        return [Decided(0, decision.at, decision.decision_id, decision) for decision in known]
+        return [Decided(0, decision.at, decision.decision_id, decision) for decision in self._decisions.all()]
 
     @property
     def notices(self) -> list[PlacedFinding]:
@@ -108,6 +107,29 @@ class DelegationTree:
         """The files that cannot be read or understood, of tasks and of nobody."""
         return self._unread.paths
 
+    @property
+    def left_out(self) -> Set[str]:
+        """The ids of the tasks that are known, and left out for being old."""
+        return self._left_out.ids
+
+    def leave_out(self, since: float) -> set[str]:
+        """Leave out what has shown no sign of life since then (epoch seconds), each until something new speaks of it or
+        names it as its parent. What sessions did stays, with what is above it. Returns what `apply` does."""
+        kept: set[str] = set()
+        for task_id, task in self.tasks.items():
+            hidden = self._unread.hidden(self._files.versions(task_id)).values()
+            is_old = (task.alive_at or since) < since and is_past(task, since, *hidden)
+            if task_id not in kept and (not is_old or self._runs.of(task_id)):
+                kept.update((task_id, *self.ancestors(task_id)))
+        old = [task for task, _ in self.preorder() if task.task_id not in kept]
+        for task in old:
+            self._left_out.add(task, self._files.versions(task.task_id))
+        for task in reversed(old):
+            dirty = self._drop(task.task_id) if task.task_id in self.left_out else set()
+            while dirty:
+                dirty |= self._rebuild(dirty.pop())
+        return self.settle()
+
     def apply(self, observation: Observation) -> set[str]:
         """Take one observation in. Returns the ids of the tasks that were added, changed (also in the sums over what is
         below) or removed."""
@@ -116,12 +138,12 @@ class DelegationTree:
 
     def take(self, observation: Observation) -> None:
         """Take one of many in: what depends on several tasks is not up to date until `settle` is called."""
-        path = observation.path if not isinstance(observation, Tick) else ""
+        dirty: set[str] = set()
         match observation:
-            case Seen():
+            case Seen(path=path):
                 # The tasks from before count too: a file may speak of another task now.
                 dirty = self._files.tasks_of(path) | self._unread.clear(path) | self._files.see(observation)
-            case Gone():
+            case Gone(path=path):
                 dirty = self._files.tasks_of(path) | self._unread.clear(path)
                 dirty |= self._files.forget(path, undone=observation.undone)
                 if not self._files.is_gone(path):
@@ -129,14 +151,18 @@ class DelegationTree:
             case Tick():
                 dirty = self._tick(observation.at)
             case Ran():
-                dirty = self._runs.see(observation)
+                dirty = set() if self._goes_on(observation) else self._runs.see(observation)
             case Decided(decision=decision):
-                self._decisions[decision.task_id][decision.decision_id] = decision
+                self._decisions.take(decision)
                 dirty = {decision.task_id}
             case Checked():
                 dirty = self._check(observation)
             case Unreadable():
                 dirty = self._unread.see(observation)
+            case observed.Noted(path=task_id, aside=aside):
+                self._sums.touched |= self.asides.note(task_id, aside)
+            case observed.Looked(at=at):
+                self._sums.touched |= self.asides.look_since(at)
         while dirty:
             dirty |= self._rebuild(dirty.pop())
 
@@ -147,39 +173,32 @@ class DelegationTree:
         self._sums.touched, self._sums.summed = set(), set()
         for task_id in [*touched, *self._removed]:
             touched |= self._overruns.take(task_id, self.tasks.get(task_id))
+        going_on, self._going_on = self._going_on & self.tasks.keys(), set()
+        touched |= self._alarms.turn(touched | going_on | self._removed, summed)
         for task_id in touched & self.tasks.keys():
             task = self.tasks[task_id]
             task.parent_basis = self._linking.link(task_id).basis
             task.title = standing.title(task)
-            self._date_inferred(task)
             task.findings = self._findings(task)
             task.why = reasons.why(task)
-            task.stale = self._is_stale(task)
-            self._queue(task)
-        # Above them only what follows from the sums can be different.
-        for task_id in (summed - touched) & self.tasks.keys():
+        attended = touched | going_on
+        for task_id in (attended | summed) & self.tasks.keys():
             task = self.tasks[task_id]
-            self._date_inferred(task)
-            if task.stale or task.state is State.WORKING:
-                task.stale = self._is_stale(task)
-            if task.ask is not None:
+            self._mark(task)
+            # Where only the sums are different, only this can be, too.
+            if task_id in attended or task.alarms or self._alarms.depends_on_below(task_id):
+                self._attend(task)
+            elif task.ask is not None:
                 self._queue(task)
-        changed = touched | summed | self._removed
-        self._removed = set()
+        # How many are silent, and ask, stands above them, too; nothing else follows from that.
+        self._sums.flush()
+        changed = attended | summed | self._sums.summed | self._removed
+        self._sums.summed, self._removed = set(), set()
         return changed
 
-    def asking(self) -> list[Task]:
-        """The tasks that need the operator: who holds up most first, then who has waited longest."""
-        return [self.tasks[task_id] for task_id in self.queue]
-
-    def past_questions(self) -> list[Task]:
-        """The past tasks about which something is open, those last alive first. Costs a look at all tasks."""
-        past = (task for task in self.tasks.values() if task.past and task.question is not None)
-        return sorted(past, key=lambda task: (-task.updated_at, task.task_id))
-
-    def holds(self, task: Task) -> int:
-        """How many tasks below have not ended and wait for this one's answer."""
-        return task.below.open if task.below else 0
+    def spent(self, since: float) -> Iterator[Spent]:
+        """Who used tokens after this moment (epoch seconds), as far as it lies in the last minute."""
+        return self._spending.since(since)
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
@@ -193,46 +212,24 @@ class DelegationTree:
 
     def unclaimed(self, task: Task) -> Unclaimed | None:
         """The files that changed during the latest attempt and that no return claims; None where nothing is known.
-
-        Worked out when asked for, from this task and all others that ran at the time: `apply` does not name a task
-        for which only this is different.
-        """
+        `apply` does not name a task for which only this is different."""
         return self._changes.unclaimed(task)
-
-    def failed_below(self, task: Task) -> Iterator[Task]:
-        """The tasks below that have failed or break their contract, in preorder."""
-        for one in (self.tasks[task_id] for task_id in below(self.tasks, task.task_id)):
-            if one.own_state in (State.FAILED, State.INVALID) and not one.inferred:
-                yield one
 
     def siblings_before(self, task: Task) -> Iterator[str]:
         """Ids of the siblings before a task, nearest first."""
         return self._sums.before(task)
 
-    def ancestors(self, task_id: str) -> list[str]:
-        """Ids of the tasks above, nearest first."""
-        return list(ancestors(self.tasks, task_id))
-
-    def preorder(self) -> Iterator[tuple[Task, int]]:
-        """Every task with its depth: a parent before its children, siblings in the order first seen."""
-        pending = [(task_id, 0) for task_id in reversed(self.roots)]
-        while pending:
-            task_id, depth = pending.pop()
-            task = self.tasks[task_id]
-            yield task, depth
-            pending.extend((child, depth + 1) for child in reversed(task.children))
-
     def _tick(self, now: float) -> set[str]:
         """Time has passed, or has gone back. Returns the tasks that have to be made anew."""
-        dirty: set[str] = set()
+        dirty, due = set[str](), self._due.past(now)
         if now < self.now:
             # A replay or the clock has gone back: what has turned stale or expired since then was not so yet.
-            self._sums.touched.update(task_id for task_id, task in self.tasks.items() if task.stale)
-            dirty = {one.decision.task_id for one in self.decisions if one.decision.is_expired(self.now)}
+            due |= {task_id for task_id, task in self.tasks.items() if task.stale or task.alarms}
+            due |= self.asides.again(now, self.now)
+            dirty = {one.task_id for one in self._decisions.all() if one.is_expired(self.now)}
         self.now = now
-        # Whoever has been silent for long has to be looked at; what has expired changes what the task is.
-        self._sums.touched |= self._silences.past(now) & self.tasks.keys()
-        return (dirty & self.tasks.keys()) | self._expiries.past(now)
+        self._sums.touched |= due & self.tasks.keys()
+        return (dirty & self.tasks.keys()) | self._decisions.expiries.past(now)
 
     def _check(self, checked: Checked) -> set[str]:
         """Take a check in. Returns the tasks that have to be made anew."""
@@ -246,7 +243,12 @@ class DelegationTree:
     def _rebuild(self, task_id: str) -> set[str]:
         """Make a task anew from its documents. Returns other tasks that have to be made anew because of it."""
         versions, runs = self._files.versions(task_id), self._runs.of(task_id)
-        follow = self._inference.support(task_id, versions)
+        follow = set[str]()
+        if task_id in self.left_out:
+            if not runs and versions and not self._left_out.is_news(task_id, versions):
+                return follow
+            follow = self._left_out.come_back(task_id) - {task_id}
+        follow |= self._inference.support(task_id, versions)
         if not versions and not runs and self._inference.first_seen(task_id) is None:
             return follow | self._drop(task_id)
         task = self.tasks.get(task_id)
@@ -255,8 +257,7 @@ class DelegationTree:
             self.structure += 1
         alive_before = task.updated_at
         self._fill(task, versions, runs)
-        if task.updated_at < alive_before:
-            self._sums.lower(task, alive_before)
+        self._sums.lived(task, alive_before)
         packet = task.packet
         claims = Claims(
             parent_task_id=packet.parent_task_id if packet else None,
@@ -264,46 +265,75 @@ class DelegationTree:
             delegated_by=self._inference.delegated_by(task_id),
             directory=identity.place_of(versions),
         )
+        for named in (claims.parent_task_id, claims.asked_by, claims.delegated_by):
+            follow |= self._left_out.come_back(named)
         follow |= self._hang(self._linking.place(task_id, claims) | {task_id})
         follow |= self._aborts.end(task)
         follow |= self._fitters.take(task_id, task) & self.tasks.keys()
         verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         hidden = self._unread.hidden(versions) if task.own_state is not State.CANCELED else {}
-        task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, verdict, self._low_confidence)
-        if not task.inferred:
-            task.past = is_past(task, self.history_before, *hidden.values())
-        self._sums.change(task, task.own_state, None if task.past else task.question, verdict)
+        used = task.tokens
+        with self._sums.changing(task):
+            task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, verdict, self._low_confidence)
+            task.alarms = ()
+            task.verdict, task.tokens = verdict, standing.tokens_of(task)
+            if not task.inferred:
+                task.past = is_past(task, self.history_before, *hidden.values())
+        self._spending.take(task, used, self.now)
         return follow
 
-    def _date_inferred(self, task: Task) -> None:
-        """A task that is only named is as old as what is below it."""
-        if task.inferred:
-            task.past = is_past(task, self.history_before)
+    def _goes_on(self, ran: Ran) -> bool:
+        """Take in that a run only goes on, as most observations say; False where more may follow from it."""
+        before, run = self._runs.known(ran.path), ran.run
+        task = self.tasks.get(next(iter(self._runs.tasks_of(ran.path)), ""))
+        alive_before, used = (task.updated_at, task.tokens) if task is not None else (0.0, None)
+        if before is None or run is None or task is None or not go_on(task, before, run):
+            return False
+        self._runs.go_on(ran)
+        self._changes.take(task)
+        with self._sums.changing(task):
+            task.tokens = standing.tokens_of(task)
+        self._sums.lived(task, alive_before)
+        self._spending.take(task, used, self.now)
+        self._going_on.add(task.task_id)
+        return True
+
+    def _mark(self, task: Task) -> None:
+        """What follows from the time and from what is below a task: it is silent, or, where it is only named, past."""
+        past = is_past(task, self.history_before) if task.inferred else task.past
+        silent_from = standing.silent_from(task, self._stale_after)
+        if silent_from is not None and self.now < silent_from:
+            self._due.put(task.task_id, silent_from)
+        stale = silent_from is not None and self.now >= silent_from
+        if (past, stale) != (task.past, task.stale):
+            with self._sums.changing(task):
+                task.past, task.stale = past, stale
+
+    def _attend(self, task: Task) -> None:
+        """What a task asks: what is open about it, else its alarms, unless it was put aside."""
+        with self._sums.changing(task):
+            # Where something else is open, that comes first.
+            if task.alarms or task.question is None:
+                task.alarms = self._alarms.of(task, self.now)
+                task.question = self._alarms.words(task) if task.alarms else None
+            self.asides.lay(task, self.now)
+            task.ask = None if task.past or is_aside(task) else task.question
+        self._queue(task)
+        self.asides.look(task)
+
+    def _queue(self, task: Task) -> None:
+        if task.ask is None:
+            self.queue.discard(task.task_id)
+        else:
+            self.queue.ask(task.task_id, self.holds(task), task.ended_at or task.alive_at or 0.0)
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""
-        attempts = fold(
-            versions,
-            runs,
-            self._decisions_on(task.task_id),
-            strict=self._strict,
-            demands=self._demands,
-            is_gone=self._files.is_gone,
-        )
-        task.inferred = not versions and not runs
+        versions = counting(versions)
+        attempts = self._fold(versions, runs, self._decisions.of(task.task_id, self.now))
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(version.path) for version in versions)
-        task.attempts = tuple(attempts.all)
-        task.todos = attempts.todos
-        packet, result = task.packet, task.result
-        task.agent = standing.agent_of(task)
-        task.reported_state = result.reported_state if result else None
-        task.contract = document.contract if (document := result or packet) else None
-        lives = [version.at for version in versions] + [ran.run.updated_at for ran in runs if ran.run is not None]
-        task.updated_at = max(lives, default=0.0)
+        standing.fill(task, attempts, versions, runs)
         latest = task.latest
-        task.own_state = standing.decided_state(latest) if latest else State.SUBMITTED
-        task.started_at = latest.started_at if latest else None
-        task.ended_at = standing.ended_at(latest) if latest else None
         checked = self._checks.of(latest.returned) if latest and latest.returned else None
         task.claims = checked.claims if checked else ()
         task.changed = checked.changed if checked else None
@@ -358,6 +388,7 @@ class DelegationTree:
         self._own_findings.pop(task_id, None)
         del self.tasks[task_id]
         self.queue.discard(task_id)
+        self.asides.unseen.discard(task_id)
         self._removed.add(task_id)
         self.structure += 1
         return follow
@@ -368,33 +399,3 @@ class DelegationTree:
         if (problem := self._linking.link(task.task_id).problem) is not None:
             findings += (PlacedFinding(finding_of(*problem), versions[0].path if versions else ""),)
         return findings + self._overruns.of(task.task_id) + self._unread.of(versions)
-
-    def _queue(self, task: Task) -> None:
-        if task.ask is None:
-            self.queue.discard(task.task_id)
-        else:
-            self.queue.ask(task.task_id, self.holds(task), task.ended_at or task.alive_at or 0.0)
-
-    def _is_stale(self, task: Task) -> bool:
-        """Working and silent for too long, with all that works below it. Who waits for somebody is not silent."""
-        if task.state is not State.WORKING:
-            return False
-        if task.run is not None and task.run.process_gone:
-            return True
-        waits = task.below and any(state.is_open and state is not State.WORKING for state in task.below.states)
-        if waits or task.alive_at is None:
-            return False
-        due = task.alive_at + self._stale_after
-        if self.now < due:
-            self._silences.put(task.task_id, due)
-        return self.now >= due
-
-    def _decisions_on(self, task_id: str) -> list[Decision]:
-        """The decisions about a task, in the order in which they were made."""
-        decisions = []
-        for one in map(self._fitters.followed, self._decisions.get(task_id, {}).values()):
-            expired = one.is_expired(self.now)
-            if one.expires_at is not None and not expired:
-                self._expiries.put(task_id, one.expires_at)
-            decisions.append(replace(one, expired=expired and not one.over))
-        return sorted(decisions, key=lambda one: one.at)

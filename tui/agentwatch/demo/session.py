@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
     from agentwatch.demo.orchestrator import Orchestrator
 
-PAUSE_SECONDS: Final = 20.0
-"""How long the last state stays before the session starts over; real seconds, whatever the speed."""
+PAUSE_SECONDS: Final = 60.0
+"""How long the last state stays before the session starts over, counted from the last key that is pressed; real
+seconds, whatever the speed."""
+
+_INSTRUCTIONS: Final = "# Shop\n\nWhoever hands work on waits for the operator's decision with `agentwatch wait`.\n"
 
 EMPTY_SECONDS: Final = 1.0
 """How long the workspace is empty in between: a file deleted and written at once would look like one amended."""
@@ -55,6 +58,7 @@ class DemoSession:
         self._held = False
         self._asked_to_end: int | None = None
         self._orchestrator: Orchestrator | None = None
+        self._quiet = 0.0
         self._failure: OSError | WorkspaceError | None = None
 
     def __enter__(self) -> Path:
@@ -64,6 +68,7 @@ class DemoSession:
         place = Path(self._directory.name).resolve()
         self._workspace, self._state, self._configuration = place / "shop", place / "state", place / "configuration"
         self._workspace.mkdir()
+        (self._workspace / "AGENTS.md").write_text(_INSTRUCTIONS, "utf-8")
         self._play = demo_screenplay()
         self._player = Player(self._play.script, self._workspace, self._speed)
         self._thread = Thread(target=self._run, name="agentwatch-demo", daemon=True)
@@ -108,22 +113,34 @@ class DemoSession:
         if number is not None:
             signal.raise_signal(number)
 
+    def stay(self) -> None:
+        """The operator is there: the last state stays for its whole time from now on."""
+        self._quiet = 0.0
+
+    @property
+    def starts_over_in(self) -> float | None:
+        """Seconds until the session starts over; None while it is played, and where it will not."""
+        is_over = self._player.finished and not self._held
+        return max(PAUSE_SECONDS - self._quiet, 0.0) if is_over and not self._once and not self._was_decided else None
+
+    @property
+    def _was_decided(self) -> bool:
+        return self._orchestrator is not None and self._orchestrator.was_told
+
     def wait(self, timeout: float | None = None) -> bool:
         """What the player asks between two steps: whether it has to stop there."""
         return self._stop.wait(timeout) or self._held
 
     def _run(self) -> None:
-        quiet = 0.0
         try:
             while True:
                 self._player.run(self, self._attend, POLL_SECONDS)
                 if self._stop.wait(POLL_SECONDS):
                     return
-                quiet = 0.0 if self._held else quiet + POLL_SECONDS
-                was_decided = self._orchestrator is not None and self._orchestrator.was_told
-                if quiet >= PAUSE_SECONDS and not (self._once or was_decided):
+                self._quiet = 0.0 if self._held else self._quiet + POLL_SECONDS
+                if self._quiet >= PAUSE_SECONDS and not (self._once or self._was_decided):
                     self._player.rewind()
-                    quiet = 0.0
+                    self._quiet = 0.0
                     if self._stop.wait(EMPTY_SECONDS):
                         return
         except (OSError, WorkspaceError) as failure:

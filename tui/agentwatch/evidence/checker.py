@@ -19,11 +19,12 @@ from agentwatch.evidence.disk import MISSING, Disk, DiskFacts, FileKind
 from agentwatch.evidence.git import SLACK, GitFacts, GitHistory, GitView, look, renames
 from agentwatch.evidence.paths import ClaimedPlace, beside, place_of
 from agentwatch.evidence.plumbing import SECONDS
-from agentwatch.evidence.repository import NoRepositoryError, NotInRepositoryError
+from agentwatch.evidence.repository import NotInRepositoryError
 from agentwatch.evidence.shapes import Assertion, ClaimKind
 from agentwatch.evidence.verdicts import NO_HANDOFF, Handed
 from agentwatch.sources.files.names import to_name, to_path
 from agentwatch.sources.files.read import FileRefusedError, read_file
+from agentwatch.sources.worktrees import NoRepositoryError
 
 MAX_CHANGED: Final = 1_000
 """Changed files that a result names."""

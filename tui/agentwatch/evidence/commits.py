@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-SECONDS: Final = 3.0
+SECONDS: Final = 6.0
 """Nothing is shown meanwhile; what git does not say by then goes by the times of the files."""
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
@@ -37,7 +37,8 @@ class Commits:
         # Not before somebody asks: a screen appears sooner.
         from agentwatch.evidence.git import unchanged
         from agentwatch.evidence.plumbing import plumbing
-        from agentwatch.evidence.repository import NoRepositoryError, find_repository
+        from agentwatch.evidence.repository import find_repository
+        from agentwatch.sources.worktrees import NoRepositoryError
 
         try:
             repository = find_repository(self._workspace)

@@ -128,7 +128,8 @@ class Disk:
             status = os.stat(parts[-1], dir_fd=descriptors[-1], follow_symlinks=False)
         except OSError as error:
             if error.errno in _GONE:
-                return MISSING._replace(variant=self._variant(parts, names, descriptors[-1]))
+                variant = self._variant(parts, names, descriptors[-1])
+                return MISSING if variant is None else MISSING._replace(variant=variant)
             return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
         if stat.S_ISLNK(status.st_mode):
             return None
@@ -153,12 +154,15 @@ class Disk:
 
     def _variant(self, parts: list[str], names: list[str], directory: int) -> str | None:
         """The path of a file that differs from a missing one only by letter case or Unicode form."""
-        spelled = list(names)
+        part, *others = parts[len(names) :]
+        name = self._spellings(tuple(names), directory).get(_folded(part))
+        if name is None:
+            return None
+        spelled = [*names, name]
         with suppress(OSError), ExitStack() as opened:
-            for part in parts[len(names) :]:
-                if len(spelled) > len(names):
-                    directory = os.open(spelled[-1], _OPEN_DIRECTORY, dir_fd=directory)
-                    opened.callback(os.close, directory)
+            for part in others:
+                directory = os.open(spelled[-1], _OPEN_DIRECTORY, dir_fd=directory)
+                opened.callback(os.close, directory)
                 name = self._spellings(tuple(spelled), directory).get(_folded(part))
                 if name is None:
                     return None

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, plumbing
-from agentwatch.evidence.repository import NoRepositoryError, Repository, find_repository
+from agentwatch.evidence.repository import Repository, find_repository
+from agentwatch.sources.worktrees import NoRepositoryError
 
 SLACK: Final = 0.05
 """Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""

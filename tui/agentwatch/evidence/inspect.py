@@ -10,8 +10,9 @@ from agentwatch.evidence.disk import Disk, FileKind
 from agentwatch.evidence.git import commit_before
 from agentwatch.evidence.paths import place_of
 from agentwatch.evidence.plumbing import SECONDS, plumbing
-from agentwatch.evidence.repository import NoRepositoryError, find_repository
+from agentwatch.evidence.repository import find_repository
 from agentwatch.sources.files.read import FileRefusedError, read_file
+from agentwatch.sources.worktrees import NoRepositoryError
 
 MAX_SHOWN: Final = 256 * 1024
 """Characters of a text that are handed out."""

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.process import Output, TooSlowError, run
-from agentwatch.evidence.repository import NoRepositoryError, Repository
+from agentwatch.evidence.repository import Repository
+from agentwatch.sources.worktrees import NoRepositoryError
 
 SECONDS: Final = 10.0
 MAX_BYTES: Final = 32 * 1024 * 1024

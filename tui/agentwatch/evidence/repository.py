@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.sources.files.read import FileRefusedError, read_file
+from agentwatch.sources.worktrees import NoRepositoryError, git_directories
+from agentwatch.sources.worktrees import git_text as _text
 
 _OBJECT_NAME: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _REFERENCE: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}\Z")
@@ -24,14 +24,9 @@ _SETTINGS: Final = frozenset(
 )
 """Settings of `[core]` that say how files compare and name no program."""
 
-_SMALL: Final = 64 * 1024
 _CONFIGURATION: Final = 1024 * 1024
 _PACKED: Final = 64 * 1024 * 1024
 _HOPS: Final = 5
-
-
-class NoRepositoryError(Exception):
-    """There is no repository that can be asked, and why, in words."""
 
 
 class NotInRepositoryError(NoRepositoryError):
@@ -65,7 +60,7 @@ def find_repository(workspace: str) -> Repository:
             continue
         except OSError as error:
             raise NoRepositoryError(f".git cannot be looked at: {os.strerror(error.errno or 0)}") from None
-        git, common = _directories(top, mark, status)
+        git, common = git_directories(top, mark, status)
         prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
         settings, format_is_known = _settings(common)
         if not format_is_known:
@@ -76,34 +71,6 @@ def find_repository(workspace: str) -> Repository:
             raise NoRepositoryError(why)
         return Repository(top, git, common, prefix, head, settings)
     raise NotInRepositoryError("not in a git repository")
-
-
-def _directories(top: str, mark: str, status: os.stat_result) -> tuple[str, str]:
-    """(git directory, the one that it shares with other work trees)."""
-    if stat.S_ISDIR(status.st_mode):
-        if _text(mark, "commondir") is not None:
-            raise NoRepositoryError("the .git directory borrows another one: agentwatch does not follow it")
-        return mark, mark
-    if not stat.S_ISREG(status.st_mode):
-        raise NoRepositoryError(".git is neither a directory nor a file: agentwatch does not follow it")
-    text = _text(top, ".git") or ""
-    target = text.strip().removeprefix("gitdir:").strip()
-    if not text.startswith("gitdir:") or not target or "\0" in target:
-        raise NoRepositoryError(".git is a file that names no git directory")
-    git = os.path.realpath(os.path.join(top, target))  # noqa: PTH118
-    # A linked work tree knows its work tree; anything else is a file that points wherever its writer liked.
-    back = _text(git, "gitdir")
-    shared = _text(git, "commondir")
-    if back is None or shared is None or os.path.realpath(os.path.join(git, back.strip())) != mark:  # noqa: PTH118
-        raise NoRepositoryError(".git is a file that points elsewhere: agentwatch does not follow it")
-    return git, os.path.realpath(os.path.join(git, shared.strip()))  # noqa: PTH118
-
-
-def _text(directory: str, name: str, max_bytes: int = _SMALL) -> str | None:
-    try:
-        return read_file(Path(directory), name, max_bytes).text
-    except (FileRefusedError, FileNotFoundError):
-        return None
 
 
 def _head(git: str, common: str) -> str | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import clean, exact
+from agentwatch.view.pulse import activity_document, activity_words
 from agentwatch.view.times import iso
 
 _ID: Final = 80
@@ -32,26 +34,37 @@ class StateChange:
     reason: str
 
 
-class StateChanges:
-    """What changes in a tree, told in the order of what was observed."""
+class Activity(NamedTuple):
+    """A working task does something else. `at` is as in `StateChange`; texts are foreign and unsanitised."""
 
-    def __init__(self, tree: DelegationTree) -> None:
+    at: float
+    task_id: str
+    doing: Doing
+
+
+class StateChanges:
+    """What changes in a tree, told in the order of what was observed; with `tells_activity` also what tasks do."""
+
+    def __init__(self, tree: DelegationTree, *, tells_activity: bool = False) -> None:
         self._tree = tree
+        self._tells_activity = tells_activity
+        self._did: dict[str, Doing] = {}
+        """What each working task was told to do last."""
         self._known = {task.task_id: (task.state, task.attempt) for task in tree.tasks.values()}
         self._at = float("-inf")
         self._held: dict[str, str] = {}
         """By file, the digest of what it holds."""
 
-    def tell(self, observations: Iterable[Observation]) -> Iterator[StateChange]:
+    def tell(self, observations: Iterable[Observation]) -> Iterator[StateChange | Activity]:
         """Apply observations to the tree, and give every state change in its order."""
         for together in self._moves(observations):
             changed = set[str]().union(*map(self._tree.apply, together))
             yield from self.after(changed, max(one.at for one in together))
 
-    def after(self, changed: Iterable[str], at: float) -> list[StateChange]:
+    def after(self, changed: Iterable[str], at: float) -> list[StateChange | Activity]:
         """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
         tasks = self._tree.tasks
-        changes: list[StateChange] = []
+        changes: list[StateChange | Activity] = []
         self._at = at = max(self._at, at)
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
             before, number = self._known.pop(task_id, (None, 0))
@@ -59,9 +72,21 @@ class StateChanges:
                 self._known[task_id] = task.state, task.attempt
                 if (before, number) != self._known[task_id]:
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, task.why))
+                if self._tells_activity and (doing := self._news(task_id, task.doing)) is not None:
+                    changes.append(Activity(at, task_id, doing))
             elif before is not None:
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
         return changes
+
+    def _news(self, task_id: str, doing: Doing | None) -> Doing | None:
+        """What a task does, where that is not what was told last. That it is over is no news."""
+        before = self._did.pop(task_id, None)
+        if doing is None:
+            return None
+        self._did[task_id] = doing
+        is_known = before is not None and doing._replace(at=before.at, over=before.over) == before
+        is_ticked = doing.kind is DoingKind.TODO and before is not None and doing.over is not before.over
+        return doing if not is_known or is_ticked else None
 
     def _moves(self, observations: Iterable[Observation]) -> Iterator[list[Observation]]:
         """Each by itself, but files that are gone and those in which their contents are found again: a directory was
@@ -86,11 +111,15 @@ class StateChanges:
 
 def changes(observations: Iterable[Observation], tree: DelegationTree | None = None) -> Iterator[StateChange]:
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
-    return StateChanges(DelegationTree() if tree is None else tree).tell(observations)
+    told = StateChanges(DelegationTree() if tree is None else tree).tell(observations)
+    return (change for change in told if isinstance(change, StateChange))
 
 
-def line(change: StateChange) -> str:
+def line(change: StateChange | Activity) -> str:
     """One line, safe to print."""
+    if isinstance(change, Activity):
+        does = clean(activity_words(change.doing), _REASON)
+        return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  · {does}"
     before = change.before or "new"
     after = change.after or "gone"
     number = f"  attempt {change.attempt}" if change.attempt > 1 else ""
@@ -98,6 +127,9 @@ def line(change: StateChange) -> str:
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
 
 
-def document(change: StateChange) -> dict[str, Any]:
+def document(change: StateChange | Activity) -> dict[str, Any]:
     """The change for programs; the texts are as they were written. A time of no world is null."""
+    if isinstance(change, Activity):
+        does = activity_document(change.doing, change.at)
+        return {"at": iso(change.at), "task_id": change.task_id, "activity": does}
     return {**asdict(change), "at": iso(change.at)}

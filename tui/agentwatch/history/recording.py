@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.observation import Gone, Observation, Seen
 from agentwatch.history.database import transaction
@@ -32,6 +33,8 @@ class Note(NamedTuple):
     digest: str | None = None
     outline: str | None = None
     packed: bytes | None = None
+    is_return: bool = False
+    """The same return written later may be that of another attempt."""
 
 
 class Recorder:
@@ -60,6 +63,7 @@ class Recorder:
                 text = text_of(observation.digest)
                 packed = None if text is None else pack(text)
                 note = note._replace(digest=observation.digest, outline=outline_of(observation), packed=packed)
+                note = note._replace(is_return=isinstance(observation.document, Return))
             notes.append(note)
         return notes
 
@@ -93,8 +97,10 @@ class Recorder:
         if known is None:
             before = "SELECT max(id) FROM observations WHERE path = ? AND id <= ?"
             known = _value(connection, before, note.path, self._start)
-        # None where the file is gone, or was never there.
-        if note.digest == _value(connection, "SELECT digest FROM observations WHERE id = ?", known):
+        # No row where the file was never there, no digest where it is gone.
+        row = connection.execute("SELECT digest, at FROM observations WHERE id = ?", (known,)).fetchone()
+        digest, at = row or (None, None)
+        if note.digest == digest and not (note.is_return and isinstance(at, float) and note.at > at):
             return 0
         same = _value(connection, _OF_ANOTHER, note.path, max(known or 0, self._start), self._run, note.digest, note.at)
         if same is not None:

@@ -23,7 +23,7 @@ from agentwatch.history.read_only import Snapshot, open_snapshot
 from agentwatch.history.recording import Note, Recorder
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.files.scan import fingerprint_of
+from agentwatch.sources.files.scan import fingerprint_of, numbers_in
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Compressed texts that are kept: some fifty thousand returns."""
@@ -156,7 +156,8 @@ class History:
                 fingerprint, indexed = index.get(path, (None, None))
                 known = fingerprint if indexed == digest else None
                 since = at if isinstance(at, float) else None
-                files[path] = KnownFile(known, digest=digest, shown=digest, at=since)
+                written = None if known is None else numbers_in(known)[0]
+                files[path] = KnownFile(known, digest=digest, shown=digest, at=since, written_ns=written)
         return files
 
     def keep_files(self, files: Mapping[str, KnownFile]) -> None:

@@ -96,6 +96,7 @@ def _begun(run: Run, part: Run) -> Run:
         rounds=part.rounds if part is not run else (),
         todos=None,
         tokens=None,
+        doing=None,
         process_gone=False,
         waiting="",
     )

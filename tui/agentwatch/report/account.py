@@ -8,30 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChange
-from agentwatch.view.looks import SEVERITIES, VERDICTS, Look, claims_of, look, look_of_attempt
+from agentwatch.view.looks import Look, look, look_of_attempt
 from agentwatch.view.spans import Kind, Span, spans_of
-from agentwatch.view.times import Took, ended_at, span, took, took_last, waits_since
-from agentwatch.view.words import (
-    ADVICE,
-    BASES,
-    Agreement,
-    answer,
-    history_words,
-    mode_of,
-    model_of,
-    plural,
-    prompt,
-    retries_left,
-    why_at,
-)
+from agentwatch.view.times import Took, ended_at, took, took_last, waits_since
+from agentwatch.view.words import history_words, older_words, plural, why_at
 
 _COUNTED: Final = {
     State.PARTIAL: ("returned a part", "returned a part"),
@@ -183,7 +170,7 @@ def account_of(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=verdict_of(summary, unseen=len(problems), history=history_words(tree)),
+        verdict=verdict_of(summary, unseen=len(problems), history=history_words(tree), older=older_words(tree)),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=tuple(_line(tree, task, depth, now) for task, depth in tree.preorder()),
@@ -203,7 +190,7 @@ def _summary(tree: DelegationTree) -> Summary:
         verified=totals.verdicts.get(Verdict.VERIFIED, 0),
         contradicted=totals.verdicts.get(Verdict.CONTRADICTED, 0),
         unchecked=sum(task.state is State.COMPLETED and task.verdict is None for task in tree.tasks.values()),
-        stale=sum(task.stale and not task.past for task in tree.tasks.values()),
+        stale=totals.stale,
         past=sum(task.past for task in tree.tasks.values()),
     )
 
@@ -236,15 +223,17 @@ def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
     )
 
 
-def verdict_of(summary: Summary, *, unseen: int = 0, history: str = "") -> str:
-    """The state of a session in one paragraph of our own words and numbers; `unseen` places could not be read, and
-    `history` says what is past."""
-    return " ".join(_sentences(summary, unseen, history))
+def verdict_of(summary: Summary, *, unseen: int = 0, history: str = "", older: str = "") -> str:
+    """The state of a session in one paragraph of our own words and numbers; `unseen` places could not be read,
+    `history` says what is past, and `older` what is left out."""
+    return " ".join(_sentences(summary, unseen, history, older))
 
 
-def _sentences(summary: Summary, unseen: int, history: str) -> Iterator[str]:
+def _sentences(summary: Summary, unseen: int, history: str, older: str) -> Iterator[str]:
     if not summary.tasks:
         yield "No handoffs or returns were found."
+        if older:
+            yield f"{older}."
         if unseen:
             yield f"{plural(unseen, 'place')} could not be read."
         return
@@ -272,134 +261,7 @@ def _sentences(summary: Summary, unseen: int, history: str) -> Iterator[str]:
         yield f"{summary.stale:,} of the working ones {'is' if summary.stale == 1 else 'are'} silent for too long."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
-    if history:
-        yield f"{history}."
+    for outside in filter(None, (history, older)):
+        yield f"{outside}."
     needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
     yield f"{needs:,} {'needs' if needs == 1 else 'need'} a human." if needs else f"Nothing{seen} needs a human."
-
-
-def lasted(took: Took | None) -> str:
-    """How long something took, in its two largest units; `-` where that is not known."""
-    if took is None:
-        return "-"
-    return f"{span(took.seconds)} so far" if took.so_far else span(took.seconds)
-
-
-class Fact(NamedTuple):
-    """What a report tells of a task or an attempt under its label: foreign texts, and what stands `behind` them.
-
-    `kind` says what they are: lines, prose, code such as ids and paths, a task's id, or our own words.
-    """
-
-    label: str
-    kind: Literal["line", "prose", "code", "task", "own"]
-    texts: tuple[str, ...]
-    behind: str = ""
-
-
-def facts(line: TaskLine) -> Iterator[Fact]:
-    """What is told of a task beside its state, its checklist and its attempts."""
-    task = line.task
-    if line.why:
-        yield Fact("why", "line", (line.why,))
-    if task.title not in task.task_id:
-        yield Fact("title", "line", (task.title,))
-    if task.parent_id is not None:
-        yield Fact("below", "task", (task.parent_id,), BASES[task.parent_basis])
-    if task.state is not State.COMPLETED:
-        advice = filter(None, (retries_left(task.retry), ADVICE[task.retry.recommended]))
-        yield Fact("retries", "own", (", ".join(advice),))
-    if task.retry.hint:
-        yield Fact("hint", "prose", (task.retry.hint,))
-    if task.deleted:
-        yield Fact("files", "own", ("deleted since; the history remembers them",))
-    if line.unclaimed.alone:
-        yield Fact("changed, and not claimed", "code", line.unclaimed.alone)
-    if line.unclaimed.unattributed:
-        yield Fact("changed by this one or another", "code", line.unclaimed.unattributed)
-
-
-def said(attempt: Attempt) -> Iterator[Fact]:
-    """What was asked in an attempt and what came back, and where it stands."""
-    packet, result = attempt.packet, attempt.result
-    if packet and not packet.objective:
-        yield Fact("asked", "own", ("the handoff states no objective",))
-    elif asked := packet.objective if packet else prompt(attempt):
-        yield Fact("asked", "prose", (asked,))
-    if result:
-        yield from _returned(result, others_say(attempt))
-    elif answered := answer(attempt):
-        yield Fact("answered", "prose", (answered,))
-    if attempt.session_id:
-        yield Fact("session", "code", (attempt.session_id,))
-    if attempt.handoff:
-        yield Fact("handoff", "code", (attempt.handoff.path,))
-    if attempt.returned:
-        yield Fact("return", "code", (attempt.returned.path,), f"sha256 {attempt.returned.digest[:12]}")
-
-
-def _returned(result: Return, others: str) -> Iterator[Fact]:
-    summary = (result.summary,) if result.summary else ("without a summary",)
-    yield Fact("returned", "prose" if result.summary else "own", summary)
-    if result.reported_state:
-        yield Fact("reported", "line", (result.reported_state,))
-    error = ": ".join(part for part in (result.error_code, result.error_message) if part)
-    for label, texts in (
-        ("error", (error,)),
-        ("blocked by", result.blockers),
-        ("limitation", result.limitations),
-        ("hint", (result.retry_hint,)),
-        ("next", (result.next_steps,)),
-        ("review", (result.review_reason,)),
-    ):
-        if told := tuple(filter(None, texts)):
-            yield Fact(label, "prose", told)
-    if result.confidence is not None:
-        yield Fact("confidence", "own", (f"{result.confidence:.2f}",))
-    if result.model or result.mode:
-        ran = " in mode ".join(part for part in (result.model or "model not reported", result.mode) if part)
-        yield Fact("model", "line", (ran,), f"differs: {others}" if others else "attested")
-
-
-class Grid(NamedTuple):
-    """A table of a report: its columns with the kind of their cells, a look, a time in seconds, or one of `Fact`."""
-
-    title: str
-    noun: str
-    columns: dict[str, str]
-    rows: Sequence[tuple[Any, ...]]
-
-
-_DECIDED: Final = dict.fromkeys(("attempt", "decision", "note", "by", "receipt"), "line") | {"note": "prose"}
-_CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
-_BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
-
-
-def grids(task: Task, decided: Sequence[DecisionLine]) -> Iterator[Grid]:
-    """What was decided on a task, what its returns claim, and the rules that they break, as far as there is any."""
-    if decided:
-        rows = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in decided]
-        yield Grid("Decisions", "decision", {"decided (UTC)": "time", **_DECIDED}, rows)
-    if task.claims:
-        claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
-        yield Grid("Claims", "claim", _CLAIMED, claims)
-    if task.findings:
-        yield broken(task.findings)
-
-
-def broken(placed: Sequence[PlacedFinding]) -> Grid:
-    """Broken rules and where."""
-    rows = [
-        (SEVERITIES[one.severity], one.rule, f"{path}:{one.line}" if one.line else path, one.message)
-        for one, path in placed
-    ]
-    return Grid("Findings", "finding", _BROKEN, rows)
-
-
-def others_say(attempt: Attempt) -> str:
-    """What others say of the model and the mode that a return names, where that is something else; else ""."""
-    result, packet = attempt.result, attempt.packet
-    if result is None:
-        return ""
-    both = ("recorded as", model_of(result.model, attempt.run)), ("the handoff asked for", mode_of(result.mode, packet))
-    return "; ".join(f"{words} {one.known}" for words, one in both if one.agreement is Agreement.DIFFERS)

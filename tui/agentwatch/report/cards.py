@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any, Final
 
 from agentwatch.delegation.task import Task
-from agentwatch.report.account import AttemptLine, DecisionLine, Fact, Grid, TaskLine, facts, grids, lasted, said
+from agentwatch.report.account import AttemptLine, DecisionLine, TaskLine
+from agentwatch.report.facts import Fact, Grid, facts, grids, lasted, said
 from agentwatch.report.markup import Child, Html, anchor, badge, code, color, element, joined, prose, table, text, when
 from agentwatch.view.looks import LOOKS, TODOS
 

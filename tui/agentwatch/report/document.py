@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any, Final
 
 from agentwatch.delegation.task import Attempt
-from agentwatch.report.account import Account, TaskLine, others_say
+from agentwatch.report.account import Account, TaskLine
+from agentwatch.report.facts import others_say
+from agentwatch.text import indented
 from agentwatch.view.document import Document, tree_document
 from agentwatch.view.times import iso
 from agentwatch.view.words import answer, prompt
@@ -40,7 +41,7 @@ def document(account: Account) -> str:
         "complete": told["complete"],
         "problems": told["problems"],
     }
-    return json.dumps(whole, indent=2) + "\n"
+    return indented(whole) + "\n"
 
 
 def _task(task: Document, line: TaskLine) -> Document:

@@ -62,4 +62,5 @@ def _changes(monitor: Monitor, now: float) -> Sequence[StateChange]:
     """What the history, the sessions and the decisions tell, by the same settings as the tree."""
     with closing(History.open_read_only(monitor.workspace)) as history:
         told = [*history.observations(), *monitor.tree.runs, *monitor.tree.decisions]
-    return tuple(changes(story(told, now), tree_by(monitor.settings, remembers=True)))
+    told_changes = changes(story(told, now), tree_by(monitor.settings, remembers=True))
+    return tuple(one for one in told_changes if one.task_id not in monitor.tree.left_out)

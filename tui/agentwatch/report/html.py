@@ -11,8 +11,9 @@ from typing import Final
 
 from agentwatch.delegation.task import State, Task
 from agentwatch.report import cards, lanes
-from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine, broken, lasted
+from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine
 from agentwatch.report.axis import Clock, clock_of
+from agentwatch.report.facts import broken, lasted
 from agentwatch.report.markup import Child, Html, anchor, badge, code, element, joined, table, text, when
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc

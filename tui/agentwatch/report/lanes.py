@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentwatch.delegation.task import State
-from agentwatch.report.account import DecisionLine, Summary, TaskLine, lasted
+from agentwatch.report.account import DecisionLine, Summary, TaskLine
 from agentwatch.report.axis import Bar, Clock
+from agentwatch.report.facts import lasted
 from agentwatch.report.markup import Html, color, element
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import span, utc

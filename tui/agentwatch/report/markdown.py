@@ -17,8 +17,9 @@ from typing import Any, Final
 
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.task import State
-from agentwatch.report.account import Account, AttemptLine, DecisionLine, Fact, TaskLine, facts, grids, lasted, said
+from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine
 from agentwatch.report.axis import strips
+from agentwatch.report.facts import Fact, facts, grids, lasted, said
 from agentwatch.text import clean, exact
 from agentwatch.view.looks import LOOKS, TODOS
 from agentwatch.view.times import span, utc

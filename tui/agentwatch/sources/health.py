@@ -14,6 +14,7 @@ Mode = Literal["starting", "live", "polling", "degraded", "replay"]
 FILES: Final = "files"
 """The name of the source that is the workspace itself."""
 
+_WORST_FIRST: Final[tuple[Mode, ...]] = ("starting", "degraded", "polling", "live", "replay")
 _MOST_TOLD: Final = 20
 """Problems that a command prints, a line each."""
 
@@ -52,6 +53,15 @@ def health_of(mode: Mode, detail: str, problems: Sequence[Problem], directories:
         more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
         mode, detail = "degraded", str(problems[0]).rstrip(".") + more
     return Health(mode, detail, directories, files, tuple(problems))
+
+
+def together(known: Sequence[Health]) -> Health:
+    """The health of several, one at least: that of the one that sees worst."""
+    problems = tuple(problem for health in known for problem in health.problems)
+    worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
+    detail = health_of(worst.mode, worst.detail, problems).detail
+    directories, files = sum(one.directories for one in known), sum(one.files for one in known)
+    return Health(worst.mode, detail, directories, files, problems)
 
 
 def complain_of(problems: Sequence[Problem]) -> None:

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentwatch.sources.files.documents import KnownFile
-from agentwatch.sources.health import Batch, Health, Mode, health_of
+from agentwatch.sources.health import Batch, Health, together
 
-_WORST_FIRST: Final[tuple[Mode, ...]] = ("starting", "degraded", "polling", "live")
+if TYPE_CHECKING:
+    from agentwatch.delegation.run import Run
+    from agentwatch.sources.sessions.following import RunTranscript
 
 
 class Source(Protocol):
@@ -39,6 +41,10 @@ class Source(Protocol):
 
     def content(self, digest: str) -> str | None:
         """The text of a document that was observed, None where it is not kept any more."""
+
+    def transcript(self, run: Run) -> RunTranscript | None:  # noqa: ARG002
+        """What stands in the transcript of a run, None where there is none to be had. Any thread may call it."""
+        return None
 
 
 class CombinedSource(Source):
@@ -72,16 +78,14 @@ class CombinedSource(Source):
     def content(self, digest: str) -> str | None:
         return next((text for source in self._sources if (text := source.content(digest)) is not None), None)
 
+    def transcript(self, run: Run) -> RunTranscript | None:
+        return next((found for source in self._sources if (found := source.transcript(run)) is not None), None)
+
     def _tell(self, emit: Callable[[Batch], None], number: int, batch: Batch) -> None:
         with self._telling:
             self._health[number] = batch.health
             emit(Batch(batch.observations, self._together()))
 
     def _together(self) -> Health:
-        known = [health for _, health in sorted(self._health.items())]
-        problems = tuple(chain.from_iterable(health.problems for health in known))
-        worst = min(known, key=lambda health: _WORST_FIRST.index(health.mode))
-        mode: Mode = worst.mode if len(known) == len(self._sources) else "starting"
-        detail = health_of(worst.mode, worst.detail, problems).detail
-        directories, files = sum(one.directories for one in known), sum(one.files for one in known)
-        return Health(mode, detail, directories, files, problems)
+        health = together([health for _, health in sorted(self._health.items())])
+        return health if len(self._health) == len(self._sources) else health._replace(mode="starting")

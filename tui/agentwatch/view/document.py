@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentwatch.delegation.claims import Verdict
@@ -10,6 +11,8 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.groups import group_of
+from agentwatch.view.pulse import Rates, activity_document, cost_of, rates
 from agentwatch.view.query import Found
 from agentwatch.view.times import ended_at, iso
 from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
@@ -26,13 +29,16 @@ def tree_document(
     workspace: str,
     problems: Iterable[tuple[str, str, str]] = (),
     found: Found | None = None,
+    prices: Mapping[str, float] = MappingProxyType({}),
 ) -> Document:
     """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them.
 
     `problems` are what could not be read: (source, place, message) each. With `found`, only those tasks are there.
+    `prices` are those of a million tokens, by model.
     """
     totals = tree.totals
     unseen = problem_documents(problems)
+    spent = rates(tree)
     return {
         "schema_version": SCHEMA_VERSION,
         "workspace": workspace,
@@ -42,13 +48,20 @@ def tree_document(
             "tasks": totals.tasks,
             "by_state": {state.value: totals.states[state] for state in sorted(totals.states)},
             "needs_operator": totals.needs_operator,
+            "stale": totals.stale,
             "verified": totals.verdicts.get(Verdict.VERIFIED, 0),
             "contradicted": totals.verdicts.get(Verdict.CONTRADICTED, 0),
+            "older": len(tree.left_out),
+            "tokens": totals.tokens,
+            "tokens_per_minute": spent.total,
             "past": sum(task.past for task in tree.tasks.values()),
+            "acknowledged": sum(task.acknowledged for task in tree.tasks.values()),
+            "snoozed": sum(task.snoozed for task in tree.tasks.values()),
+            "unseen": len(tree.unseen),
         },
         **({"matches": list(found.matches)} if found is not None else {}),
         "tasks": [
-            task_document(tree, task, depth)
+            task_document(tree, task, depth, spent, prices)
             for task, depth in tree.preorder()
             if found is None or task.task_id in found.shown
         ],
@@ -71,8 +84,15 @@ def finding_document(placed: PlacedFinding) -> Document:
     }
 
 
-def task_document(tree: DelegationTree, task: Task, depth: int = 0) -> Document:
-    """One task; `depth` is how many are above it."""
+def task_document(
+    tree: DelegationTree,
+    task: Task,
+    depth: int = 0,
+    spent: Rates | None = None,
+    prices: Mapping[str, float] = MappingProxyType({}),
+) -> Document:
+    """One task; `depth` is how many are above it, `spent` what all use at the moment."""
+    spent = rates(tree) if spent is None else spent
     result = task.result
     unclaimed = tree.unclaimed(task)
     worst = task.below.worst_waiting if task.below else None
@@ -81,6 +101,7 @@ def task_document(tree: DelegationTree, task: Task, depth: int = 0) -> Document:
         "parent_id": task.parent_id,
         "parent_basis": task.parent_basis.value,
         "depth": depth,
+        "group": None if task.parent_id is not None else group_of(task, tree.now, tree.history_before).value,
         "title": task.title,
         "agent": task.agent,
         "state": task.state.value,
@@ -94,9 +115,19 @@ def task_document(tree: DelegationTree, task: Task, depth: int = 0) -> Document:
         "why": why_at(task, tree.now),
         "needs_operator": task.needs_operator,
         "ask": task.ask,
+        "alarms": [alarm.value for alarm in task.alarms],
         "updated_at": iso(task.updated_at or task.alive_at),
+        "activity": activity_document(task.doing, tree.now),
+        "tokens": task.tokens,
+        "tokens_below": task.below.tokens if task.below else None,
+        "tokens_per_minute": spent.all.get(task.task_id),
+        "cost": cost_of(task, prices),
         "stale": task.stale,
         "past": task.past,
+        "acknowledged": task.acknowledged,
+        "snoozed": task.snoozed,
+        "snoozed_until": iso(task.snoozed_until),
+        "seen": task.seen,
         "contradicted": task.contradicted,
         "worst_below": str(worst) if worst else None,
         "attempt": task.attempt,

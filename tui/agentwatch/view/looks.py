@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.claims import Claim, Verdict, merged
 from agentwatch.delegation.task import Attempt, Below, State, Task
 
 
@@ -18,8 +18,8 @@ class Look(NamedTuple):
 
 
 LOOKS: Final = {state: Look(state.glyph, state.value, f"state-{state.value}") for state in State}
-STALE: Final = Look("◌", "stale", "state-stale")
-CONTRADICTED: Final = Look("⚑", "contradicted", "state-contradicted")
+STALE: Final = Look("◌", "silent", "state-stale")
+CONTRADICTED: Final = Look("⚑", "false", "state-contradicted")
 
 VERDICTS: Final = {
     Verdict.CONTRADICTED: Look("⚑", "false", "state-contradicted"),
@@ -41,18 +41,18 @@ TODOS: Final = {
 
 
 def claims_of(task: Task) -> list[Claim]:
-    """What a task claims, the false first."""
+    """What a task claims, the false first; what it says of one file in several places is one claim."""
     order = list(VERDICTS)
-    return sorted(task.claims, key=lambda claim: order.index(claim.verdict))
+    return sorted(merged(task.claims), key=lambda claim: order.index(claim.verdict))
 
 
 def false_claims(task: Task) -> list[Claim]:
     """What a task claims, and is not so."""
-    return [claim for claim in task.claims if claim.verdict is Verdict.CONTRADICTED]
+    return [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
 
 
 def look(task: Task) -> Look:
-    """The look of a task: contradicted and stale come before the state that they qualify."""
+    """The look of a task: contradicted and silent come before the state that they qualify."""
     if task.contradicted:
         return CONTRADICTED
     return STALE if task.stale else LOOKS[task.state]
@@ -69,4 +69,4 @@ def look_of_attempt(task: Task, attempt: Attempt) -> Look:
 def worst_look(below: Below) -> Look | None:
     """The look of the worst that waits for somebody below; None where nothing does."""
     worst = below.worst_waiting
-    return CONTRADICTED if worst == CONTRADICTED.word else None if worst is None else LOOKS[State(worst)]
+    return CONTRADICTED if worst == Verdict.CONTRADICTED else None if worst is None else LOOKS[State(worst)]

@@ -68,7 +68,7 @@ class Query(NamedTuple):
         if not self.words:
             return True
         objective = task.packet.objective if task.packet is not None else None
-        fields = (task.task_id, summary(task.title, LINE_LIMIT), task.agent, objective)
+        fields = (task.own_id, summary(task.title, LINE_LIMIT), task.agent, objective)
         texts = [field.casefold() for field in fields if field]
         return all(any(word in text for text in texts) is wanted for word, wanted in self.words)
 
@@ -133,6 +133,18 @@ def parse(text: str) -> Query:
         if word:
             words.append((word, not is_negated))
     return Query(" ".join(right) if fault else text, tuple(words), tuple(terms), fault)
+
+
+def view_faults(views: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What is wrong with saved views, by their names. Quotes what stands in the settings."""
+    queries = ((name, parse(text)) for name, text in views)
+    return {name: f"the view {quoted(name, 60)} is wrong: {query.fault}" for name, query in queries if query.fault}
+
+
+def unknown_key(text: str) -> str:
+    """The first `key` of a `key:value` that is taken for text, since there is no such key; "" where there is none."""
+    keyed = (_KEYED.fullmatch(written) for written in _TERM.findall(text))
+    return next((match["key"] for match in keyed if match and match["key"].casefold() not in KEYS), "")
 
 
 def complete(text: str, values: Callable[[str], Iterable[str]]) -> str | None:
@@ -219,7 +231,8 @@ def _waits(task: Task, _now: float) -> bool:
 _SHOWN: Final[Mapping[str, Holds]] = {
     "needs-you": lambda task, _: task.needs_operator,
     "contradicted": lambda task, _: task.contradicted,
-    "stale": lambda task, _: task.stale,
+    "silent": lambda task, _: task.stale,
+    "false": lambda task, _: task.contradicted,
 }
 """What stands on the screen besides the states, or in their place."""
 _ALIKE: Final[Mapping[str, State]] = {
@@ -236,6 +249,7 @@ _ALIKE: Final[Mapping[str, State]] = {
 _STATES: Final[Mapping[str, Holds]] = {
     **{state.value: _in_state(state) for state in reversed(State)},
     **_SHOWN,
+    "stale": _SHOWN["silent"],
     **{name: _in_state(state) for name, state in _ALIKE.items()},
 }
 _IS: Final[Mapping[str, Holds]] = {
@@ -250,9 +264,14 @@ _IS: Final[Mapping[str, Holds]] = {
     "deleted": lambda task, _: task.deleted,
     "session": lambda task, _: task.is_session,
     "past": lambda task, _: task.past,
+    "gone": lambda task, _: task.stale and task.run is not None and task.run.process_gone is True,
+    "alarmed": lambda task, _: bool(task.alarms),
+    "unseen": lambda task, _: not task.seen,
+    "acknowledged": lambda task, _: task.acknowledged,
+    "snoozed": lambda task, _: task.snoozed,
     "asks": _SHOWN["needs-you"],
-    "silent": _SHOWN["stale"],
     "history": lambda task, _: task.past,
+    "new": lambda task, _: not task.seen,
     **_STATES,
 }
 _NAMES: Final = {"state": _STATES, "is": _IS}
@@ -269,7 +288,7 @@ def _named(key: str) -> Callable[[str], Holds]:
         begun = [holds for full, holds in known.items() if full.startswith(name)]
         if begun:
             return _any_of(begun)
-        near = get_close_matches(name[:_LONGEST], known, 1)
+        near = get_close_matches(name[:_LONGEST], (one for one in known if one != "false"), 1)
         meant = f"did you mean {near[0]}?" if near else f"try {', '.join(list(known)[:3])}"
         raise _WrongError(f"no {quoted(f'{key}:{value}', _LONGEST)}: {meant}")
 

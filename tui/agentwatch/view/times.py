@@ -49,6 +49,16 @@ def waits_since(task: Task) -> float | None:
     return task.alive_at if task.ended_at is None else task.ended_at
 
 
+def stands_since(task: Task) -> float | None:
+    """Since when it is as its row says: the tool it is in, the question, the end; None where no sign of it is known."""
+    if task.needs_operator or task.stale:
+        return waits_since(task)
+    if (doing := task.doing) is not None:
+        return doing.at
+    since = task.started_at if task.state.is_open else task.ended_at
+    return task.alive_at if since is None else since
+
+
 def duration(seconds: float | None) -> str:
     """A span in at most four characters: `8s`, `14m`, `3h`, `12d`, from 1,000 days on `2y`; `-` for None."""
     short = _in_units(seconds, 1)
@@ -97,6 +107,14 @@ def clock(at: float, now: float) -> str:
     except (OverflowError, OSError, ValueError):
         return "?"
     return f"{then:%H:%M:%S}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+def local(at: float) -> str:
+    """A moment by the clock of this computer with its date: `2026-03-01 14:03:10`; `?` for none of this world."""
+    try:
+        return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, OSError, ValueError):
+        return "?"
 
 
 def iso(at: float | None) -> str | None:

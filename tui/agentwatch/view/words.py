@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from math import isinf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation import reasons
+from agentwatch.delegation.alarms import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
-from agentwatch.delegation.task import Attempt, Basis, Retry, Task
+from agentwatch.delegation.run import Doing, DoingKind
+from agentwatch.delegation.task import Alarm, Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.view.times import iso
+from agentwatch.view.times import ago, clock, iso
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Handoff
@@ -40,6 +43,14 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def short_count(count: int) -> str:
+    """A large number in three digits: `950`, `4.8k`, `48k`, `1.2M`."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{unit}" if count < 10 * size else f"{count // size:,}{unit}"
+    return f"{count}"
+
+
 def history_words(tree: DelegationTree) -> str:
     """How many past tasks would ask if they were not past; blank where there are none."""
     if not (count := len(tree.past_questions())):
@@ -48,9 +59,39 @@ def history_words(tree: DelegationTree) -> str:
     return f"{plural(count, 'open question')} from before {day} {'is' if count == 1 else 'are'} history"
 
 
+def older_words(tree: DelegationTree) -> str:
+    """How many tasks of a tree are left out for being old; blank where none is."""
+    return left_out_words(len(tree.left_out))
+
+
+def left_out_words(count: int) -> str:
+    """That so many older tasks are not shown; blank for none."""
+    return f"{plural(count, 'older task')} {'is' if count == 1 else 'are'} not shown" if count else ""
+
+
+def aside_words(task: Task, now: float) -> str:
+    """How what is open about a task was put aside; blank where it was not."""
+    if task.snoozed_until is None:
+        return "acknowledged" if task.acknowledged else ""
+    if isinf(task.snoozed_until):
+        return "snoozed"
+    until = clock(task.snoozed_until, now)
+    # Nobody looks at its seconds.
+    return f"snoozed until {until[:5] if ' ' not in until else until}"
+
+
+def counted_aside(tree: DelegationTree) -> str:
+    """How many tasks do not ask because they were put aside; blank where there are none."""
+    aside = tree.asides.put_aside()
+    snoozed = sum(task.snoozed for task in aside)
+    counts = {"acknowledged": len(aside) - snoozed, "snoozed": snoozed}
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+
+
 def retries_left(retry: Retry) -> str:
-    """`1 of 2 left`."""
-    return f"{retry.remaining} of {retry.max_retries} left"
+    """`1 left`, `1 of 2 left`."""
+    of = "" if retry.remaining == retry.max_retries else f" of {retry.max_retries}"
+    return f"{retry.remaining}{of} left"
 
 
 def why_at(task: Task, now: float) -> str:
@@ -64,6 +105,14 @@ def why_at(task: Task, now: float) -> str:
     return "; ".join(words if reasons.tells_process(task) else [*words, process])
 
 
+def question_at(task: Task, now: float) -> str:
+    """What is open about a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
+    is gone."""
+    if Alarm.GONE in task.alarms and task.alive_at is not None and now >= task.alive_at:
+        return gone_words(task, ago(task.alive_at, now))
+    return task.ask or task.question or ""
+
+
 def prompt(attempt: Attempt) -> str | None:
     """The first line of what a session was told, None where that is a handoff or not known; foreign."""
     run = attempt.run
@@ -74,6 +123,42 @@ def answer(attempt: Attempt) -> str | None:
     """The first line of what a session said in the end, None where that is a return or not known; foreign."""
     run = attempt.run
     return run.said.opening if attempt.result is None and run is not None and run.said is not None else None
+
+
+# What is done
+
+_HAND_ON: Final = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
+"""Tools, in small letters, with which an agent hands work on, and which return when that is done."""
+_MANY: Final = 64
+"""Tasks right below one up to which those that are open are counted one by one."""
+_PROGRAMS: Final = {"claude-code": "claude", "qwen-code": "qwen"}
+
+
+def doing_words(doing: Doing) -> str:
+    """What an agent does: the tool and what it works on, its words, or the todo; foreign."""
+    again = f" ×{doing.repeats:,}" if doing.repeats > 1 else ""
+    if doing.kind is DoingKind.TOOL:
+        return f"{doing.what}{again} {doing.about}".strip()
+    mark = "" if doing.kind is DoingKind.WORDS else "✓ " if doing.over else "◐ "
+    return f"{mark}{doing.about}{again}"
+
+
+def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
+    """How many tasks right below a working one it waits for; 0 where it does something itself. Of more than there is
+    time to look at, all below."""
+    if task.state is not State.WORKING or task.below is None or not task.below.open:
+        return 0
+    doing = task.doing
+    if doing is not None and (doing.over or doing.kind is not DoingKind.TOOL or doing.what.casefold() not in _HAND_ON):
+        return 0
+    if len(task.children) > _MANY:
+        return task.below.open
+    return sum(one.state.is_open for child in task.children if (one := tasks.get(child)) is not None)
+
+
+def program_of(run: Run) -> str:
+    """The program whose session a run is, in a word; foreign."""
+    return _PROGRAMS.get(run.source, run.source.partition("-")[0])
 
 
 def _long(seconds: float) -> str:

@@ -6,6 +6,8 @@ longer to load than all that a hook does for the others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,7 +17,8 @@ from agentwatch.agents.hook.child import Child, is_bad
 from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, TOLD, Journal, JournalEntry
 from agentwatch.config import Settings
 from agentwatch.decisions.asking import Asker
-from agentwatch.decisions.reader import Expired, Forged, Found, Question, Verified
+from agentwatch.decisions.errors import KeyProblemError
+from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Question, Verified
 from agentwatch.decisions.receipts import ReceiptError
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State
@@ -85,7 +88,8 @@ def held(
     """The answer to a child that stops; `row` is how often it was sent back. Blocks as long as `stopped` says."""
     asker = Asker(workspace, settings, READER)
     if row and row[-1].decision_id is not None:
-        asker.note_acted(row[-1].decision_id, "the child answered again")
+        with suppress(KeyProblemError):  # said below, where a decision is asked for
+            asker.note_acted(row[-1].decision_id, "the child answered again")
     case = _Case(call, child, row, asker, Journal(asker.state))
     state, task = child.state(settings), quoted(child.task_id)
     if not is_bad(state):
@@ -94,7 +98,9 @@ def held(
         return case.let_go(_LIMIT, f"{task} was let go: it was sent back {MOST} times in a row, and is no better")
     when = settings.hook_when
     waits = when == "always" or (when == "watched" and is_shown(asker.state))
-    found = asker.reader.wait(case.question, settings.hook_wait if waits else 0.0, ends=(Verified,))
+    found, trouble = _looked(
+        lambda: asker.reader.wait(case.question, settings.hook_wait if waits else 0.0, ends=(Verified,))
+    )
     if isinstance(found, Verified):
         answer = _carried_out(case, found)
         if answer is not None:
@@ -103,7 +109,7 @@ def held(
     if broken and settings.hook_corrects and not any(one.kind == _MEND for one in row):
         return case.send_back(_MEND, words.mend(child), "its return breaks its contract")
     failed = "its return breaks its contract" if broken else "it says that it failed or is blocked"
-    why = _why_undecided(found, settings, waits=waits)
+    why = trouble or _why_undecided(found, settings, waits=waits)
     if settings.hook_undecided == "hold" and waits and not isinstance(found, Verified):
         return case.send_back(_HELD, words.HOLD, f"{failed}, and {why}")
     return case.let_go(_HELD, f"{task} was let go although {failed}: {why}; nothing is approved by that")
@@ -113,7 +119,8 @@ def told_parent(call: HookCall, child: Child, workspace: Path, settings: Setting
     """The answer to the parent of such a child."""
     asker = Asker(workspace, settings, READER)
     case = _Case(call, child, [], asker, Journal(asker.state))
-    state, decision = child.state(settings), asker.reader.find(case.question)
+    state = child.state(settings)
+    decision, trouble = _looked(lambda: asker.reader.find(case.question))
     decision_id = None
     if isinstance(decision, Verified):
         record = decision.record
@@ -122,9 +129,18 @@ def told_parent(call: HookCall, child: Child, workspace: Path, settings: Setting
         said = words.decided(record, asker.hand_out(record), workspace)
         why = f"the operator decided to {record.action.value}"
     else:
-        said, why = words.undecided(child, state, workspace), f"it is {state}, and nobody has decided"
+        said, why = words.undecided(child, state, workspace), f"it is {state}, and {trouble or 'nobody has decided'}"
     case.note(TOLD, state, why, decision_id)
     return words.context(call.event, said)
+
+
+def _looked(look: Callable[[], Found]) -> tuple[Found, str]:
+    """What was found about a decision. Where a public key that was given is none, no decision can be believed: that is
+    as if there were none, and the second says why."""
+    try:
+        return look(), ""
+    except KeyProblemError as error:
+        return Pending(str(error)), f"no decision can be read: {error}"
 
 
 def _carried_out(case: _Case, decision: Verified) -> words.HookAnswer | None:

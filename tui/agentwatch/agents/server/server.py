@@ -22,8 +22,9 @@ A human operator watches this workspace with agentwatch and decides what happens
 1. submit_handoff with the packet, then start the child with that packet as the first block of its prompt.
 2. Tell the child to end with a return that keeps the return format, and to check it with validate_return before.
 3. submit_return with the child's return, word for word.
-4. If it is failed, blocked or invalid: wait_for_decision, again and again while it says pending. Then do what the
-   decision says, and nothing else: only the operator retries, escalates, aborts, answers or accepts.
+4. If it is failed, blocked or invalid, or claims what is false: wait_for_decision, again and again while it says
+   pending. Then do what the decision says, and nothing else: only the operator retries, escalates, aborts, answers or
+   accepts.
 No tool here decides. Silence is never an approval."""
 
 _TaskId = Annotated[str, Field(description="The task_id of the handoff packet, such as `shop.api`.", min_length=1)]
@@ -87,9 +88,14 @@ def make(workspace: Path, settings: Settings, load: Load) -> MCPServer:
         the child mend the findings; only if it cannot, submit it with accept_invalid. Then follow `do_now`: for a task
         that failed, is blocked or invalid it is to call wait_for_decision, not to try again by yourself.
         """
-        return submitting.submit_return(
+        submitted = submitting.submit_return(
             workspace, task_id, text, accept_invalid=accept_invalid, read_only=settings.read_only
         )
+        if submitted.accepted and submitted.state not in submitting.WAITS:
+            task = load(workspace, settings, inspects=True).tree.tasks.get(task_id)
+            if task is not None and task.contradicted and task.question is not None:
+                submitted.do_now = submitting.wait_about(task_id, task.question)
+        return submitted
 
     @server.tool(annotations=_READS)
     async def wait_for_decision(task_id: _TaskId, context: Context, timeout_seconds: _Seconds = None) -> Waited:

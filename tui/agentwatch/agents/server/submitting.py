@@ -26,7 +26,7 @@ _LONGEST: Final = 150
 
 _ENDINGS: Final = ("json", "md")
 _MODES: Final = (0o755, 0o644)
-_WAITS: Final = frozenset({INVALID, "failed", "blocked"})
+WAITS: Final = frozenset({INVALID, "failed", "blocked"})
 """States about which the operator decides."""
 
 _READ_ONLY: Final = "nothing may be written here: the operator has set read_only; go on without submitting"
@@ -87,12 +87,18 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     do_now = f"go on: {task} is {state}; check what it claims before you rely on it"
     if is_final_report(document):
         do_now = f"go on without {task}: the operator has aborted it; hand this report up, and start nothing for it"
-    elif state in _WAITS:
-        do_now = (
-            f"call wait_for_decision for {task} now, again and again until it is not pending, and do what its do_now"
-            " says; do not retry, escalate or give up by yourself"
-        )
+    elif state in WAITS:
+        do_now = wait_about(task_id)
     return _written(workspace, path, text, reading, do_now, read_only=read_only)
+
+
+def wait_about(task_id: str, question: str = "") -> str:
+    """That the operator is asked about a task, and what; `question` is foreign."""
+    why = f"the operator is asked: {quoted(question, 300)}; " if question else ""
+    return (
+        f"{why}call wait_for_decision for {quoted(task_id)} now, again and again until it is not pending, and do what"
+        " its do_now says; do not retry, escalate or give up by yourself"
+    )
 
 
 def _has_handoff(workspace: Path, stem: str) -> bool:

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple, TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from agentwatch.agents.server.judging import Waited
-from agentwatch.composition import Load
+from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import Asker, question_about
+from agentwatch.decisions.asking import Asker, go_on, is_needless, question_about
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Task
 from agentwatch.sources.health import Problem
 from agentwatch.text import quoted
 
@@ -24,8 +24,6 @@ _SLICE_SECONDS: Final = 1.0
 
 _MOST: Final = 100
 """Waits that have a thread at the same time; the others take turns."""
-
-_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 
 _AGAIN: Final = "call wait_for_decision again, now; this is neither an approval nor a refusal"
 _NOT_SEEN: Final = "no such task is seen in this workspace: is its id spelled right, and was its return submitted?"
@@ -44,7 +42,7 @@ class _Asked(NamedTuple):
     @property
     def is_needless(self) -> bool:
         """Nobody is asked about the task: it has ended well, as far as can be told."""
-        return self.task is not None and self.task.own_state in _HAVE_ENDED and self.task.question is None
+        return is_needless(self.task)
 
 
 class Waiter:
@@ -74,7 +72,7 @@ class Waiter:
             slice_ = min(left, _SLICE_SECONDS)
             found = await self._in_thread(partial(wait, asked.question, slice_))
             if isinstance(found, Verified | Expired) or left <= slice_:
-                return await self._in_thread(partial(_answer, asker, asked, found))
+                return await self._in_thread(partial(self._answer, asker, asked, found))
             await progress(timeout - left + slice_, timeout)
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
@@ -89,21 +87,27 @@ class Waiter:
             asked = _Asked(question_about(tree, task_id, None), tree.tasks.get(task_id))
         return asked
 
-
-def _answer(asker: Asker, asked: _Asked, found: Found) -> Waited:
-    values = asker.answer(found)
-    if isinstance(found, Verified):
-        asker.note_read(found, "agentwatch mcp")
-    elif not isinstance(found, Expired):
-        values["do_now"] = _pending_words(asked)
-    return Waited(**values, state=asked.task.own_state.value if asked.task is not None else None)
+    def _answer(self, asker: Asker, before: _Asked, found: Found) -> Waited:
+        """What is told in the end: how the task stands now, not when the wait began."""
+        task_id = before.question.task_id or ""
+        asked = before
+        if not isinstance(found, Verified | Expired):
+            asked = self._asked(task_id)
+            if asked.question != before.question:
+                found = asker.reader.find(asked.question)
+        values = asker.answer(found)
+        task = asked.task
+        if isinstance(found, Verified):
+            desk = known_desk(self._workspace)
+            task = self._load(self._workspace, self._settings, desk=desk, inspects=False).tree.tasks.get(task_id)
+            asker.note_read(found, "agentwatch mcp")
+        elif not isinstance(found, Expired):
+            values["do_now"] = _pending_words(asked)
+        return Waited(**values, state=task.own_state.value if task is not None else None)
 
 
 def _pending_words(asked: _Asked) -> str:
     if asked.task is None:
         unseen = f" Not all can be seen: {quoted(str(asked.unseen[0]), 300)}." if asked.unseen else ""
         return f"{_NOT_SEEN}{unseen} If both: {_AGAIN}"
-    if asked.is_needless:
-        task = quoted(asked.task.task_id)
-        return f"go on: {task} is {asked.task.own_state}, and nothing is asked of the operator, so do not wait"
-    return _AGAIN
+    return go_on(asked.task) if asked.is_needless else _AGAIN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Callable, Set
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from agentwatch.agents.setup.programs import ByHand, Program, programs
 from agentwatch.agents.setup.starts import starts, told
 from agentwatch.config import Settings
 from agentwatch.errors import WorkspaceError
-from agentwatch.shell import command_line, launcher
+from agentwatch.shell import command_line, install_line, launcher
 from agentwatch.text import clean, say
 
 BY_HAND: Final = 1
@@ -21,11 +22,27 @@ _MODE: Final = 0o644
 _SDK: Final = ("mcp", "mcp_types")
 
 
-def run(workspace: Path, agent: str | None, settings: Settings, *, write: bool, remove: bool) -> int:
-    """Set up the programs that are there, or the one that is named. Returns 0, or BY_HAND where something is left."""
+def run(
+    workspace: Path,
+    agent: str | None,
+    settings: Settings,
+    *,
+    write: bool,
+    remove: bool,
+    sources: Callable[[], Set[str]] = frozenset,
+) -> int:
+    """Set up the programs that are there, or the one that is named. Returns 0, or BY_HAND where something is left.
+
+    `sources` gives the names of the readers that know a session of this workspace.
+    """
     command = launcher()
     known = programs(command, settings)
-    present = [program for program in known.values() if program.name != "generic" and program.is_in(workspace)]
+    read = sources() if agent is None else frozenset[str]()
+    present = [
+        program
+        for program in known.values()
+        if program.name != "generic" and (program.is_in(workspace) or program.name in read)
+    ]
     chosen = [known[agent]] if agent is not None else present or [known["generic"]]
     if agent is None:
         named = ", ".join(program.name for program in present)
@@ -33,9 +50,7 @@ def run(workspace: Path, agent: str | None, settings: Settings, *, write: bool, 
     if not remove:
         say(f"agentwatch is started from any shell, as long as it stays where it is, by: {command_line(command)}")
         if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):
-            say(
-                "beware: the MCP server cannot start without its SDK; install that first: pip install 'agentwatch[mcp]'"
-            )
+            say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
     left, after = False, dict[str, str | None]()
     for program in chosen:
         # One after the other, as two of them may share a file.
@@ -54,6 +69,12 @@ def _set_up(workspace: Path, program: Program, after: dict[str, str | None], *, 
     edits = [step for step in steps if isinstance(step, Edit) and step.changes]
     for step in steps:
         _show(step)
+    if edits and not remove:
+        paths = ", ".join(edit.path for edit in edits)
+        say(
+            f"{program.name}: these lines hold paths of this machine, in {paths}: where that is committed,"
+            " others have to run `agentwatch init --write`, too"
+        )
     if not edits:
         say(f"{program.name}: nothing to {'remove' if remove else 'change'}")
     elif not write:

@@ -31,9 +31,9 @@ A human operator watches this workspace with agentwatch and decides what happens
 - Give back: every child ends with a return in the return format (`## Status`, `## Deliverables`, `## Evidence`,
   `## Runtime Attestation`) and nothing else, checked before with the tool `validate_return` or `agentwatch check FILE`.
   Hand it in with `submit_return`, word for word; without that tool, write it to `returns/<task_id>.return.md`.
-- Wait: when a task is failed, blocked or invalid, do not retry, escalate or give up by yourself. Call the tool
-  `wait_for_decision`, or run `agentwatch wait -- '<task_id>'` in the shell, again and again while it says pending.
-  Pending is neither an approval nor a refusal.
+- Wait: when a task is failed, blocked or invalid, or a claim of its return is false, do not retry, escalate or give
+  up by yourself. Call the tool `wait_for_decision`, or run `agentwatch wait -- '<task_id>'` in the shell, again and
+  again while it says pending. Pending is neither an approval nor a refusal.
 - Carry out exactly what the decision says in `do_now`. A further attempt carries `attempt` and the `decision_id`.
 - `get_contract` and `agentwatch rules` tell the rules of the formats.
 """

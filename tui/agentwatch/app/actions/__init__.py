@@ -1,10 +1,14 @@
 """Every command, defined once.
 
 Bindings, footer, help screen and palette are made from these definitions, so none can say what another does not do.
+What the operator's settings change of their keys, `keymap` says; the app has the commands that hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from textual.binding import Binding, BindingType
@@ -21,8 +25,11 @@ __all__ = [
     "Place",
     "action_name",
     "bindings",
+    "command_of",
+    "commands_of",
     "footer_commands",
     "key_label",
+    "with_views",
 ]
 
 
@@ -36,19 +43,45 @@ def action_name(action: str) -> str:
 
 
 def bindings(home: Home) -> list[BindingType]:
-    """The bindings of one home. A command with several numbered keys gets each key's number as its argument."""
+    """The bindings of one home. A command with several numbered keys gets each key's number as its argument.
+
+    Each has an id, by which the operator's keys replace its own.
+    """
     made: list[BindingType] = []
     for command in COMMANDS:
         if home not in command.homes:
             continue
-        for number, key in enumerate(command.keys.split(" ")):
-            action = f"{command.action}({number})" if command.is_numbered else command.action
-            made.append(
-                Binding(key, action, command.words, show=False, tooltip=command.tooltip, priority=command.priority)
-            )
+        bind = partial(
+            Binding, description=command.words, show=False, tooltip=command.tooltip, priority=command.priority
+        )
+        keys = command.keys.split(" ")
+        if command.is_numbered:
+            numbered = enumerate(keys)
+            made += (bind(key, f"{command.action}({n})", id=f"{command.id}.{n}") for n, key in numbered)
+        else:
+            made.append(bind(",".join(keys), command.action, id=command.id))
     return made
 
 
-def footer_commands(place: Place) -> list[Command]:
+def with_views(commands: Iterable[Command], views: int) -> tuple[Command, ...]:
+    """The commands where so many views are saved: no more keys than views are named. 0: as they are."""
+    return tuple(
+        replace(one, keys=" ".join(one.keys.split(" ")[:views])) if views and one.id == "views" else one
+        for one in commands
+    )
+
+
+def commands_of(app: object) -> tuple[Command, ...]:
+    """The commands of an app, with the keys that hold there."""
+    commands: tuple[Command, ...] = getattr(app, "commands", COMMANDS)
+    return commands
+
+
+def command_of(app: object, command_id: str) -> Command:
+    """One of them."""
+    return next(command for command in commands_of(app) if command.id == command_id)
+
+
+def footer_commands(place: Place, commands: Iterable[Command] = COMMANDS) -> list[Command]:
     """What the footer of a place names, most needed first."""
-    return [command for command in COMMANDS if place in command.footer]
+    return [command for command in commands if place in command.footer]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -47,6 +48,7 @@ class Group(StrEnum):
 
     LOOK = "Look"
     DECIDE = "Decide"
+    ASIDE = "Put aside"
     DIALOG = "In a decision"
     MOVE = "Move"
     FOLD = "Fold"
@@ -93,13 +95,22 @@ class Command:
     @property
     def key_label(self) -> str:
         """How the first key is written for people; a range where the keys are numbered."""
-        names = self.keys.split(" ")
-        return f"{key_label(names[0])}–{key_label(names[-1])}" if self.is_numbered else key_label(names[0])
+        keys = self.keys.split(" ")
+        if not self.is_numbered or len(keys) == 1:
+            return key_label(keys[0])
+        return f"{key_label(keys[0])}{'–' if _is_range(keys) else '…'}{key_label(keys[-1])}"
 
     @property
     def keys_label(self) -> str:
         """How all keys are written for people."""
-        return self.key_label if self.is_numbered else " ".join(key_label(key) for key in self.keys.split(" "))
+        keys = self.keys.split(" ")
+        return self.key_label if self.is_numbered and _is_range(keys) else " ".join(map(key_label, keys))
+
+
+def _is_range(keys: Sequence[str]) -> bool:
+    """Whether they are the same but for a digit that counts up."""
+    first = keys[0]
+    return first[-1].isdigit() and keys == [f"{first[:-1]}{int(first[-1]) + more}" for more in range(len(keys))]
 
 
 _LABELS: Final = {

@@ -22,6 +22,7 @@ _SELECTED: Final = (Place.TREE, Place.DETAILS, Place.PAGE, Place.TIMELINE, Place
 
 _filter = partial(Command, homes=(Home.FILTER,), group=Group.FILTER, footer=(Place.FILTER,))
 _decide = partial(Command, homes=_APP, group=Group.DECIDE, footer=_SELECTED, acts=True)
+_aside = partial(Command, homes=_APP, group=Group.ASIDE, acts=True)
 _dialog = partial(Command, homes=(Home.DECIDE,), group=Group.DIALOG, footer=(Place.DECIDE,), priority=True)
 _chart = partial(Command, homes=(Home.CHART,), group=Group.TIMELINE, footer=(Place.TIMELINE,))
 _replay = partial(Command, homes=(Home.REPLAY,), group=Group.REPLAY, priority=True)
@@ -49,8 +50,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(id="open", keys="enter", action="open", homes=_TREE, group=Group.LOOK, words="open", footer=(Place.TREE,),
             title="Open the details", tooltip="Open the details of the selected task."),
     _pane(id="inspect", keys="enter", action="inspect", words="inspect", acts=True,
-          tooltip="Look at the file of the selected claim, or at a changed file that nobody claims."),
-    Command(id="tabs", keys="1 2 3 4 5 6 7", is_numbered=True, action="tab", homes=_SCREENS, group=Group.DETAILS,
+          tooltip="Look at the file of the selected claim, or at a changed file that nobody claims; in Live, read the "
+                  "whole entry."),
+    Command(id="live.search", keys="/", action="search", homes=(Home.PAGE,), group=Group.DETAILS, words="search",
+            footer=_DETAILS, tooltip="In Live, beside the tree, too: show only the entries with some words; `esc` "
+                                     "shows all again."),
+    _pane(id="live.pager", keys="p", action="page_transcript", words="pager", acts=True,
+          title="Open the transcript in the pager", tooltip="In Live: open the whole transcript in your `$PAGER`."),
+    Command(id="tabs", keys="1 2 3 4 5 6 7 8", is_numbered=True, action="tab", homes=_SCREENS, group=Group.DETAILS,
             words="tabs", footer=_DETAILS, tooltip="Go to a tab of the details."),
     Command(id="inspect.switch", keys="d tab", action="switch", homes=_INSPECT, group=Group.DETAILS, words="difference",
             footer=(Place.INSPECT,), tooltip="Switch between that file and its git diff since the handoff."),
@@ -62,6 +69,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
             tooltip="Go to the next task that needs you."),
     Command(id="needs.previous", keys="N", action="go_asking(-1)", homes=_SCREENS, group=Group.LOOK, words="previous",
             title="Previous task that needs you", tooltip="Go to the previous task that needs you."),
+    Command(id="unseen.next", keys="u", action="go_unseen(1)", homes=_SCREENS, group=Group.LOOK, words="new",
+            footer=(Place.TREE, Place.DETAILS, Place.PAGE), title="Next task that is new",
+            tooltip="Go to the next task that has ended, failed or changed its ask since you looked at it, the newest"
+                    " first."),
+    Command(id="unseen.previous", keys="U", action="go_unseen(-1)", homes=_SCREENS, group=Group.LOOK, words="new",
+            title="Previous task that is new", tooltip="Go to the previous task that is new."),
     # Of decisions, and the dialogs they are made in.
     _decide(id="decide.retry", keys="r", action="decide('retry')", words="retry", title="Decide: retry",
             tooltip="Retry the selected task, with an amended handoff."),
@@ -78,6 +91,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(id="mark", keys="m", action="mark", homes=_TREE, group=Group.DECIDE, words="mark",
             title="Mark for the review", acts=True,
             tooltip="Mark the selected task for the review, or take the mark away."),
+    _aside(id="acknowledge", keys="A", action="acknowledge", words="acknowledge", title="Acknowledge",
+           footer=(Place.TREE, Place.DETAILS, Place.PAGE),
+           tooltip="Have the selected task, with what is below it, the selected group, or all that the filter finds,"
+                   " ask no more until it changes, and be new no more. This approves nothing and reaches no agent."),
+    _aside(id="snooze", keys="w", action="snooze", words="snooze", title="Snooze",
+           tooltip="Have the selected task ask later: in half an hour, tomorrow, or when it changes."),
+    _aside(id="aside.undo", keys="Z", action="undo_aside", words="undo", title="Undo: acknowledge or snooze",
+           tooltip="Take back what was acknowledged or snoozed last; again, what was before that."),
     _dialog(id="dialog.record", keys="ctrl+s", action="record", words="record", by_key=True,
             tooltip="Record the decision. Nothing else records it: no click, and no other key."),
     _dialog(id="dialog.leave", keys="escape", action="leave", words="leave",
@@ -126,12 +147,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(id="filter.state.back", keys="S", action="filter_state(-1)", homes=_MAIN, group=Group.FIND, words="state",
             tooltip="Go back to the state before."),
     Command(id="follow", keys="f", action="follow", homes=_MAIN, group=Group.LOOK, words="follow",
-            footer=(Place.TREE, Place.EMPTY), title="Follow what happens",
+            footer=(Place.TREE,), title="Follow what happens",
             tooltip="Follow what happens: the cursor goes to the task that changed last. Moving it yourself "
                     "ends this."),
     Command(id="timeline", keys="t", action="timeline", homes=(Home.MAIN, Home.TIMELINE), group=Group.LOOK,
             words="timeline", footer=(Place.TREE,), title="Timeline",
             tooltip="Show all tasks over time, who works and who waits; in the timeline, go back to the tree."),
+    Command(id="history", keys="H", action="history", homes=_TREE, group=Group.FIND, words="history",
+            title="Go to the history", tooltip="Go to what was there before you first watched, and open it."),
     Command(id="fold", keys="space", action="toggle_fold", homes=_ROWS, group=Group.FOLD, words="fold",
             footer=(Place.TREE,), tooltip="Fold or unfold the selected task."),
     _decide(id="edit", keys="o", action="edit", group=Group.USE, words="edit",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.cells import cell_len
@@ -18,6 +16,7 @@ from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
+from agentwatch.place import in_home
 from agentwatch.text import exact, quoted
 from agentwatch.view import looks, times
 from agentwatch.view.words import plural, retries_left
@@ -46,13 +45,15 @@ class Case(NamedTuple):
     action: Action
     state: looks.Look
     returned_at: float | None
+    where: str
+    """What the top row of its workspace is called, where several are shown; else "". Foreign."""
 
     @classmethod
-    def of(cls, monitor: Monitor, desk: Desk, task: Task, action: Action) -> Case:
+    def of(cls, monitor: Monitor, desk: Desk, task: Task, action: Action, where: str = "") -> Case:
         latest = task.latest
         returned = latest.returned if latest else None
         look = looks.CONTRADICTED if task.contradicted else looks.LOOKS[task.own_state]
-        return cls(monitor, desk, task, desk.subject(task), action, look, returned.at if returned else None)
+        return cls(monitor, desk, task, desk.subject(task), action, look, returned.at if returned else None, where)
 
     @property
     def task(self) -> Task | None:
@@ -105,6 +106,8 @@ def _facts(case: Case, task: Task, params: Params, now: float, width: int) -> It
         yield "task", name
         for part in (standing,) if width >= _ROOMY else now_and_then:
             yield from (("", line) for line in part.wrap(max(width, 8)))
+    if case.where:
+        yield "in", Content(quoted(shown(case.where, 200), max(width - 2, 8)))
     yield "return", _return(case, now, width)
     yield "retries", _budget(case, task, params, width)
     yield "writes", Content(_places(case, width))
@@ -169,14 +172,8 @@ def _places(case: Case, width: int) -> str:
     if width < _ROOMY:
         return f"{name}, not delivered" if case.monitor.settings.read_only else name
     delivered = ", nowhere else (read only)" if case.monitor.settings.read_only else ", copy in .agentwatch/decisions"
-    ledger = shown(_home(case.desk.ledger.directory), 1_000)
+    ledger = shown(in_home(str(case.desk.ledger.directory)), 1_000)
     room = width - cell_len(f"{name} in {delivered}")
     while cell_len(ledger) > max(room, 12):
         ledger = "…" + ledger[2:]
     return f"{name} in {ledger}{delivered}"
-
-
-def _home(path: Path) -> str:
-    home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
-    text = str(path)
-    return "~" + text[len(home) :] if text.startswith(home + os.sep) else text

@@ -38,7 +38,7 @@ _QUOTED: Final = 13
 """Cells of the column with the labels of what is quoted."""
 _MODE_CELLS: Final = 24
 _MOST_QUESTIONS: Final = 12
-"""Questions with a field of their own; more are answered in the note."""
+"""Questions with a field of their own; those behind share one."""
 _LONGEST_QUESTION: Final = 600
 
 _MITIGATIONS: Final = {
@@ -209,9 +209,11 @@ class RespondForm(Form):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        result = case.seen.result
-        questions: list[str | None] = list(result.blockers[:_MOST_QUESTIONS] if result else ()) or [None]
+        blockers = case.seen.result.blockers if case.seen.result else ()
+        questions: list[str | None] = list(blockers[:_MOST_QUESTIONS]) or [None]
         self._fields: list[tuple[str | None, Input]] = [(question, line_input("your answer")) for question in questions]
+        if (others := len(blockers) - _MOST_QUESTIONS) > 0:
+            self._fields.append((None, line_input(f"your answer to the other {plural(others, 'question')}")))
         self.first = self.wanted = self._fields[0][1]
 
     def below(self) -> ComposeResult:
@@ -221,6 +223,14 @@ class RespondForm(Form):
                 if question is not None:
                     yield Question(question)
                 yield field
+
+    def missing(self) -> str | None:
+        """Every question needs its answer: an agent that gets only some would go on without the others."""
+        blank = [field for _, field in self._fields if not field.value.strip()]
+        self.wanted = blank[0] if blank else self._fields[0][1]
+        if not blank:
+            return None
+        return f"answer each of its {plural(len(self._fields), 'question')}: {len(blank)} left"
 
     def params(self) -> Params:
         given = ((question, field.value.strip()) for question, field in self._fields)

@@ -34,6 +34,7 @@ from agentwatch.app.widgets.details.blocks import Block
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
+from agentwatch.decisions.delivery import is_told_of
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Mitigation
@@ -328,14 +329,24 @@ class DecisionScreen(ModalScreen["End | Action"]):
         finally:
             self._recording = False
         if decided is not None:
-            words = f"{self._form.word}: {_outcome(decided)}"
-            if decided.doubt is None and decided.undelivered is None:
+            unread = "" if decided.undelivered else await self._why_unread()
+            words = f"{self._form.word}: {_outcome(decided)}{unread}"
+            if decided.doubt is None and decided.undelivered is None and not unread:
                 self.app.notify(words, markup=False, timeout=4)
             else:
                 self.app.notify(words, severity="warning", markup=False, timeout=12)
             self.dismiss(End.DECIDED)
         else:
             self.look()
+
+    async def _why_unread(self) -> str:
+        """That no agent here reads decisions, as far as can be seen."""
+        tasks = list(self.case.monitor.tree.tasks.values())
+        if any(one.is_read for task in tasks for attempt in task.attempts for one in attempt.decisions):
+            return ""
+        if await asyncio.to_thread(is_told_of, self.case.monitor.workspace):
+            return ""
+        return "\nNothing reads decisions here yet: `agentwatch init` sets that up."
 
     async def _decide(self) -> DecisionMade | None:
         """Record it; None if something is missing. Raises DecisionError."""

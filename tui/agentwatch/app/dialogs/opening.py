@@ -17,7 +17,6 @@ from agentwatch.delegation.decision import Action
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
@@ -29,7 +28,6 @@ class Opener(NamedTuple):
 
     app: App[Any]
     monitor: Monitor
-    desk: Desk
     clock: Callable[[], float]
     steady: Callable[[], float]
 
@@ -53,15 +51,18 @@ class Opener(NamedTuple):
 
     async def _decide(self, task_id: str, action: Action | None, queue: tuple[int, int] | None) -> End | None:
         """One task, until it is decided, skipped or left; None if nothing can be decided about it."""
-        while (task := self.monitor.tree.tasks.get(task_id)) is not None:
+        monitor, own_id = self.monitor.of(task_id)
+        while (task := monitor.tree.tasks.get(own_id)) is not None:
             wanted = action or _likely(task, self.clock())
             reason = why_not(task, wanted or Action.ACCEPT, self.clock())
-            if wanted is None or reason is not None:
+            if reason is None and monitor.clerk is None:
+                reason = "its workspace is not being watched yet"
+            if wanted is None or reason is not None or monitor.clerk is None:
                 what = FORMS[wanted].word if wanted is not None else "Review"
-                words = f"{what} {quoted(task_id, 60)}: {reason}."
+                words = f"{what} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
                 self.app.notify(words, severity="warning", markup=False, timeout=6)
                 return None
-            case = Case.of(self.monitor, self.desk, task, wanted)
+            case = Case.of(monitor, monitor.clerk.desk, task, wanted, self._where(task_id))
             end = await self.app.push_screen_wait(DecisionScreen(case, self.clock, self.steady, queue))
             if end is End.DECIDED:
                 self.app.post_message(TaskDecided(task_id))
@@ -69,6 +70,13 @@ class Opener(NamedTuple):
                 return end
             action = end
         return None
+
+    def _where(self, task_id: str) -> str:
+        """What the top row above a task is called, "" where it has none."""
+        tasks = self.monitor.tree.tasks
+        shown = tasks.get(task_id)
+        top = tasks.get(shown.scope) if shown is not None and shown.scope else None
+        return top.title if top is not None else ""
 
 
 def _likely(task: Task, now: float) -> Action | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual import on
 from textual.screen import Screen, ScreenResultType
@@ -13,13 +13,17 @@ from agentwatch.app.decision_words import ACTIONS, why_not
 from agentwatch.app.messages import KeysChanged, TreeUpdated
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
+from agentwatch.delegation.aside import mark_of
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
+    from agentwatch.delegation.indexes import Ordered
     from agentwatch.monitor import Monitor
 
-_OF_TABS: Final = frozenset(command.id for command in COMMANDS if command.homes == (Home.PANE,) and command.footer)
+_OF_TABS: Final = frozenset(
+    command.id for command in COMMANDS if command.homes in ((Home.PANE,), (Home.PAGE,)) and command.footer
+)
 """Ids of what the keys do in some tabs of the details only."""
 PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
@@ -72,6 +76,8 @@ class MonitorScreen(Screen[ScreenResultType]):
         if command_id == "review":
             return clerk is None or (len(self.marked) or tree.totals.needs_operator) < 2
         task = tree.tasks.get(self.task_id or "")
+        if command_id in ("acknowledge", "snooze", "aside.undo"):
+            return not self._monitor.shelves or (command_id != "aside.undo" and (task is None or task.ask is None))
         if command_id not in ACTIONS:
             return False
         return clerk is None or task is None or (not task.needs_operator and self.why_not(command_id) is not None)
@@ -91,6 +97,8 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
 
     details: DetailsPane | None = None
     """The details, once they are there."""
+    _looked_at: tuple[str, str] | None = None
+    """The task that is new and was selected a second ago, and its mark."""
 
     @property
     def sought(self) -> Query:
@@ -101,11 +109,33 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         """Go to another task."""
         raise NotImplementedError
 
+    def tick(self) -> None:
+        super().tick()
+        self._look()
+
+    def _look(self) -> None:
+        """What stays selected from one second to the next, where the operator can see it, was looked at."""
+        task = self._monitor.tree.tasks.get(self.task_id or "")
+        mark = None
+        if task is not None and not task.seen and self.app.app_focus and self.app.screen is self:
+            mark = task.task_id, mark_of(task)
+            monitor, own_id = self._monitor.of(task.task_id)
+            if mark == self._looked_at and monitor.shelf is not None:
+                monitor.shelf.see({own_id: mark[1]})
+        self._looked_at = mark
+
+    @property
+    def instead(self) -> tuple[str, ...]:
+        """What the details say where no task is selected, line by line."""
+        return ()
+
     def show_details(self) -> None:
         """Show how the task stands by now, where the details are in sight."""
         if self.details is not None and self.details.display:
-            task = self._monitor.tree.tasks.get(self.task_id or "")
-            self.details.show(task, self._monitor.tree, self._monitor.content, self._clock())
+            self.details.instead = self.instead
+            task_id, tree = self.task_id or "", self._monitor.tree
+            monitor = self._monitor.of(task_id)[0]
+            self.details.show(tree.tasks.get(task_id), tree, monitor.content, self._clock(), monitor.transcript)
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         if self.task_id in event.changed:
@@ -126,6 +156,7 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         return (
             (command_id in _OF_TABS and command_id not in offered)
             or (command_id == "needs.next" and not self._monitor.tree.totals.needs_operator)
+            or (command_id == "unseen.next" and not self._monitor.tree.unseen)
             or super().is_useless(command_id)
         )
 
@@ -133,18 +164,35 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         if self.details is not None:
             self.details.action_inspect()
 
+    def action_search(self) -> None:
+        if self.details is not None:
+            self.details.action_search()
+
+    def action_page_transcript(self) -> None:
+        if self.details is None or "live.pager" not in self.details.offered:
+            self.notify("No transcript is shown: the Live tab of a session's task has it.", markup=False, timeout=4)
+        else:
+            self.details.action_page_transcript()
+
     def action_compare(self, step: int) -> None:
         if self.details is not None:
             self.details.action_compare(step)
 
     def action_go_asking(self, step: int) -> None:
         """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
-        tree = self._monitor.tree
-        now = self._clock()
-        asking = tree.queue.some(len(tree.queue), self.task_id)
-        in_sight = [task_id for task_id in asking if self.sought.matches(tree.tasks[task_id], now)]
+        words = "Nobody that the filter shows needs you now." if self.sought else "Nobody needs you now."
+        self._go_on(self._monitor.tree.queue, step, words)
+
+    def action_go_unseen(self, step: int) -> None:
+        """The same to the next task that is new, the newest first."""
+        words = "Nothing that the filter shows is new." if self.sought else "Nothing is new."
+        self._go_on(self._monitor.tree.unseen, step, words)
+
+    def _go_on(self, those: Ordered[Any], step: int, nothing: str) -> None:
+        tree, now = self._monitor.tree, self._clock()
+        names = those.some(len(those), self.task_id)
+        in_sight = [task_id for task_id in names if self.sought.matches(tree.tasks[task_id], now)]
         if not in_sight:
-            words = "Nobody that the filter shows needs you now." if self.sought else "Nobody needs you now."
-            self.notify(words, markup=False, timeout=2)
+            self.notify(nothing, markup=False, timeout=2)
         else:
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])

@@ -64,6 +64,7 @@ class InspectScreen(MonitorScreen[None]):
         super().__init__(monitor, clock)
         self._entry = entry = wanted.entry
         self._task_id = wanted.task_id
+        self._workspace = monitor.of(wanted.task_id)[0].workspace
         self._claim = self._find_claim()
         self._file = entry.path if not entry.kind else self._claim.file if self._claim else None
         self._trace: object = None
@@ -83,7 +84,7 @@ class InspectScreen(MonitorScreen[None]):
     def inspected(self) -> Path | None:
         """The file that is shown, None if there is none that may be."""
         is_there = self._look is not None and not self._look.file.problem and not self._look.lost
-        return self._monitor.workspace / to_name(self._file) if self._file and is_there else None
+        return self._workspace / to_name(self._file) if self._file and is_there else None
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -135,8 +136,9 @@ class InspectScreen(MonitorScreen[None]):
 
     def _find_claim(self) -> Claim | None:
         task = self._monitor.tree.tasks.get(self.task_id)
-        claims = task.claims if task else ()
-        return next((claim for claim in claims if Entry.of(claim) == self._entry), None)
+        return next(
+            (claim for claim in (looks.claims_of(task) if task else ()) if Entry.of(claim) == self._entry), None
+        )
 
     def _look_again(self) -> None:
         """Read the file again if it has changed."""
@@ -145,7 +147,7 @@ class InspectScreen(MonitorScreen[None]):
             self.run_worker(self._read(to_name(self._file), wants_difference=self._bar.active == "difference"))
 
     async def _read(self, name: str, *, wants_difference: bool) -> None:
-        workspace = self._monitor.workspace
+        workspace = self._workspace
         now = await asyncio.to_thread(trace, f"{workspace}/{name}")
         before = self._look
         if before is None or now != self._trace or (wants_difference and before.difference is None):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
+_ROOMY: Final = 140
+"""Columns from which the tree is the wider one: the details keep what their columns need."""
 
 
 class MainScreen(DetailedScreen[None]):
@@ -46,6 +48,8 @@ class MainScreen(DetailedScreen[None]):
         display: block; width: 10fr; height: 1fr; padding: 1 1 0 1;
         border-left: solid $line;
     }
+    MainScreen.-wide.-roomy #left { width: 15fr; }
+    MainScreen.-wide.-roomy DetailsPane { width: 13fr; }
     MainScreen.-wide DetailsPane:focus-within { border-left: solid $text-muted; }
     MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
     MainScreen Empty { display: none; }
@@ -55,6 +59,7 @@ class MainScreen(DetailedScreen[None]):
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
+        self.header.counted = self.task_tree.now
         self.filter_bar = FilterBar(monitor.tree)
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self._is_on, self.is_useless, self.why_not)
@@ -70,13 +75,17 @@ class MainScreen(DetailedScreen[None]):
         return self.task_tree.marked
 
     @property
+    def instead(self) -> tuple[str, ...]:
+        return self.task_tree.group_lines()
+
+    @property
     def sought(self) -> Query:
         return self.filter_bar.sought
 
     def show_task(self, task_id: str) -> None:
         """Go to a task. A filter that hides it is cleared."""
         self.task_tree.select(task_id)
-        if self.task_id != task_id and self.sought:
+        if self.task_id != self.task_tree.shown_as(task_id) and self.sought:
             self.filter_bar.seek()
             self.task_tree.set_filter(Query())
             self.task_tree.select(task_id)
@@ -84,6 +93,7 @@ class MainScreen(DetailedScreen[None]):
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
         self.set_class(self.app.size.width >= _WIDE, "-wide", update=False)
+        self.set_class(self.app.size.width >= _ROOMY, "-roomy", update=False)
         self.set_class(not self._monitor.tree.tasks, "-empty", update=False)
         yield self.header
         with Horizontal(id="body"), Vertical(id="left"):
@@ -140,6 +150,8 @@ class MainScreen(DetailedScreen[None]):
         self.needs_you.refresh_tasks(event.changed)
         self._show_emptiness()
         super().refresh_tasks(event)
+        if self.task_tree.cursor_group is not None:
+            self.show_details()
 
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
@@ -169,6 +181,8 @@ class MainScreen(DetailedScreen[None]):
             if not wide and self._is_in_details:
                 self.set_focus(self.task_tree)
             self.call_after_refresh(self.show_details)
+        if (roomy := event.size.width >= _ROOMY) != self.has_class("-roomy"):
+            self.set_class(roomy, "-roomy")
         self.needs_you.fit()
         self._show_emptiness()
 
@@ -230,6 +244,7 @@ class MainScreen(DetailedScreen[None]):
 
         if self.task_id is not None:
             page = TaskScreen(self._monitor, self._clock, self.task_id, tab, self.sought)
+            page.header.counted = self.header.counted
             self.app.push_screen(page, self._return_from_page)
 
     def action_timeline(self) -> None:
@@ -237,7 +252,9 @@ class MainScreen(DetailedScreen[None]):
         from agentwatch.app.screens.timeline import TimelineScreen  # not for the first frame
 
         if self._has_tasks():
-            self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_page)
+            timeline = TimelineScreen(self._monitor, self._clock, self.task_tree)
+            timeline.header.counted = self.header.counted
+            self.app.push_screen(timeline, self._return_from_page)
 
     def _return_from_page(self, task_id: str | None) -> None:
         """The cursor is where the page was."""
@@ -245,6 +262,8 @@ class MainScreen(DetailedScreen[None]):
             self.show_task(task_id)
 
     def action_back(self) -> None:
+        if self._is_in_details and self.details is not None and self.details.leave_search():
+            return
         if self._is_in_details:
             self.set_focus(self.task_tree)
         elif self.filter_bar.sought:
@@ -284,7 +303,9 @@ class MainScreen(DetailedScreen[None]):
         self.footer.redraw()
 
     def action_filter(self) -> None:
-        if self._has_tasks() and self.filter_bar.is_attached:
+        if self._is_in_details and self.details is not None and "live.search" in self.details.offered:
+            self.details.action_search()
+        elif self._has_tasks() and self.filter_bar.is_attached:
             self.filter_bar.write()
 
     def on_paste(self, event: events.Paste) -> None:
@@ -323,6 +344,7 @@ class MainScreen(DetailedScreen[None]):
     @on(FilterBar.Changed)
     def _take_filter(self, event: FilterBar.Changed) -> None:
         self.task_tree.set_filter(event.sought)
+        self.needs_you.seek(event.sought)
         self.footer.redraw()
 
     @on(TaskTree.Filtered)

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agentwatch import manual
-from agentwatch.app.actions import COMMANDS, VIEWS, Group
+from agentwatch.app.actions import COMMANDS, VIEWS, Command, Group, key_label
 from agentwatch.app.markdown_safe import Paragraph, markdown
 from agentwatch.app.widgets.details.blocks import Block, Gap, Text, lay_out, left_out, text
 from agentwatch.app.widgets.timeline import bars
@@ -126,9 +126,9 @@ class HelpScreen(PageScreen):
         Binding("left,h", "topic(-1)", show=False),
     ]
 
-    def __init__(self, views: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, commands: Sequence[Command], views: Sequence[tuple[str, str]] = ()) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""
-        self._keys = partial(help_blocks, views)
+        self._keys = partial(help_blocks, commands, views)
         super().__init__("Keys", self._keys, hint="← → manual   esc back")
         self._topics = ("keys", *(topic for topic in manual.topics() if topic != "keys"))
         self._shown = 0
@@ -141,14 +141,15 @@ class HelpScreen(PageScreen):
         self.turn_to(topic.capitalize(), (lambda: paragraphs) if self._shown else self._keys)
 
 
-def help_blocks(views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:
-    """What the help shows, with the saved views."""
+def help_blocks(commands: Sequence[Command] = COMMANDS, views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:
+    """What the help shows of these commands, with the saved views."""
     for group in Group:
-        commands = [command for command in COMMANDS if command.group is group]
-        yield from _section(group.value, [(command.keys_label, command.tooltip) for command in commands])
+        entries = [(command.keys_label, command.tooltip) for command in commands if command.group is group]
+        yield from _section(group.value, entries)
     if views:
-        saved = enumerate(views[:VIEWS], start=1)
-        yield from _section("Your views", [(str(number), clean(": ".join(view), 200)) for number, view in saved])
+        keys = next(command.keys for command in commands if command.id == "views").split(" ")
+        saved = zip(map(key_label, keys), views[:VIEWS], strict=False)
+        yield from _section("Your views", [(key, clean(": ".join(view), 200)) for key, view in saved])
     yield from _section("Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
     yield from _section("Timeline", _BARS)
     yield from _section("States", [])
@@ -191,6 +192,6 @@ _MEANINGS: Final = {
     "retrying": "a retry is decided, not seen yet",
     "escalated": "given to another mode, not seen yet",
     "canceled": "aborted by the operator",
-    "stale": "working, and silent for too long",
-    "contradicted": "something that it claims is false",
+    "silent": "working, without a sign of life for too long",
+    "false": "something that it claims is false",
 }

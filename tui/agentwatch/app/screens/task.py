@@ -60,7 +60,8 @@ class TaskScreen(DetailedScreen[str]):
         self.set_interval(PERIOD, self.show_details)
 
     def action_back(self) -> None:
-        self.dismiss(self.task_id)
+        if not self.details.leave_search():
+            self.dismiss(self.task_id)
 
     def action_tab(self, number: int) -> None:
         """Bring a tab to the front."""

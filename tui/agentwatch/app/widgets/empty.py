@@ -47,15 +47,15 @@ class Empty(Static):
         if mode == "replay":
             self.update(Content.styled("There was no delegation at this moment of the recording.", "bold"))
             return
-        workspace = shown(str(self._monitor.workspace), 500)
+        watched = shown(self._monitor.watched, 500)
         if mode == "starting":
-            self.update(Content.assemble(("Looking through ", "bold"), (workspace, "bold"), " …"))
+            self.update(Content.assemble(("Looking through ", "bold"), (watched, "bold"), " …"))
             return
         lines = [
             Content.styled("No delegation here yet." if not problems else "No delegation can be seen.", "bold"),
             *(Content.styled(shown(str(one), 300), "$text-warning") for one in problems[:_MOST_PROBLEMS]),
             Content(""),
-            Content.assemble(("Watched  ", "$text-muted"), workspace, (" and everything below", "$text-muted")),
+            Content.assemble(("Watched  ", "$text-muted"), watched),
             Content.assemble(("Demo     ", "$text-muted"), ("agentwatch demo", "bold $accent")),
             Content.assemble(
                 ("Set up   ", "$text-muted"),
@@ -64,8 +64,9 @@ class Empty(Static):
             ),
             Content(""),
             Content(
-                "A task appears as soon as Claude Code, OpenCode, Kilo Code, Codex or Roo Code hands work on here"
-                " (agentwatch sources lists what was found), or an agent writes one of these, in any .md or .json file:"
+                "A task appears as soon as Claude Code, OpenCode, Kilo Code, Codex, Qwen Code, Roo Code or a team in"
+                " .agents/ hands work on here (agentwatch sources lists what was found), or an agent writes one of"
+                " these, in any .md or .json file:"
             ),
             Content(""),
         ]

@@ -20,8 +20,8 @@ from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.delegation.task import State
-from agentwatch.text import clean
-from agentwatch.view.query import OFFERED, Query, add_above, complete, parse
+from agentwatch.text import clean, quoted
+from agentwatch.view.query import OFFERED, Query, add_above, complete, parse, unknown_key
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -34,22 +34,24 @@ _EARLIER: Final = 50
 """Filters that are remembered."""
 
 
-async def find(tree: DelegationTree, sought: Query, now: float) -> tuple[set[str], int]:
-    """The ids of the tasks to show, those above a match among them, and how many match at a moment (epoch seconds).
+async def find(
+    tree: DelegationTree, sought: Query, now: float, row_of: Callable[[str], str] = str
+) -> tuple[set[str], int]:
+    """The ids of the tasks to show, those above a match among them, and how many rows match now (epoch seconds).
 
     However large the tree is, no key waits for it.
     """
-    matches = 0
+    matches: set[str] = set()
     shown: set[str] = set()
     began = perf_counter()
     for task in list(tree.tasks.values()):
         if sought.matches(task, now):
-            matches += 1
+            matches.add(row_of(task.task_id))
             add_above(tree, task.task_id, shown)
         if perf_counter() - began > _SLICE:
             await asyncio.sleep(0)
             began = perf_counter()
-    return shown, matches
+    return shown, len(matches)
 
 
 class _Completion(Suggester):
@@ -135,7 +137,10 @@ class FilterBar(Horizontal):
         background: $background; color: $foreground;
     }
     FilterBar > FilterInput:focus { background-tint: transparent; border: none; }
-    FilterBar > #filter-fault { width: auto; max-width: 70%; padding: 0 1; color: $text-warning; }
+    FilterBar > #filter-fault {
+        width: auto; max-width: 75%; padding: 0 1; color: $text-warning;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
     FilterBar > #filter-count { width: auto; padding: 0 1; color: $text-muted; }
     """
 
@@ -197,6 +202,8 @@ class FilterBar(Horizontal):
     def show_count(self, matches: int | None) -> None:
         """Say how many tasks match."""
         words = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
+        if matches == 0 and (key := unknown_key(self.sought.text)):
+            words += f": no key {quoted(key)}"
         self._count.update(Content(words))
 
     def _values(self, key: str) -> list[str]:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 from typing import Final
 
-from agentwatch.app.actions import COMMANDS, Command, Home, Place, footer_commands, key_label
+from agentwatch.app.actions import Command, Home, Place, command_of, commands_of, footer_commands, key_label
 from agentwatch.app.decision_words import ACTIONS
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
 _ON_SCREEN: Final = (Home.MAIN, Home.PAGE, Home.PANE, Home.INSPECT, Home.TIMELINE, Home.DECIDE)
 _NAMESPACES: Final = {Home.APP: "app."} | dict.fromkeys(_ON_SCREEN, "screen.")
-_BY_ID: Final = {command.id: command for command in COMMANDS}
 _LOOKING: Final = (Place.PAGE, Place.INSPECT, Place.TIMELINE)
 """Where the words of what can be decided, which the tree has, give way to the keys of what is looked at."""
 _ROOMY: Final = 100
@@ -51,15 +50,15 @@ class Footer(LineWidget):
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         commands = [
             command
-            for command in footer_commands(self._place)
+            for command in footer_commands(self._place, commands_of(self.app))
             if not self._is_useless(command.id) and self.app.check_action(command.action, ())
         ]
         tail: Parts = []
-        if (wants_help := _BY_ID["help"]) in commands:
+        if (wants_help := command_of(self.app, "help")) in commands:
             commands.remove(wants_help)
             tail = self._hint(wants_help, palette)
             if width >= _ROOMY:
-                tail += self._hint(_BY_ID["palette"], palette)
+                tail += self._hint(command_of(self.app, "palette"), palette)
         if refused := self._refused():
             words = [Part(f" ✗ not yet: {refused} ", palette.needs)]
             room = width - 1 - width_of(words)

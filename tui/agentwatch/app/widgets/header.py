@@ -1,8 +1,8 @@
-"""The line at the top: what is watched, whether it is live, the tasks by state, how many need the operator."""
+"""The line at the top: what is watched, whether it is live, what goes on now, what is new, who needs the operator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.cells import cell_len
@@ -10,18 +10,19 @@ from rich.cells import cell_len
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.pulse import WINDOW
 from agentwatch.delegation.task import State
-from agentwatch.view.looks import CONTRADICTED, LOOKS
-from agentwatch.view.words import plural
+from agentwatch.view.groups import Present
+from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE, Look
+from agentwatch.view.words import plural, short_count
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-# Good news first, as one reads; what needs the operator stands at the right end.
+# What goes on first, then what went wrong; what is over comes last.
 _ORDER: Final = (
-    *(State.COMPLETED, State.WORKING, State.SUBMITTED, State.RETRYING, State.ESCALATED),
-    *(State.PARTIAL, State.BLOCKED, State.FAILED, State.INVALID, State.CANCELED),
+    *(State.WORKING, State.SUBMITTED, State.RETRYING, State.ESCALATED, State.BLOCKED, State.FAILED, State.INVALID),
+    *(State.PARTIAL, State.COMPLETED, State.CANCELED),
 )
 _GAP: Final = 2
 """Cells at the right of the counts that stay free."""
@@ -31,7 +32,7 @@ _WORDY: Final = 180
 
 class _Detail(NamedTuple):
     """How much the header says: the program's name, wide gaps and what belongs to a count, the mode in words with its
-    reason, all tasks, the tasks by state, the word of each state."""
+    reason, all tasks, the tasks by state, the word of each state, the tokens of the last minute."""
 
     program: bool
     wide: bool
@@ -39,17 +40,20 @@ class _Detail(NamedTuple):
     total: bool
     counts: bool
     words: bool = False
+    rate: bool = True
 
 
 _FULL: Final = _Detail(program=True, wide=True, health=True, total=True, counts=True)
 _TIGHT: Final = _FULL._replace(wide=False)
+_NAMELESS: Final = _TIGHT._replace(program=False)
 _UNCOUNTED: Final = _TIGHT._replace(counts=False)
-_BARE: Final = _Detail(program=False, wide=False, health=False, total=True, counts=False)
+_BARE: Final = _Detail(program=False, wide=False, health=False, total=True, counts=False, rate=False)
 _DETAILS: Final = (
     _FULL._replace(words=True),
     _FULL,
     _TIGHT,
-    _TIGHT._replace(program=False),
+    _NAMELESS,
+    _NAMELESS._replace(rate=False),
     _UNCOUNTED,
     _BARE._replace(total=False, counts=True),
     _BARE,
@@ -65,6 +69,24 @@ _MODES: Final = {
 """Mark and colour of each."""
 
 
+class Counted(NamedTuple):
+    """So many tasks are counted, and what they are; `is_part`: there are others in the tree."""
+
+    tasks: int
+    present: Present
+    is_part: bool = False
+
+
+def _counts(present: Present) -> Iterator[tuple[Look, int]]:
+    """How many tasks look like this."""
+    for state in _ORDER:
+        if state is State.COMPLETED:
+            yield CONTRADICTED, present.contradicted
+        yield LOOKS[state], present.states.get(state, 0)
+        if state is State.WORKING:
+            yield STALE, present.silent
+
+
 class Header(LineWidget):
     """The header of one monitor. `failure` says why watching ended, in words of ours; empty while it goes on."""
 
@@ -72,7 +94,11 @@ class Header(LineWidget):
         super().__init__()
         self._monitor = monitor
         self.failure = ""
+        self.counted: Callable[[], Counted] | None = None
+        """The tasks to count, where those are not all of the tree."""
         self._reason_at = 0
+        self._used = (0.0, 0)
+        """The tokens of the last minute, and when they were counted (epoch seconds)."""
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         right = self._needs(palette)
@@ -81,6 +107,9 @@ class Header(LineWidget):
             left = self._left(width, detail, palette)
             if width - width_of(left) - width_of(right) - _GAP >= reason:
                 break
+        else:
+            if width_of(left) + width_of(right) >= width:
+                right = self._needs(palette, short=True)
         if why and detail.health:
             room = width - width_of(left) - width_of(right) - _GAP
             left.insert(self._reason_at, Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
@@ -99,37 +128,54 @@ class Header(LineWidget):
                 yield detail, min(reason, width // 3) if detail.health else 0
 
     def _left(self, width: int, detail: _Detail, palette: Palette) -> Parts:
-        folder = shown(self._monitor.workspace.name or str(self._monitor.workspace)) + "/"
+        folder = shown(self._monitor.title)
         parts = [Part(" agentwatch", palette.strong), Part("  ", palette.muted)] if detail.program else [Part(" ")]
         parts.append(Part(clip(folder, max(width // 5, 8)), palette.muted))
         parts += [Part("   " if detail.wide else "  "), *self._health(detail, palette)]
         self._reason_at = len(parts)
         if self._monitor.settings.read_only and detail.health:
             parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
-        totals = self._monitor.tree.totals
+        counted = self._counted()
         if detail.total:
-            parts.append(Part("   " + plural(totals.tasks, "task")))
+            every = plural(self._monitor.tree.totals.tasks, "task")
+            words = f"now {counted.tasks:,}" if counted.is_part else every
+            parts.append(Part(f"   {words}", tooltip=f"{every} in all"))
         if detail.counts:
-            gap = "   " if detail.wide else " "
-            parts.append(Part("  " if detail.total and not detail.wide else ""))
-            for state in _ORDER:
-                if count := totals.states.get(state):
-                    face = LOOKS[state]
-                    word = f" {face.word}" if detail.words else ""
-                    verified = totals.verdicts.get(Verdict.VERIFIED) if state is State.COMPLETED else None
-                    known = f" ({verified:,} verified)" if verified else ""
-                    tooltip = f"{count:,} {face.word}{known}"
-                    parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip))
-                    words = word + known if detail.wide else word
-                    parts.append(Part(f"{count:,}{words}", tooltip=tooltip))
-            if false := totals.verdicts.get(Verdict.CONTRADICTED):
-                tooltip = f"{plural(false, 'task')} with a false claim"
-                parts.append(Part(f"{gap}{CONTRADICTED.glyph} ", palette.states[CONTRADICTED.color], tooltip=tooltip))
-                parts.append(Part(f"{false:,}{' false' if detail.wide else ''}", tooltip=tooltip))
-            if notices := len(self._monitor.tree.notices) + len(self._monitor.said):
-                tooltip = "Files that could not be read or belong to no task. Press ! for the list."
-                parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
+            parts += self._counts(counted.present, detail, palette)
+        if detail.rate and (used := self._tokens()):
+            tooltip = f"{used:,} tokens were used in the last minute"
+            parts.append(Part(f"   {short_count(used)} tok/min", palette.muted, tooltip=tooltip))
         return parts
+
+    def _counts(self, present: Present, detail: _Detail, palette: Palette) -> Iterator[Part]:
+        gap = "   " if detail.wide else " "
+        yield Part("  " if detail.total and not detail.wide else "")
+        for face, count in _counts(present):
+            if not count:
+                continue
+            word = f" {face.word}" if detail.words else ""
+            known = f" ({present.verified:,} verified)" if present.verified and face is LOOKS[State.COMPLETED] else ""
+            tooltip = f"{count:,} {face.word}{known}"
+            if face is CONTRADICTED:
+                word, tooltip = f" {face.word}" if detail.wide else "", f"{plural(count, 'task')} with a false claim"
+            yield Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip)
+            yield Part(f"{count:,}{word}{known if detail.wide else ''}", tooltip=tooltip)
+        if notices := len(self._monitor.tree.notices) + len(self._monitor.said):
+            tooltip = "Files that could not be read or belong to no task. Press ! for the list."
+            yield Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip)
+
+    def _counted(self) -> Counted:
+        if self.counted is not None:
+            return self.counted()
+        totals = self._monitor.tree.totals
+        return Counted(totals.tasks, Present.of(totals))
+
+    def _tokens(self) -> int:
+        """Those of the last minute, counted once a second."""
+        tree = self._monitor.tree
+        if tree.now != self._used[0]:
+            self._used = tree.now, sum(spent.tokens for spent in tree.spent(tree.now - WINDOW))
+        return self._used[1]
 
     def _health(self, detail: _Detail, palette: Palette) -> Parts:
         mode, why = self._mode, self._why
@@ -151,9 +197,17 @@ class Header(LineWidget):
         why = self.failure or self._monitor.health.detail
         return shown(why, 300) if self._mode in ("polling", "degraded") else ""
 
-    def _needs(self, palette: Palette) -> Parts:
-        count = self._monitor.tree.totals.needs_operator
-        if not count:
-            return []
-        words = f"{count:,} need you" if count > 1 else "1 needs you"
-        return [Part(words, palette.needs, "screen.go_asking(1)", "Go to the next task that needs you (n)."), Part(" ")]
+    def _needs(self, palette: Palette, *, short: bool = False) -> Parts:
+        count, new = self._monitor.tree.totals.needs_operator, len(self._monitor.tree.unseen)
+        parts: Parts = []
+        if new:
+            tooltip = "They ended, failed or ask something else since you looked at them. Go to the next (u)."
+            parts += [
+                Part(f"•{new:,}" if short else f"{new:,} new", palette.accent, "screen.go_unseen(1)", tooltip),
+                Part("  " if short and count else "   " if count else " "),
+            ]
+        if count:
+            words = f"{count:,} need you" if count > 1 else "1 needs you"
+            tooltip = "Go to the next task that needs you (n)."
+            parts += [Part(words, palette.needs, "screen.go_asking(1)", tooltip), Part(" ")]
+        return parts

@@ -15,6 +15,7 @@ from agentwatch.app.widgets.cells import clip_name, clip_sentence, left, right, 
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.task import Task
 from agentwatch.view.looks import look
+from agentwatch.view.query import Query
 from agentwatch.view.times import duration, waits_since
 
 if TYPE_CHECKING:
@@ -59,21 +60,37 @@ class NeedsYou(LineWidget):
         self._clock = clock
         self._shown: frozenset[str] = frozenset()
         self._count = 0
+        self._sought = Query()
+        self._asking = 0
+        """How many ask whom the filter shows."""
+        self._outside = ""
         self._spans: list[list[tuple[int, str]]] = []
         self.cursor_id: str | None = None
 
     def refresh_tasks(self, changed: Collection[str]) -> None:
         """Show who asks now, where that may be another picture since these tasks have changed."""
         queue = self._tree.queue
-        if len(queue) != self._count or any(task_id in self._shown or task_id in queue for task_id in changed):
+        is_other = bool(self._sought and queue) or len(queue) != self._count
+        if is_other or any(task_id in self._shown or task_id in queue for task_id in changed):
             self._count = len(queue)
             self.fit()
+
+    def seek(self, sought: Query) -> None:
+        """A filter is on: show those whom it shows, and how many are outside of it."""
+        self._sought = sought
+        self.fit()
+
+    def _inside(self) -> Sequence[str]:
+        """The ids of those who ask and whom the filter shows."""
+        now, tasks = self._clock(), self._tree.tasks
+        return [task_id for task_id in self._tree.queue if self._sought.matches(tasks[task_id], now)]
 
     def fit(self) -> None:
         """Take as many lines as the screen has room for."""
         height = self.screen.size.height
         tall = height >= TALL
-        lines = min(self._count, _LINES, height // 10 if tall else 1)
+        inside = len(self._inside()) if self._sought else self._count
+        lines = min(inside + (inside < self._count), _LINES, height // 10) if tall else min(self._count, 1)
         self.display = lines > 0
         self.set_class(tall, "-tall")
         self.styles.height = lines + 1 if tall else lines
@@ -81,22 +98,42 @@ class NeedsYou(LineWidget):
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         self._spans = []
-        if not self._tree.queue:
-            return []
         queue = self._tree.queue
-        if self.has_class("-tall"):
-            ids = queue.some(min(_LINES, self.screen.size.height // 10))
-            if self.cursor_id is not None and self.cursor_id not in ids and self.cursor_id in queue:
-                # The last of the most important ones gives way to the selected one.
-                ids[-1] = self.cursor_id
+        if not queue:
+            return []
+        # Without a filter nobody looks at all of them.
+        inside = self._inside() if self._sought else None
+        self._asking = len(queue) if inside is None else len(inside)
+        outside = len(queue) - self._asking
+        self._outside = f"  {outside:,} outside{' the filter' if width >= _ROOMY else ''}" if outside else ""
+        lines = min(_LINES, self.screen.size.height // 10)
+        is_tall = self.has_class("-tall")
+        count = max(lines - bool(outside), 1) if is_tall else width // _LEAST_OF_TASK + 1
+        # In one line: the selected one, where it asks, and those after it; else the most important ones.
+        first = None if is_tall else self.cursor_id
+        if inside is None:
+            ids = queue.some(count, first)
         else:
-            # The selected one, where it asks, and those after it; else the most important ones.
-            ids = queue.some(width // _LEAST_OF_TASK + 1, self.cursor_id)
+            start = inside.index(first) if first in inside else 0
+            ids = [*inside[start:], *inside[:start]][:count]
+        is_asking = self.cursor_id in (queue if inside is None else inside)
+        if is_tall and self.cursor_id is not None and self.cursor_id not in ids and is_asking:
+            # The last of the most important ones gives way to the selected one.
+            ids[-1] = self.cursor_id
+        if not ids:
+            self._spans.append([(width, task_id) for task_id in queue.some(1)])
+            return [[Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs), *self._rest(palette)]]
         self._shown = frozenset(ids)
         tasks = [self._tree.tasks[task_id] for task_id in ids]
-        if self.has_class("-tall"):
-            return self._list(tasks, width, self._clock(), palette)
+        if is_tall:
+            told = self._list(tasks, width, self._clock(), palette)
+            start = _LEAD if width >= _ROOMY else _SHORT_LEAD
+            return [*told, [Part(" " * start), *self._rest(palette)]] if outside and len(told) < lines else told
         return [self._line(tasks, width, self._clock(), palette)]
+
+    def _rest(self, palette: Palette) -> Parts:
+        """How many ask whom the filter does not show."""
+        return [Part(self._outside, palette.muted)] if self._outside else []
 
     def _list(self, tasks: Sequence[Task], width: int, now: float, palette: Palette) -> list[Parts]:
         """One task a line, in columns."""
@@ -108,7 +145,7 @@ class NeedsYou(LineWidget):
         names = max(map(cell_len, called))
         lines: list[Parts] = []
         for number, task in enumerate(tasks):
-            more = len(self._tree.queue) - len(tasks) if number == len(tasks) - 1 else 0
+            more = self._asking - len(tasks) if number == len(tasks) - 1 else 0
             words = f" +{more:,}{' more' if roomy and more < 1_000 else ''}" if more > 0 else ""
             lead = [Part(left(words, start - 1), palette.muted)]
             if not number:
@@ -136,8 +173,8 @@ class NeedsYou(LineWidget):
         for number, task in enumerate(tasks):
             asked, tail = summary(task.ask or ""), _waiting(task, now)
             title = clip_name(summary(task.title), 12 if width < 60 else 16 if width < 100 else 24)
-            more = len(self._tree.queue) - number - 1
-            reserve = len(f"  +{more:,} more") if more else 0
+            more = self._asking - number - 1
+            reserve = (len(f"  +{more:,} more") if more else 0) + len(self._outside)
             fixed = [*self._mark(task, palette, " "), Part(title + " ", palette.strong)]
             room = width - 1 - width_of(parts) - width_of(fixed) - len(tail) - 1 - reserve
             if number and room < _LEAST_OF_TASK:
@@ -151,7 +188,7 @@ class NeedsYou(LineWidget):
             parts += [*fixed, Part(ask), Part(" " + tail, palette.muted)]
             spans.append((width_of(parts), task.task_id))
         self._spans.append(spans)
-        return parts
+        return [*parts, *self._rest(palette)]
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
         """What these tasks are called in so many cells: several of one title each with the task that it is part of."""

@@ -1,236 +1,192 @@
-"""Which tasks have a row, in which order: folding, filtering and the tree's changes. Pure, without a widget."""
+"""Which tasks have a row, in which order: groups, folding, filtering and the tree's changes. Pure, without a widget."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
+from agentwatch.app.widgets.rows import Heading, Row, RowId, Rows, Splice
+from agentwatch.delegation.sums import below
 from agentwatch.delegation.task import Task
+from agentwatch.view.chains import chain_above, continued, end_of_chain
+from agentwatch.view.groups import GROUPS, Group, has_finished
+from agentwatch.view.order import Order
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
-_CHUNK: Final = 512
 _MANY: Final = 256
 """Structural changes at once from which building all rows again is cheaper than placing each."""
-
-
-@dataclass(slots=True, eq=False)
-class Row:
-    """One visible task. `order` is what its siblings are sorted by, `depth` 0 for a root."""
-
-    task_id: str
-    parent_id: str | None
-    depth: int
-    order: int
-    chunk: list[Row] = field(default_factory=list)
-
-
-class Rows:
-    """Rows in order, by position and by task id; a task has at most one. Finding and changing them stays cheap.
-
-    A plain list would do the same with a search over all of it, or a number on every row that each insertion rewrites:
-    at 100,000 rows either costs a millisecond an update. Here rows live in chunks, and each knows the chunk it is in.
-    """
-
-    def __init__(self) -> None:
-        self._chunks: list[list[Row]] = []
-        self._by_id: dict[str, Row] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def __contains__(self, task_id: str) -> bool:
-        return task_id in self._by_id
-
-    def __getitem__(self, position: int) -> Row:
-        chunk, offset = self._locate(position)
-        return self._chunks[chunk][offset]
-
-    def get(self, task_id: str) -> Row | None:
-        """The row of a task, None if it has none."""
-        return self._by_id.get(task_id)
-
-    def slice(self, start: int, stop: int) -> list[Row]:
-        """The rows from `start` to before `stop`; fewer if there are no more."""
-        stop = min(stop, len(self))
-        if start >= stop:
-            return []
-        number, offset = self._locate(start)
-        rows: list[Row] = []
-        while len(rows) < stop - start:
-            rows.extend(self._chunks[number][offset : offset + stop - start - len(rows)])
-            number, offset = number + 1, 0
-        return rows
-
-    def index(self, task_id: str) -> int:
-        """The position of a task's row. Raises KeyError if it has none."""
-        row = self._by_id[task_id]
-        before = 0
-        for chunk in self._chunks:
-            if chunk is row.chunk:
-                return before + chunk.index(row)
-            before += len(chunk)
-        raise KeyError(task_id)
-
-    def insert(self, position: int, rows: Sequence[Row]) -> None:
-        """Put rows in front of the row that is at `position` now."""
-        if not rows:
-            return
-        self._by_id.update((row.task_id, row) for row in rows)
-        if not self._chunks:
-            self._chunks = self._cut(list(rows))
-            return
-        number, offset = self._locate(position)
-        chunk = self._chunks[number]
-        chunk[offset:offset] = rows
-        if len(chunk) > 2 * _CHUNK:
-            self._chunks[number : number + 1] = self._cut(chunk)
-        else:
-            for row in rows:
-                row.chunk = chunk
-
-    def delete(self, position: int, count: int) -> None:
-        """Take `count` rows away, from `position` on."""
-        while count:
-            number, offset = self._locate(position)
-            chunk = self._chunks[number]
-            gone = chunk[offset : offset + count]
-            for row in gone:
-                del self._by_id[row.task_id]
-            del chunk[offset : offset + count]
-            count -= len(gone)
-            if not chunk:
-                del self._chunks[number]
-
-    def replace(self, rows: Sequence[Row]) -> None:
-        """Start again with these rows."""
-        self._by_id = {row.task_id: row for row in rows}
-        self._chunks = self._cut(list(rows))
-
-    @staticmethod
-    def _cut(rows: list[Row]) -> list[list[Row]]:
-        chunks = [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
-        for chunk in chunks:
-            for row in chunk:
-                row.chunk = chunk
-        return chunks
-
-    def _locate(self, position: int) -> tuple[int, int]:
-        """Chunk number and offset; the end of the list is the place behind the last row."""
-        for number, chunk in enumerate(self._chunks):
-            if position < len(chunk):
-                return number, position
-            position -= len(chunk)
-        if position:
-            raise IndexError(position)
-        return len(self._chunks) - 1, len(self._chunks[-1])
-
-
-class Splice(NamedTuple):
-    """At `position`, `removed` rows made way for `added` others."""
-
-    position: int
-    removed: int
-    added: int
+_HISTORY: Final = Heading(Group.HISTORY)
+_EARLIER: Final = Heading(Group.EARLIER)
 
 
 class Outline:
     """The rows of a delegation tree. Every change of them is told by the splices it returns, in order.
 
-    The tree may already be further than `apply` has heard: until it has, a task that is gone keeps its row, and one
-    that has moved keeps its old one.
-
-    Until the first scan has settled, subtrees that are finished and wait for nobody are folded as they come; a fold
-    the operator has touched is left alone. After `settle`, nothing folds or unfolds by itself.
+    Runs stand in groups, each below a heading where there are several groups; a chain has one row.
+    The tree may already be further than `apply` has heard: until it has, a task keeps its row where it was.
+    Until the first scan has settled, what is finished and waits for nobody is folded as it comes, but for what the
+    operator has touched. After `settle`, nothing folds or unfolds by itself.
     """
 
-    def __init__(self, tree: DelegationTree, folded: Iterable[str] = (), *, settled: bool = False) -> None:
+    def __init__(self, tree: DelegationTree, clock: Callable[[], float]) -> None:
         self.rows = Rows()
+        self.order = Order(tree)
         self._tree = tree
-        self._folded = set(folded)
-        self._folded_in_filter: set[str] = set()
+        self._clock = clock
+        self._folded: set[RowId] = {_HISTORY}
+        self._folded_in_filter: set[RowId] = set()
         self._shown: set[str] | None = None
-        self._touched: set[str] | None = None if settled else set()
+        self._shown_groups: list[Group] = []
+        """The groups of the runs that are shown, while not all are."""
+        self._touched = set[RowId]()
+        self._held: list[str] = []
+        """The task under the cursor and those above it, which keep their place."""
 
     def copy(self) -> Outline:
         """Another outline of the same tree, folded like this one, without its filter."""
-        return Outline(self._tree, self._folded, settled=self._touched is None)
+        other = Outline(self._tree, self._clock)
+        other.order = self.order.copy()
+        other._folded = self._folded.copy()
+        return other
 
-    @property
-    def is_filtered(self) -> bool:
-        return self._shown is not None
+    def is_folded(self, row_id: RowId) -> bool:
+        return row_id in self._folds
 
-    def is_folded(self, task_id: str) -> bool:
-        return task_id in self._folds
+    def has_children(self, row_id: RowId) -> bool:
+        """Whether a row has rows below it, or would have if it were not folded."""
+        return next(self._children(row_id), None) is not None
 
-    def has_children(self, task_id: str) -> bool:
-        """Whether the task's row has rows below it, or would have if it were not folded."""
-        return next(self._children(task_id), None) is not None
+    def row_of(self, task_id: str) -> str:
+        """The id of the row that stands for a task: its own, or that of the task at the end of its chain."""
+        return end_of_chain(self._tree.tasks, task_id)
+
+    def above(self, row: Row) -> RowId | None:
+        """The id of the row that a row is below; None where there is none."""
+        if row.task_id is None or row.parent_id is not None:
+            return row.parent_id
+        return self.heading_of(row.chain[0] if row.chain else row.task_id)
+
+    def heading_of(self, root: str) -> Heading | None:
+        """The heading of a run; None where there is none."""
+        heading = Heading(self.order.group(root)) if self.order.knows(root) else None
+        return heading if heading is not None and heading in self.rows else None
+
+    # What the tree and the time change
+
+    def begin(self) -> list[Splice]:
+        """Make the rows for the first time. A copy knows the order already: the tree told both of the same changes."""
+        return self._rebuild() if any(self.order.roots()) else self.apply(list(self._tree.tasks))
 
     def apply(self, changed: Collection[str]) -> list[Splice]:
         """Take in the tasks that the tree says were added, changed or removed."""
-        misplaced = [task_id for task_id in changed if self._is_misplaced(task_id)]
-        refolded = self._refold(changed) if self._touched is not None else []
-        if not misplaced and not refolded:
+        moved = self.order.take(changed, self._clock())
+        return self._follow([*changed, *moved], [] if self.order.is_settled else self._refold(changed))
+
+    def tick(self) -> list[Splice]:
+        """Take in that time has passed."""
+        return self._follow(self.order.tick(self._clock()))
+
+    def hold(self, row_id: RowId | None) -> list[Splice]:
+        """Keep the row under the cursor, and those above it, where they are among the others, and let the ones go that
+        were kept before."""
+        is_gone = row_id is None or isinstance(row_id, Heading) or row_id not in self._tree.tasks
+        self._held = [] if is_gone else [str(row_id), *self._tree.ancestors(str(row_id))]
+        return self._follow(self.order.hold(self._held))
+
+    def _follow(self, ids: Collection[str], refolded: Collection[str] = ()) -> list[Splice]:
+        """Bring the rows of these tasks to where they belong."""
+        misplaced = [row_id for row_id in self._rows_for(ids) if self._is_misplaced(row_id)]
+        if self._shown is not None and misplaced:
+            self._count_shown()
+        headings = self._wanted_headings()
+        if not misplaced and not refolded and headings == self._headings():
             return []
         if len(misplaced) + len(refolded) > max(_MANY, len(self.rows) // 8):
             return self._rebuild()
         splices: list[Splice] = []
         for task_id in misplaced:
-            splices += self._take_out(task_id)
+            splices += self._take_below(task_id, itself=True)
+        splices += self._set_headings(headings)
         for task_id in misplaced:
             splices += self._put_in(task_id)
         for task_id in refolded:
             splices += self._take_below(task_id) if task_id in self._folded else self._put_below(task_id)
         return splices
 
+    def _rows_for(self, changed: Iterable[str]) -> Iterable[str]:
+        """The ids of the rows that show these tasks, or have to."""
+        ids: dict[str, None] = {}
+        for task_id in changed:
+            row = self.rows.standing_for(task_id)
+            if row is not None and row.task_id is not None:
+                ids[row.task_id] = None
+            ids[self.row_of(task_id)] = None
+        return ids
+
+    # Folds
+
     def settle(self, room: int = 0) -> list[Splice]:
         """End the folding of what comes: the first scan is over.
 
-        Where `room` rows hold all tasks, nothing stays folded but what the operator has; else a lone root shows at
-        least its first levels.
+        Where `room` rows hold all tasks but those of the history, nothing of them stays folded but what the operator
+        has; else a lone root shows at least its first levels, and the earlier runs are folded.
         """
-        if self._touched is None:
+        if self.order.is_settled:
             return []
-        touched, self._touched = self._touched, None
-        if len(self._tree.tasks) <= room:
-            self._folded &= touched
+        self.order.is_settled = True
+        touched, tallies = self._touched, self.order.tallies
+        is_old = len(self._wanted_headings()) > 1
+        if not is_old and _HISTORY not in touched:
+            # There is nothing else to see.
+            self._folded.discard(_HISTORY)
+        groups = [group for group in GROUPS if group is not Group.HISTORY or not is_old]
+        current = [root for group in groups for root in self._roots(group)]
+        if sum(tallies[group].tasks for group in groups) + len(self._headings()) <= room:
+            for root in current:
+                self._folded -= {root, *below(self._tree.tasks, root)} - touched
             return self._rebuild()
-        splices: list[Splice] = []
-        level: list[str] = self._tree.roots
+        splices = [] if _HISTORY in self._folds else self._put_below(_HISTORY)
+        if self._shown is None and _EARLIER in self.rows and _EARLIER not in touched:
+            rows = self.rows.index(_HISTORY) if _HISTORY in self.rows else len(self.rows)
+            if rows > room and self.rows.index(_EARLIER) > 0:
+                self._folded.add(_EARLIER)
+                splices += self._take_below(_EARLIER)
+        level = [root for root in current if not self._is_hidden(root)]
         while len(level) == 1 and level[0] not in touched:
             splices += self.unfold(level[0])
-            level = self._tree.tasks[level[0]].children
+            level = list(self._tree.tasks[level[0]].children)
         return splices
 
-    def fold(self, task_id: str) -> list[Splice]:
-        """Hide what is below a task."""
-        self._touch(task_id)
-        if task_id in self._folds or not self.has_children(task_id):
+    def fold(self, row_id: RowId) -> list[Splice]:
+        """Hide what is below a row."""
+        self._touched.add(row_id)
+        if row_id in self._folds or not self.has_children(row_id):
             return []
-        self._folds.add(task_id)
-        return self._take_below(task_id)
+        self._folds.add(row_id)
+        return self._take_below(row_id)
 
-    def unfold(self, task_id: str) -> list[Splice]:
-        """Show what is below a task."""
-        self._touch(task_id)
-        if task_id not in self._folds:
+    def unfold(self, row_id: RowId) -> list[Splice]:
+        """Show what is below a row."""
+        self._touched.add(row_id)
+        if row_id not in self._folds:
             return []
-        self._folds.discard(task_id)
-        return self._put_below(task_id)
+        self._folds.discard(row_id)
+        return self._put_below(row_id)
 
     def reveal(self, task_id: str) -> list[Splice]:
         """Unfold whatever hides a task; nothing if the filter hides it."""
-        splices: list[Splice] = []
-        for ancestor in reversed(self._tree.ancestors(task_id)):
-            splices += self.unfold(ancestor)
-        return splices
+        ancestors = self._tree.ancestors(task_id)
+        heading = self.heading_of([task_id, *ancestors][-1])
+        hiding: list[RowId] = [*ancestors, *([heading] if heading is not None else [])]
+        return [splice for row_id in reversed(hiding) for splice in self.unfold(row_id)]
 
     def fold_all(self) -> list[Splice]:
-        """Hide everything but the roots."""
-        return self._set_all_folds({task_id for task_id, task in self._tree.tasks.items() if task.children})
+        """Hide everything but the roots, and those of old groups."""
+        parents = (task_id for task_id, task in self._tree.tasks.items() if task.children)
+        return self._set_all_folds({*parents, _EARLIER, _HISTORY})
 
     def unfold_all(self) -> list[Splice]:
         """Show everything."""
@@ -241,144 +197,207 @@ class Outline:
         if shown is None or self._shown is None:
             self._folded_in_filter = set()
         self._shown = shown
+        self._count_shown()
         return self._rebuild()
 
     @property
-    def _folds(self) -> set[str]:
+    def _folds(self) -> set[RowId]:
         return self._folded if self._shown is None else self._folded_in_filter
 
-    def _touch(self, task_id: str) -> None:
-        if self._touched is not None:
-            self._touched.add(task_id)
-
-    def _set_all_folds(self, folds: set[str]) -> list[Splice]:
-        if self._touched is not None:
-            self._touched.update(self._tree.tasks)
+    def _set_all_folds(self, folds: set[RowId]) -> list[Splice]:
+        self._touched.update(self._tree.tasks, (_EARLIER, _HISTORY))
         if self._shown is None:
             self._folded = folds
         else:
             self._folded_in_filter = folds
         return self._rebuild()
 
-    def _children(self, task_id: str) -> Iterator[str]:
-        task = self._tree.tasks.get(task_id)
-        children = iter(task.children if task else ())
-        return children if self._shown is None else filter(self._shown.__contains__, children)
-
-    def _is_misplaced(self, task_id: str) -> bool:
-        task, row = self._tree.tasks.get(task_id), self.rows.get(task_id)
-        if task is None or row is None:
-            return row is not None if task is None else self._has_place(task)
-        return row.parent_id != task.parent_id or row.order != task.first_seq
-
-    def _has_place(self, task: Task) -> bool:
-        """Whether the rows, as they are, should show the task."""
-        if self._shown is not None and task.task_id not in self._shown:
-            return False
-        return task.parent_id is None or (task.parent_id in self.rows and task.parent_id not in self._folds)
-
     def _refold(self, changed: Collection[str]) -> list[str]:
         """Fold what is finished and unfold what is not; the visible rows whose fold changed."""
         turned: list[str] = []
         for task_id in changed:
             task = self._tree.tasks.get(task_id)
-            if task is None or self._touched is None or task_id in self._touched:
-                continue
-            finished = _is_finished(task)
-            if finished != (task_id in self._folded):
-                (self._folded.add if finished else self._folded.discard)(task_id)
+            if task is not None and task_id not in self._touched and has_finished(task) != (task_id in self._folded):
+                self._folded ^= {task_id}
                 if self._shown is None and task_id in self.rows:
                     turned.append(task_id)
         return turned
 
-    def _block(self, task_id: str, depth: int, *, present: Rows | None = None) -> list[Row]:
-        """New rows for a task and everything visible below it, without what has a row in `present`."""
-        folds = self._folds
+    def _is_hidden(self, root: str) -> bool:
+        heading = self.heading_of(root)
+        return heading is not None and heading in self._folds
+
+    # Headings
+
+    def _headings(self) -> list[Group]:
+        return [group for group in GROUPS if Heading(group) in self.rows]
+
+    def _wanted_headings(self) -> list[Group]:
+        """The groups that have a heading: all that hold a run, where they are several, and the history in any case."""
+        tallies = self.order.tallies
+        groups = [group for group in GROUPS if tallies[group].runs] if self._shown is None else self._shown_groups
+        return groups if len(groups) > 1 or groups == [Group.HISTORY] else []
+
+    def _count_shown(self) -> None:
+        """Take account of the groups of the runs that the filter shows."""
+        counted = Counter(map(self.order.group, self._roots()) if self._shown is not None else ())
+        self._shown_groups = [group for group in GROUPS if counted[group]]
+
+    def _set_headings(self, wanted: list[Group]) -> list[Splice]:
+        """Have a heading above each of these groups, and above no other. Rows that stand elsewhere are out."""
+        present = self._headings()
+        if wanted == present:
+            return []
+        splices: list[Splice] = []
+        for group in present:
+            if group in wanted:
+                continue
+            heading = Heading(group)
+            at = self.rows.index(heading)
+            self.rows.delete(at, 1)
+            splices.append(Splice(at, 1, 0))
+            if not wanted and heading in self._folds:
+                splices += self._insert(at, self._blocks(self._roots(group), 0))
+        above: Heading | None = None
+        for group in wanted:
+            heading = Heading(group)
+            if heading not in self.rows:
+                splices += self._insert(0 if above is None else self._below_last(above), [Row(heading, None, -1)])
+            above = heading
+        for heading in (Heading(group) for group in wanted if group not in present):
+            if heading in self._folds:
+                if self._held and self.heading_of(self._held[-1]) == heading:
+                    # Nothing hides what is under the cursor.
+                    self._folds.discard(heading)
+                else:
+                    splices += self._take_below(heading)
+        return splices
+
+    # Where tasks belong
+
+    def _roots(self, group: Group | None = None) -> Iterator[str]:
+        """The runs that are to be seen, of all groups or of one."""
+        return filter(self._is_shown, self.order.roots(group))
+
+    def _is_shown(self, task_id: str) -> bool:
+        """Whether the filter lets a task be seen that is at the beginning of a chain, or in none."""
+        return task_id in self._tree.tasks and (self._shown is None or task_id in self._shown)
+
+    def _children(self, row_id: RowId) -> Iterator[str]:
+        """What is below a row, the beginnings of chains."""
+        if isinstance(row_id, Heading):
+            return self._roots(row_id.group)
+        children = iter(self.order.children(row_id))
+        return children if self._shown is None else filter(self._shown.__contains__, children)
+
+    def _top(self, task: Task) -> tuple[Task, tuple[str, ...]]:
+        """The outermost task of a chain, and the ids of all of it but its last one."""
+        chain = chain_above(self._tree.tasks, task)
+        return self._tree.tasks[chain[0]] if chain else task, chain
+
+    def _is_misplaced(self, task_id: str) -> bool:
+        task, row = self._tree.tasks.get(task_id), self.rows.get(task_id)
+        if task is None or continued(self._tree.tasks, task) is not None:
+            return row is not None
+        top, chain = self._top(task)
+        if row is None:
+            return self._has_place(top)
+        return row.parent_id != top.parent_id or row.chain != chain or row.order != self.order.rank(top)
+
+    def _has_place(self, top: Task) -> bool:
+        """Whether the rows, as they are, should show a task that is at the beginning of a chain, or in none."""
+        if not self._is_shown(top.task_id):
+            return False
+        if top.parent_id is not None:
+            return top.parent_id in self.rows and top.parent_id not in self._folds
+        return self.order.knows(top.task_id) and not self._is_hidden(top.task_id)
+
+    # Rows
+
+    def _blocks(self, task_ids: Iterable[str], depth: int) -> list[Row]:
+        """New rows for these tasks and everything visible below them, without what has a row already."""
+        folds, tasks, rank = self._folds, self._tree.tasks, self.order.rank
         rows: list[Row] = []
-        pending = [(task_id, depth)]
+        pending = [(task_id, depth) for task_id in task_ids][::-1]
         while pending:
             task_id, depth = pending.pop()
-            if present is not None and task_id in present:
+            task = top = tasks[task_id]
+            chain: tuple[str, ...] = ()
+            while task.inferred and (one := continued(tasks, task)) is not None:
+                chain = (*chain, task_id)
+                task, task_id = one, one.task_id
+            if task_id in self.rows:
                 continue
-            task = self._tree.tasks[task_id]
-            rows.append(Row(task_id, task.parent_id, depth, task.first_seq))
+            rows.append(Row(task_id, top.parent_id, depth, rank(top), chain))
             if task.children and task_id not in folds:
                 pending += reversed([(child, depth + 1) for child in self._children(task_id)])
         return rows
 
     def _rebuild(self) -> list[Splice]:
-        before = len(self.rows)
-        roots = (root for root in self._tree.roots if self._shown is None or root in self._shown)
-        rows = [row for root in roots for row in self._block(root, 0)]
-        self.rows.replace(rows)
-        return [Splice(0, before, len(rows))]
+        before, self.rows = len(self.rows), Rows()
+        rows: list[Row] = []
+        for heading in map(Heading, self._wanted_headings()):
+            rows.append(Row(heading, None, -1))
+            if heading not in self._folds:
+                rows += self._blocks(self._roots(heading.group), 0)
+        self.rows.insert(0, rows or self._blocks(self._roots(), 0))
+        return [Splice(0, before, len(self.rows))]
 
-    def _block_end(self, position: int) -> int:
-        """The position behind the row and everything visible below it."""
-        depth = self.rows[position].depth
-        end = position + 1
-        while step := self.rows.slice(end, end + 64):
-            for row in step:
-                if row.depth <= depth:
-                    return end
-                end += 1
-        return end
+    def _insert(self, position: int, rows: Sequence[Row]) -> list[Splice]:
+        self.rows.insert(position, rows)
+        return [Splice(position, 0, len(rows))] if rows else []
 
-    def _take_out(self, task_id: str, kept: int = 0) -> list[Splice]:
-        """Take away the row of a task and everything visible below it, but for the first `kept` of these rows."""
-        if task_id not in self.rows:
+    def _take_below(self, row_id: RowId, *, itself: bool = False) -> list[Splice]:
+        """Take away everything visible below a row, and perhaps the row itself."""
+        if row_id not in self.rows:
             return []
-        start = self.rows.index(task_id)
-        end, start = self._block_end(start), start + kept
+        at = self.rows.index(row_id)
+        start, end = at + (not itself), self.rows.block_end(at)
         self.rows.delete(start, end - start)
         return [Splice(start, end - start, 0)] if end > start else []
 
-    def _take_below(self, task_id: str) -> list[Splice]:
-        return self._take_out(task_id, kept=1)
-
-    def _put_below(self, task_id: str) -> list[Splice]:
-        row = self.rows.get(task_id)
+    def _put_below(self, row_id: RowId) -> list[Splice]:
+        row = self.rows.get(row_id)
         if row is None:
             return []
-        splices = self._take_below(task_id)
-        start, depth = self.rows.index(task_id) + 1, row.depth + 1
-        rows = [new for child in self._children(task_id) for new in self._block(child, depth, present=self.rows)]
-        self.rows.insert(start, rows)
-        return [*splices, Splice(start, 0, len(rows))] if rows else splices
+        splices = self._take_below(row_id)
+        return splices + self._insert(self.rows.index(row_id) + 1, self._blocks(self._children(row_id), row.depth + 1))
 
     def _put_in(self, task_id: str) -> list[Splice]:
         """Give a task and what is visible below it their rows, where its parent's row shows its children."""
         task = self._tree.tasks.get(task_id)
-        if task is None or task_id in self.rows or not self._has_place(task):
+        if task is None or task_id in self.rows or continued(self._tree.tasks, task) is not None:
             return []
-        parent = None if task.parent_id is None else self.rows.get(task.parent_id)
-        position = self._place(task)
-        rows = self._block(task_id, 0 if parent is None else parent.depth + 1, present=self.rows)
-        self.rows.insert(position, rows)
-        return [Splice(position, 0, len(rows))]
+        top, _ = self._top(task)
+        if not self._has_place(top):
+            return []
+        parent = None if top.parent_id is None else self.rows.get(top.parent_id)
+        return self._insert(self._place(top), self._blocks([top.task_id], 0 if parent is None else parent.depth + 1))
 
-    def _place(self, task: Task) -> int:
-        """Behind the nearest sibling before it that has a row, else right below its parent."""
-        for sibling_id in self._tree.siblings_before(task):
-            sibling = self.rows.get(sibling_id)
-            if sibling is not None and sibling.parent_id == task.parent_id:
-                return self._below_last(sibling_id)
-        return 0 if task.parent_id is None else self.rows.index(task.parent_id) + 1
+    def _place(self, top: Task) -> int:
+        """Behind the nearest sibling before it that has a row, else right below what it is part of."""
+        for sibling_id in self.order.before(top):
+            sibling = self.rows.get(self.row_of(sibling_id))
+            if sibling is not None and sibling.parent_id == top.parent_id:
+                return self._below_last(sibling.row_id)
+        if top.parent_id is not None:
+            return self.rows.index(top.parent_id) + 1
+        heading = self.heading_of(top.task_id)
+        return 0 if heading is None else self.rows.index(heading) + 1
 
-    def _below_last(self, task_id: str) -> int:
-        """The position behind everything visible below a task, found by going down its last rows."""
-        last = task_id
-        while last not in self._folds:
-            below = next((child for child in reversed(self._tree.tasks[last].children) if child in self.rows), None)
-            if below is None:
-                break
-            last = below
-        return self.rows.index(last) + 1
+    def _below_last(self, row_id: RowId) -> int:
+        """The position behind everything visible below a row, found by going down its last rows."""
+        while row_id not in self._folds and (last := next(self._rows_up(row_id), None)) is not None:
+            row_id = last
+        return self.rows.index(row_id) + 1
 
-
-def _is_finished(task: Task) -> bool:
-    """Everything below has ended, and nothing here waits for the operator."""
-    below = task.below
-    if below is None or task.state.is_open or task.needs_operator:
-        return False
-    return below.ended == below.tasks and not below.needs_operator
+    def _rows_up(self, row_id: RowId) -> Iterator[RowId]:
+        """The ids of the rows right below a row, the last first."""
+        if isinstance(row_id, Heading):
+            parent_id, children = None, self.order.last_roots(row_id.group)
+        else:
+            parent_id, children = row_id, reversed(self.order.children(row_id))
+        for child in children:
+            row = self.rows.get(self.row_of(child))
+            if row is not None and row.parent_id == parent_id:
+                yield row.row_id

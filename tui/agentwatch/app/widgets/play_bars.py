@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
-from agentwatch.app.actions import COMMANDS, Home
+from agentwatch.app.actions import Home, command_of, commands_of
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.decision import Action
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from agentwatch.sources.playback import Playback, Position
 
 _DEMO_PERIOD: Final = 0.5
+_TOLD_BEFORE: Final = 30.0
+"""Seconds before the demo starts over from which that is said."""
 _REPLAY_PERIOD: Final = 0.1
 """Seconds between two looks."""
 _REVERSED: Final = Style(reverse=True)
@@ -26,21 +30,25 @@ _SHORTEST: Final = 10
 _LONGEST: Final = 40
 _DATED: Final = 72
 """Cells from which the day is said."""
-_BY_ID: Final = {command.id: command for command in COMMANDS}
 
 
 class DemoBar(LineWidget):
     """What a newcomer can try in the demo now."""
 
-    def __init__(self, tree: DelegationTree) -> None:
+    def __init__(self, tree: DelegationTree, starts_over_in: Callable[[], float | None] = lambda: None) -> None:
+        """`starts_over_in` gives the seconds until the demo starts over, None while it will not."""
         super().__init__()
         self._tree = tree
+        self._starts_over_in = starts_over_in
 
     def on_mount(self) -> None:
         self.set_interval(_DEMO_PERIOD, self.redraw)
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
+        seconds = self._starts_over_in()
+        if seconds is not None and seconds <= _TOLD_BEFORE:
+            parts += [Part("It starts over in "), Part(f"{ceil(seconds)} s", palette.strong), Part("; any key waits. ")]
         for sentence in self._sentences(palette):
             if width_of(parts) + width_of(sentence) <= width:
                 parts += sentence
@@ -56,14 +64,16 @@ class DemoBar(LineWidget):
             # Not for the first frame, in which nobody asks yet.
             from agentwatch.decisions import policy
 
-            command = _BY_ID[f"decide.{policy.suggested(selected) or Action.ACCEPT}"]
+            command = command_of(self.app, f"decide.{policy.suggested(selected) or Action.ACCEPT}")
             key = Part(command.key_label, palette.strong, f"app.{command.action}", command.tooltip)
             told = _said("Only ctrl+s records it.", "All of it is temporary.")
             return [[Part("Try it: "), key, Part(f" to {command.words}. ")], *told]
         if self._tree.totals.needs_operator:
-            return [[Part("Try it: "), Part("n", palette.strong), Part(" goes to a child that needs you. ")]]
+            key = Part(command_of(self.app, "needs.next").key_label, palette.strong)
+            return [[Part("Try it: "), key, Part(" goes to a child that needs you. ")]]
         if decisions:
-            return _said("That was the whole loop.", "Look around; q leaves, and nothing of it is kept.")
+            quit_key = command_of(self.app, "quit").key_label
+            return _said("That was the whole loop.", f"Look around; {quit_key} leaves, and nothing of it is kept.")
         return _said("Agents build the checkout of a shop.", "Soon one of them will need you.")
 
 
@@ -93,7 +103,7 @@ class ReplayBar(LineWidget):
         ]
         room = width - width_of(parts) - 1
         keys: Parts = []
-        for command in COMMANDS:
+        for command in commands_of(self.app):
             if Home.REPLAY not in command.homes:
                 continue
             words = "pause" if command.id == "replay.play" and position.playing else command.words

@@ -1,7 +1,11 @@
-"""One row of the tree as segments: indent, fold arrow, glyph, title and the columns that the width has room for."""
+"""One row of the tree as segments: indent, fold arrow, glyph, title, what is done in it, and the columns there is room
+for."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -11,13 +15,14 @@ from textual.strip import Strip
 
 from agentwatch.app.decision_words import UNHEARD, Short, short
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_name, left, right, shown, summary
+from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
 from agentwatch.app.widgets.line import Part, Parts, width_of
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Below, State, Task
-from agentwatch.view.looks import LOOKS, false_claims, look, worst_look
-from agentwatch.view.times import duration, took_last, waits_since
-from agentwatch.view.words import is_on_its_way
+from agentwatch.view.looks import LOOKS, STALE, look, worst_look
+from agentwatch.view.times import duration, stands_since
+from agentwatch.view.words import doing_words, is_on_its_way, program_of, waits_for
 
 _NEEDS: Final = "NEEDS YOU"
 _STEP: Final = 2
@@ -26,33 +31,41 @@ _TITLE: Final = 10
 """Cells that a title keeps however deep it stands, where the width allows."""
 _BAR: Final = 6
 """Cells of the bar of done todos: a thin one, so that it does not outshine what needs the operator."""
+_ROOMY_NOTE: Final = 13
+"""Cells of the column beside the title from which there is a bar also where the room is wanted for what is done."""
+_NAME_SHARE: Final = 0.5
+"""Of the room for title and what is done, the part in which the title stands where something is done."""
+_PULSE: Final = 28
+"""Cells of that room from which a title gives way to what is done."""
+_LEAST: Final = 5
+"""Cells behind a title in which something can be said."""
+_ENOUGH: Final = 25
+"""Cells in which the name of a program leaves enough to what is done in it."""
+_UNSEEN: Final = "•"
+_WORD_ENDS: Final = r"[\s_\-./:]+"
+_NONE: Final[Mapping[str, Task]] = MappingProxyType({})
 
 
 class Columns(NamedTuple):
-    """Cells of each column; 0 if the width has no room for it. The title takes what is left."""
+    """Cells of each column; 0 if the width has no room for it. Title, and what is done, take what is left.
+
+    What is left out first is the agent, which then stands behind the title where nothing else does, then the age.
+    """
 
     width: int
     note: int
     state: int
     agent: int
-    elapsed: int
+    age: int
 
     @classmethod
     def of(cls, width: int) -> Columns:
         """The columns of a tree that is `width` cells wide."""
-        if width < 49:
-            return cls(width, note=9, state=0 if width < 46 else 9, agent=0, elapsed=0)
-        if width < 58:
-            # Beside the details on a terminal of 100 columns: whose state it is, and where it stands, before its age.
-            return cls(width, note=9, state=9, agent=min(width - 44, 8), elapsed=0)
-        if width < 67:
-            return cls(width, note=9, state=9, agent=8, elapsed=4)
-        if width < 76:
-            # The tree beside the details on a terminal of 140 columns: the word before the whole name of the agent.
-            return cls(width, note=13, state=12, agent=10, elapsed=4)
-        if width < 110:
-            return cls(width, note=13, state=12, agent=13, elapsed=4)
-        return cls(width, note=14, state=12, agent=20, elapsed=4)
+        if width < 64:
+            return cls(width, note=9, state=0 if width < 46 else 9, agent=0, age=0)
+        if width < 100:
+            return cls(width, note=10, state=9, agent=0, age=4)
+        return cls(width, note=13, state=12, agent=14 if width < 130 else 20, age=4)
 
     @property
     def levels(self) -> int:
@@ -61,9 +74,14 @@ class Columns(NamedTuple):
 
     @property
     def room(self) -> int:
-        """Cells for indent and title: what cursor, arrow, glyph and the other columns leave."""
-        columns = (self.note, self.state, self.agent, self.elapsed)
+        """Cells for indent, title and what is done: what cursor, arrow, glyph and the other columns leave."""
+        columns = (self.note, self.state, self.agent, self.age)
         return self.width - 5 - sum(column + 1 for column in columns if column)
+
+    @property
+    def tells(self) -> bool:
+        """Whether titles give way to what is done."""
+        return self.state > 0 and self.room >= _PULSE
 
     def indent(self, depth: int) -> int:
         """Cells in front of the fold arrow, the cursor's mark included."""
@@ -73,7 +91,9 @@ class Columns(NamedTuple):
 class Pose(NamedTuple):
     """How a row stands in the tree, and what of it changes with the clock: all that decides its line besides the task.
 
-    `folded` is None for a row without rows below. `guide` is the level whose guide is lit, -1 for none.
+    `folded` is None for a row without rows below. `guide` is the level whose guide is lit, -1 for none. `shared` is
+    how many characters of its title those of its neighbours begin with, too. `chain` is the title of the first of
+    those above that the row stands for as well, "" where the title is enough; it is foreign.
     """
 
     depth: int
@@ -82,65 +102,75 @@ class Pose(NamedTuple):
     selected: bool
     focused: bool
     marked: bool
-    elapsed: str
-    waiting: str
+    age: str
     decided: Short | None
+    shared: int = 0
+    chain: str = ""
 
 
 def pose(
-    task: Task, depth: int, now: float, *, folded: bool | None, guide: int, selected: bool, focused: bool, marked: bool
+    task: Task,
+    depth: int,
+    now: float,
+    *,
+    folded: bool | None,
+    guide: int,
+    selected: bool,
+    focused: bool,
+    marked: bool,
+    shared: int = 0,
+    chain: str = "",
 ) -> Pose:
     """The pose of a task's row at `now` (seconds since the epoch)."""
     decision = task.decision
     decided = short(decision, now) if decision is not None and is_on_its_way(decision) else None
-    since = waits_since(task) if task.needs_operator or task.stale else None
-    waiting = "" if since is None else duration(now - since)
-    lasted = took_last(task, now)
-    elapsed = duration(lasted.seconds if lasted is not None else None)
-    return Pose(depth, folded, guide, selected, selected and focused, marked, elapsed, waiting, decided)
+    since = stands_since(task)
+    age = duration(None if since is None else now - since)
+    return Pose(depth, folded, guide, selected, selected and focused, marked, age, decided, shared, chain)
 
 
 def is_quiet(task: Task) -> bool:
-    """Finished work that asks for nothing recedes; not where nobody can tell whether it is done."""
+    """Finished work that asks for nothing recedes, not where nobody can tell whether it is done; and so does what is
+    past, or was acknowledged."""
+    if task.past or task.acknowledged:
+        return True
     has_ended = task.state in (State.COMPLETED, State.CANCELED)
     return has_ended and not (task.needs_operator or task.contradicted or task.answers_in_prose)
 
 
-def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Strip:
-    """The line of a task, exactly `columns.width` cells wide."""
+def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks: Mapping[str, Task] = _NONE) -> Strip:
+    """The line of a task, exactly `columns.width` cells wide. `tasks` are those of its tree."""
     face = look(task)
     color = palette.states[face.color]
     quiet = is_quiet(task)
-    title_style = palette.muted if quiet else Style.null()
-    if task.needs_operator:
-        title_style = palette.strong
-    elif task.inferred:
-        title_style += Style(italic=True)
-    mark = Part("▌", palette.accent if stand.focused else palette.muted) if stand.selected else Part(" ")
+    first = Part("▌", palette.accent if stand.focused else palette.muted) if stand.selected else Part(" ")
+    if stand.marked:
+        first = Part("◆", palette.accent)
+    elif not stand.selected and not task.seen:
+        first = Part(_UNSEEN, palette.accent)
     parts = [
-        Part("◆", palette.accent) if stand.marked else mark,
+        first,
         *_guides(stand, columns, palette),
         Part("  " if stand.folded is None else "▸ " if stand.folded else "▾ ", palette.muted),
         Part(face.glyph + " ", color),
     ]
-    urgent = _urgent(task, stand, columns.note, palette) if columns.note else []
-    note = urgent or (_progress(task, stand, columns.note, palette) if columns.note else [])
+    urgent = _urgent(task, stand, columns, palette)
+    note = urgent or _progress(task, stand, columns.note, palette)
     # What the note does not need, the title gets.
     spare = columns.note - width_of(note) + (not note and columns.note > 0)
     # Where the note says what is urgent, the tally of a folded task stands beside its title.
     below = task.below if stand.folded and urgent else None
-    parts += _title(task, columns.room + 1 - columns.indent(stand.depth) + spare, title_style, palette, below)
+    parts += _middle(task, stand, columns, palette, spare=spare, below=below, tasks=tasks)
     if note:
         parts += [Part(" "), *note]
     if columns.state:
-        parts.append(Part(" " + left(face.word, columns.state), palette.muted if quiet else color))
+        word = "no tasks" if task.workspace and task.below is None else face.word
+        parts.append(Part(" " + left(word, columns.state), palette.muted if quiet else color))
     if columns.agent:
-        # Many a task has only its agent's name as a title: once is enough.
-        agent = shown(task.agent, 60) if task.agent and task.agent != task.title else ""
-        parts.append(Part(" " + left(agent, columns.agent), palette.muted))
-    if columns.elapsed:
-        style = Style.null() if task.state.is_open and task.started_at is not None else palette.muted
-        parts.append(Part(" " + right(stand.elapsed, columns.elapsed), style))
+        parts.append(Part(" " + left(_agent(task), columns.agent), palette.muted))
+    if columns.age:
+        style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
+        parts.append(Part(" " + right(stand.age, columns.age), style))
     base = palette.base + palette.cursor if stand.selected else palette.base
     if stand.selected and palette.ansi:
         # Reversed colours differ from part to part: the whole row in the terminal's own two.
@@ -157,23 +187,134 @@ def _guides(stand: Pose, columns: Columns, palette: Palette) -> Parts:
     return [Part(before, palette.line), Part("│ ", palette.muted), Part(behind, palette.line)]
 
 
-def _title(task: Task, room: int, style: Style, palette: Palette, below: Below | None) -> Parts:
-    """The title with the attempts behind it, and at the end of its column the tally of `below`, where it fits."""
+def _middle(
+    task: Task,
+    stand: Pose,
+    columns: Columns,
+    palette: Palette,
+    *,
+    spare: int,
+    below: Below | None,
+    tasks: Mapping[str, Task],
+) -> Parts:
+    """The title with the attempts behind it, then what is done, and at the end the tally of `below`, where it fits."""
+    indent = columns.indent(stand.depth) - 1
+    room = columns.room - indent + spare
     name = summary(task.title)
+    if stand.chain:
+        # A chain is named by what it is about; who does it comes behind.
+        name = f"{summary(stand.chain)} · {name}"
     most = max(1 + task.retry.max_retries, task.attempt)
     marks = (f" ↻{task.attempt}/{most}", f" ↻{task.attempt}") if task.attempt > 1 else ()
     attempts = next((mark for mark in marks if min(cell_len(name), 12) + len(mark) <= room), "")
-    title = clip_name(name, max(room - len(attempts), 1))
-    rest = room - cell_len(title)
+    start = max(int(columns.room * _NAME_SHARE) - indent, _TITLE)
+    doing = _doing(task, stand, columns, tasks)
+    most_of_title = max(room - len(attempts), 1)
+    if doing and columns.tells:
+        most_of_title = max(start - 1 - len(attempts), 1)
+    # What neighbours share is known of titles, not of chains.
+    title = _cut_name(name, most_of_title, 0 if stand.chain else stand.shared)
+    used = cell_len(title) + len(attempts)
     # A blank before it and one behind it: the urgent words beside it stand out.
-    tally = _tally(below, rest - len(attempts) - 2, palette.muted, palette) if below else []
+    tally = _tally(below, room - used - 2, palette.muted, palette) if below else []
     tally += [Part(" ")] if tally else []
-    return [Part(title, style), Part(left(attempts, rest - width_of(tally)), palette.muted), *tally]
+    start = start if used < start else used + 2
+    space = room - start - width_of(tally)
+    ways = doing or _who(task, columns, tasks)
+    if ways and cell_len(ways[0]) > space:
+        # Blanks between the title and what is said behind it are given to that: to a failure's words, if all fit then.
+        nearer = max(used + 2, start - (cell_len(ways[0]) - space))
+        if doing or space + start - nearer >= cell_len(ways[0]):
+            start, space = nearer, space + start - nearer
+    words = _fitting(ways, space) if columns.note and space >= _LEAST else ""
+    heard = stand.decided is not None and stand.decided.glyph == UNHEARD
+    return [
+        Part(title, _title_style(task, palette)),
+        Part(left(attempts, start - cell_len(title)) if words else attempts, palette.muted),
+        Part(words, palette.states["state-stale"] if heard else palette.muted),
+        Part(" " * max(room - (start + cell_len(words) if words else used) - width_of(tally), 0)),
+        *tally,
+    ]
+
+
+def _title_style(task: Task, palette: Palette) -> Style:
+    if task.needs_operator or task.workspace:
+        return palette.strong
+    style = palette.muted if is_quiet(task) else Style.null()
+    return style + Style(italic=True) if task.inferred else style
+
+
+def _doing(task: Task, stand: Pose, columns: Columns, tasks: Mapping[str, Task]) -> Sequence[str]:
+    """What is done about a task, or what it does, for which its title gives way; the longest words first."""
+    if stand.decided and task.decision is not None and columns.tells:
+        glyph, words = stand.decided
+        action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
+        return f"{action} {glyph} {words}", f"{glyph} {words}"
+    words = "" if task.doing is None else shown(doing_words(task.doing))
+    if task.stale:
+        gone = "process gone" if task.run is not None and task.run.process_gone else "" if columns.state else STALE.word
+        told = [part for part in (gone, words and f"last: {words}") if part]
+        return [" · ".join(told)] if told else []
+    if waits_for(task, tasks):
+        return []
+    program = _program(task)
+    return [f"{program} · {words}", words] if program and words else [words] if words else []
+
+
+def _who(task: Task, columns: Columns, tasks: Mapping[str, Task]) -> Sequence[str]:
+    """For how many a task waits, or why it failed, else who does it, where that has no column; the longest words first.
+
+    A title does not give way to it.
+    """
+    code = _reason(task) if task.state is State.FAILED else ""
+    waiting = waits_for(task, tasks)
+    if code and not waiting and task.result is not None and (told := summary(task.result.summary or "")):
+        return told, summary(code, 60)
+    who = "" if columns.agent else _agent(task)
+    names = [f"waits for {waiting:,}" if waiting else summary(code, 60) if code else who, _program(task)]
+    some = [name for name in names[::-1] if name]
+    return [" · ".join(some), *some[-1:]] if some else []
+
+
+def _reason(task: Task) -> str:
+    """Why it failed, in few words."""
+    if task.result is not None:
+        return task.result.error_code or ""
+    return task.run.reason if task.run is not None else ""
+
+
+def _fitting(ways: Sequence[str], width: int) -> str:
+    """The first that fits; else the first of which enough is left, cut."""
+    if not ways:
+        return ""
+    whole = (words for words in ways if cell_len(words) <= width)
+    return next(whole, "") or clip_sentence(ways[0] if width >= _ENOUGH else ways[-1], width)
+
+
+def _agent(task: Task) -> str:
+    # Many a task has only its agent's name as a title: once is enough.
+    return shown(task.agent, 60) if task.agent and task.agent != task.title else ""
+
+
+def _program(task: Task) -> str:
+    return shown(program_of(task.run), 12) if task.is_session and task.run is not None else ""
+
+
+def _cut_name(name: str, width: int, shared: int) -> str:
+    """A title in so many cells. What it has in common with its neighbours goes first, by whole words."""
+    if shared and cell_len(name) > width:
+        starts = [match.end() for match in re.finditer(_WORD_ENDS, name[:shared])]
+        for start in starts:
+            if cell_len(name) - cell_len(name[:start]) + 1 <= width:
+                return "…" + name[start:]
+        if starts:
+            return clip("…" + name[starts[-1] :], width)
+    return clip_name(name, width)
 
 
 def _tally(below: Below, width: int, style: Style, palette: Palette) -> Parts:
-    """How many tasks below have ended, are verified, are contradicted; in a narrow place, what matters most of it."""
-    count = Part(f"{below.ended:,}/{below.tasks:,}", style)
+    """How many tasks below are done, are verified, are contradicted; in a narrow place, what matters most of it."""
+    count = Part(f"{below.completed:,}/{below.tasks:,}", style)
     verified, false = below.verdicts.get(Verdict.VERIFIED, 0), below.verdicts.get(Verdict.CONTRADICTED, 0)
     known = [Part(f" ✓{verified:,}", style)] if verified else []
     lies = [Part(f" ⚑{false:,}", palette.states["state-contradicted"])] if false else []
@@ -181,30 +322,25 @@ def _tally(below: Below, width: int, style: Style, palette: Palette) -> Parts:
     return next((parts for parts in ways if width_of(parts) <= width), [])
 
 
-def _urgent(task: Task, stand: Pose, width: int, palette: Palette) -> Parts:
+def _urgent(task: Task, stand: Pose, columns: Columns, palette: Palette) -> Parts:
     """What the operator has to know first. It fills the column beside the title."""
+    width = columns.note
     if task.needs_operator:
-        time = stand.waiting if len(_NEEDS) + 1 + len(stand.waiting) <= width else ""
-        return [Part(_NEEDS, palette.needs), Part(right(time, width - len(_NEEDS)), palette.accent)]
-    if stand.decided:
+        return [Part(left(_NEEDS, width), palette.needs)]
+    if stand.decided and not columns.tells:
         glyph, words = stand.decided
         style = palette.states["state-stale"] if glyph == UNHEARD else palette.muted
         whole = f"{glyph} {words}"
         return [Part(left(whole if len(whole) <= width else words, width), style)]
-    if task.contradicted:
-        return [Part(left(f"⚑ {len(false_claims(task))} false", width), palette.states["state-contradicted"])]
     below = task.below
     if stand.folded and below is not None and (worst := worst_look(below)) is not None:
-        words = f"{worst.glyph} {below.needs_operator:,}"
-        if width >= 12:
-            words += " need you" if below.needs_operator > 1 else " needs you"
-        words = clip(words, width)
-        return [Part(words, palette.needs), Part(" " * (width - cell_len(words)))]
+        count = f"{below.needs_operator:,}"
+        words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
+        ways = (f"{worst.glyph} {words}", words, f"{worst.glyph} {count}")
+        words = next((way for way in ways if cell_len(way) <= width), clip(ways[-1], width))
+        return [Part(left(words, width), palette.needs)]
     if task.answers_in_prose:
         return [Part(left("no return", width), palette.states["state-stale"])]
-    if task.stale:
-        words = f"silent {stand.waiting}"
-        return [Part(left(words if len(words) <= width else "silent", width), palette.muted)]
     return []
 
 
@@ -214,7 +350,7 @@ def _progress(task: Task, stand: Pose, width: int, palette: Palette) -> Parts:
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
         count = f"{done}/{total}"
-        if width <= _BAR + len(count):
+        if width <= _BAR + len(count) or (width < _ROOMY_NOTE and task.doing is not None):
             return [Part(clip(count, width))]
         filled = round(_BAR * done / total) if total else 0
         bar = [Part("━" * filled, palette.states[LOOKS[task.state].color]), Part("─" * (_BAR - filled), palette.muted)]
@@ -223,4 +359,4 @@ def _progress(task: Task, stand: Pose, width: int, palette: Palette) -> Parts:
         return []
     style = palette.muted if is_quiet(task) else Style.null()
     tally = _tally(below, width, style, palette) if stand.folded else []
-    return tally or [Part(clip(f"{below.ended:,}/{below.tasks:,}", width), style)]
+    return tally or [Part(clip(f"{below.completed:,}/{below.tasks:,}", width), style)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -14,8 +14,9 @@ from textual.reactive import var
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.widgets.filter_bar import find
-from agentwatch.app.widgets.outline import Splice
+from agentwatch.app.widgets.rows import Heading, RowId, Splice
 from agentwatch.app.widgets.tree_view import TreeView
+from agentwatch.view.groups import Group
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ class TaskTree(TreeView):
         self._searched_at = 0.0
         self._is_searching = False
         self._search_again = False
-        self._is_placed = False
-        """Whether the cursor is where it is for a reason: until then it stays on the first row, whatever comes."""
+        self._undone: set[str] = set()
+        """The tasks of which the tree has to hear yet that something was taken back."""
 
     # What others ask and tell
 
@@ -71,17 +72,32 @@ class TaskTree(TreeView):
         """Show what changed in the tree. `settled`: the first scan is over, nothing folds by itself any more."""
         for task_id in changed:
             self._made.pop(task_id, None)
-        splices = self._outline.apply(changed)
+        is_undone = not self._undone.isdisjoint(changed)
+        splices = self._outline.hold(None) if is_undone else []
+        splices += self._outline.apply(changed)
         if settled:
             splices += self._outline.settle(self.size.height)
-        self._take_splices(splices)
+        self._take_splices(splices, is_update=not is_undone)
+        if is_undone:
+            self._undone.difference_update(changed)
+            self._let_go()
         if not self._is_placed:
-            self._go(0)
+            self._go_first()
             self._is_placed = settled
+            self._let_go()
+        self._show_live(bool(splices))
         if self.follows:
             self._follow(changed)
         if self._filter and changed:
             self._search(later=True)
+        self._draw()
+
+    def undo(self, task_ids: Iterable[str]) -> None:
+        """The operator has taken back what was done to these tasks: each goes where it belongs when the tree says so,
+        whatever the cursor is on."""
+        self._undone = set(task_ids)
+        self._take_splices(self._outline.hold(None))
+        self._let_go()
         self._draw()
 
     def select(self, task_id: str) -> None:
@@ -89,13 +105,15 @@ class TaskTree(TreeView):
         if task_id not in self._tree.tasks:
             return
         self._is_placed = True
+        self._use()
         self._take_splices(self._outline.reveal(task_id))
-        self._go_to(task_id, jumps=True)
+        self._go_to(self.shown_as(task_id), jumps=True)
 
     def set_filter(self, sought: Query) -> None:
         """Show only what the filter matches, and what is above it. An empty one shows everything."""
         self._filter = sought
         self._is_placed = True
+        self._use()
         if sought:
             self._search(later=False)
             return
@@ -125,30 +143,49 @@ class TaskTree(TreeView):
         self._walk(len(self._outline.rows) - 1)
 
     def action_open(self) -> None:
-        self.post_message(self.Opened())
+        """A task's details; what is below a heading."""
+        if self.cursor_group is not None:
+            self.action_toggle_fold()
+        else:
+            self.post_message(self.Opened())
 
     def action_cursor_left(self) -> None:
-        task = self.cursor_task
-        if task is None:
+        outline, row_id = self._outline, self._cursor.row_id
+        row = None if row_id is None else outline.rows.get(row_id)
+        if row is None:
             return
-        if self._outline.has_children(task.task_id) and not self._outline.is_folded(task.task_id):
+        if outline.has_children(row.row_id) and not outline.is_folded(row.row_id):
             self.action_toggle_fold()
-        elif task.parent_id is not None and task.parent_id in self._outline.rows:
-            self._walk(self._outline.rows.index(task.parent_id))
+        elif (above := outline.above(row)) is not None and above in outline.rows:
+            self._walk(outline.rows.index(above))
 
     def action_cursor_right(self) -> None:
-        task = self.cursor_task
-        if task is None or not self._outline.has_children(task.task_id):
+        row_id = self._cursor.row_id
+        if row_id is None or not self._outline.has_children(row_id):
             return
-        if self._outline.is_folded(task.task_id):
+        if self._outline.is_folded(row_id):
             self.action_toggle_fold()
         else:
             self._walk(self._cursor.row + 1)
 
     def action_toggle_fold(self) -> None:
-        if self._cursor.task_id is not None:
+        if self._cursor.row_id is not None:
             self._scroll_to_cursor()
-            self._toggle(self._cursor.task_id)
+            self._toggle(self._cursor.row_id)
+
+    def action_history(self) -> None:
+        """Go to the history and open it."""
+        heading = Heading(Group.HISTORY)
+        if heading not in self._outline.rows:
+            runs = self._outline.order.tallies[Group.HISTORY].runs
+            words = "All that is here is history." if runs else "There is no history: nothing here is that old."
+            self.notify(words, markup=False, timeout=3)
+            return
+        self._walk(self._outline.rows.index(heading))
+        self._take_splices(self._outline.unfold(heading))
+        # As much of it as there is room for.
+        self._show_from(min(self._cursor.row, max(len(self._outline.rows) - self.size.height, 0)))
+        self._draw()
 
     def action_mark(self) -> None:
         if self._cursor.task_id in self._marked:
@@ -172,6 +209,7 @@ class TaskTree(TreeView):
         self._take_all_folds(self._outline.unfold_all())
 
     def _take_all_folds(self, splices: list[Splice]) -> None:
+        self._use()
         self._take_splices(splices)
         self._scroll_to_cursor()
         self._draw()
@@ -179,28 +217,39 @@ class TaskTree(TreeView):
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""
         self._is_placed = True
+        self._use()
         if self.follows:
             self.follows = False
             self.post_message(self.FollowEnded())
         self._go(row)
 
-    def _toggle(self, task_id: str) -> None:
-        fold = self._outline.unfold if self._outline.is_folded(task_id) else self._outline.fold
-        self._take_splices(fold(task_id))
+    def _toggle(self, row_id: RowId) -> None:
+        self._use()
+        fold = self._outline.unfold if self._outline.is_folded(row_id) else self._outline.fold
+        self._take_splices(fold(row_id))
         self._draw()
 
     def on_click(self, event: events.Click) -> None:
-        row = self.scroll_offset.y + event.y
-        if row >= len(self._outline.rows):
+        if event.y == self._note_line:
+            self._walk(0)
+            return
+        row = self._offset + event.y
+        if not 0 <= row < len(self._outline.rows):
             return
         clicked = self._outline.rows[row]
-        arrow = self._columns.indent(clicked.depth)
-        if arrow <= event.x < arrow + 2 and self._outline.has_children(clicked.task_id):
-            self._toggle(clicked.task_id)
+        arrow = self._columns.indent(max(clicked.depth, 0))
+        if arrow <= event.x < arrow + 2 and self._outline.has_children(clicked.row_id):
+            self._toggle(clicked.row_id)
             return
         self._walk(row)
         if event.chain == 2:
-            self.post_message(self.Opened())
+            self.action_open()
+
+    def on_mouse_scroll_down(self) -> None:
+        self._use()
+
+    def on_mouse_scroll_up(self) -> None:
+        self._use()
 
     # Following
 
@@ -211,10 +260,10 @@ class TaskTree(TreeView):
         """Go to the task that gave the last sign of life of its own."""
         tasks = [task for task_id in changed if (task := self._tree.tasks.get(task_id)) and not task.inferred]
         latest = max(tasks, key=lambda task: (task.updated_at, task.first_seq), default=None)
-        if latest is None or (self._outline.is_filtered and not self._filter.matches(latest, self._clock())):
+        if latest is None or not self._filter.matches(latest, self._clock()):
             return
         self._take_splices(self._outline.reveal(latest.task_id))
-        self._go_to(latest.task_id, jumps=True)
+        self._go_to(self.shown_as(latest.task_id), jumps=True)
 
     # Search
 
@@ -224,18 +273,18 @@ class TaskTree(TreeView):
             self._search_again = True
             return
         self._is_searching = True
-        self._find(later=later, before=self._cursor.task_id)
+        self._find(later=later, before=self._cursor.row_id)
 
     @work(group="search", exclusive=True)
-    async def _find(self, *, later: bool, before: str | None) -> None:
+    async def _find(self, *, later: bool, before: RowId | None) -> None:
         while True:
             if later and len(self._tree.tasks) > _SMALL:
                 await asyncio.sleep(_SEARCH_PAUSE)
             self._search_again = False
             self._searched_at = self._clock()
-            shown, matches = await find(self._tree, self._filter, self._searched_at)
-            has_moved = self._cursor.task_id != before
-            self._take_splices(self._outline.show_only(shown))
+            shown, matches = await find(self._tree, self._filter, self._searched_at, self._outline.row_of)
+            has_moved = self._cursor.row_id != before
+            self._take_splices(self._outline.show_only(shown), is_update=later)
             # Whoever has gone to a task meanwhile sees it selected: the next key is about that one.
             if not (later or has_moved):
                 self._go_to_match()
@@ -248,10 +297,15 @@ class TaskTree(TreeView):
 
     def _go_to_match(self) -> None:
         """Put the cursor on the first match, if it is not on one."""
-        if (task := self.cursor_task) is not None and self._filter.matches(task, self._clock()):
+        if self._cursor.task_id is not None and self._is_match([self._cursor.task_id]):
             self._scroll_to_cursor()
             return
-        for position, task_id in enumerate(self.row_ids()):
-            if (task := self._tree.tasks.get(task_id)) is not None and self._filter.matches(task, self._clock()):
+        for position, row in enumerate(self._outline.rows.slice(0, self.row_count)):
+            if row.task_id is not None and self._is_match((row.task_id, *row.chain)):
                 self._go(position, jumps=True)
                 return
+
+    def _is_match(self, task_ids: Collection[str]) -> bool:
+        """Whether the filter matches one of these tasks by itself."""
+        tasks = (self._tree.tasks.get(task_id) for task_id in task_ids)
+        return any(task is not None and self._filter.matches(task, self._clock()) for task in tasks)

@@ -6,11 +6,13 @@ update does not grow with the tree, and where nothing visible changed, nothing i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
+from rich.segment import Segment
 from textual import events, on
 from textual.geometry import Size
 from textual.message import Message
@@ -18,51 +20,72 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.outline import Outline, Row, Rows, Splice
+from agentwatch.app.widgets.cells import clip
+from agentwatch.app.widgets.header import Counted
+from agentwatch.app.widgets.heading_line import Headline, heading_line
+from agentwatch.app.widgets.outline import Outline
+from agentwatch.app.widgets.rows import Heading, Row, RowId, Splice
 from agentwatch.app.widgets.task_line import Columns, Pose, pose, task_line
 from agentwatch.delegation.task import Task
+from agentwatch.view.chains import chain_name
+from agentwatch.view.groups import ABOUT, Group
+from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
+_SHORTEST: Final = 10
+"""Characters of a title from which one may be cut."""
+_AT_WORK: Final = 60.0
+"""Seconds after a key or a click for which the line under the cursor stays, whatever begins above it."""
+
 
 class Cursor:
-    """The cursor of one view of a tree: bound to a task, which is None if there is none; `row` is its place."""
+    """The cursor of one view of a tree: bound to a row, which is None if there is none; `row` is its place."""
 
     def __init__(self, tree: DelegationTree) -> None:
         self._tree = tree
-        self.task_id: str | None = None
+        self.row_id: RowId | None = None
         self.row = 0
-        self._parents: dict[str, str | None] = {}
-        self._before: str | None = None
-        """The task it was on before there was none, as where a filter matches nothing."""
+        self._above: list[str] = []
+        self._parent_id: str | None = None
+        self._before: RowId | None = None
+        """What it was on before there was nothing, as where a filter matches nothing."""
 
-    def put(self, task_id: str | None, row: int) -> None:
-        """Put it on a task, which has this row."""
-        self._before = (self.task_id or self._before) if task_id is None else None
-        self.task_id, self.row = task_id, row
+    @property
+    def task_id(self) -> str | None:
+        """The task that it is on, None where it is on a heading or nowhere."""
+        return None if isinstance(self.row_id, Heading) else self.row_id
+
+    def put(self, row: Row | None, place: int) -> None:
+        """Put it on a row, which is at this place."""
+        self._before = (self.row_id or self._before) if row is None else None
+        self.row_id, self.row = None if row is None else row.row_id, place
         # Where it goes when its task disappears has to be known before that does.
-        self._parents = {}
-        while task_id is not None and (task := self._tree.tasks.get(task_id)) is not None:
-            self._parents[task_id] = task.parent_id
-            task_id = task.parent_id
+        self._parent_id = None if row is None else row.parent_id
+        task_id = self.task_id
+        self._above = self._tree.ancestors(task_id) if task_id is not None and task_id in self._tree.tasks else []
 
-    def successor(self, rows: Rows, row: int) -> int:
-        """Its row has gone, and what is at `row` now took its place. The row to go to.
+    def successor(self, outline: Outline, place: int) -> int:
+        """Its row has gone, and what is at `place` now took its place. The place to go to.
 
-        That is the sibling in its place, else the nearest task above that is left. If there was no row at all, it
-        is that of the task it was on before.
+        That is the sibling in its place, else the nearest that is left of what it was part of. If there was no row at
+        all, it is that of the task it was on before.
         """
+        rows = outline.rows
         if self._before is not None and self._before in rows:
             return rows.index(self._before)
         gone = self.task_id
-        if gone is not None and gone not in self._tree.tasks and rows[row].parent_id == self._parents.get(gone):
-            return row
-        while gone is not None:
-            gone = self._parents.get(gone)
-            if gone is not None and gone in rows:
-                return rows.index(gone)
-        return row
+        if gone is None:
+            return place
+        is_there = gone in self._tree.tasks
+        if not is_there and rows[place].task_id is not None and rows[place].parent_id == self._parent_id:
+            return place
+        for task_id in [gone, *self._above]:
+            if (row := rows.standing_for(task_id)) is not None:
+                return rows.index(row.row_id)
+        heading = outline.heading_of(self._above[-1] if self._above else gone)
+        return place if heading is None else rows.index(heading)
 
 
 class TreeView(ScrollView, can_focus=True):
@@ -77,7 +100,7 @@ class TreeView(ScrollView, can_focus=True):
 
     @dataclass
     class Selected(Message):
-        """The cursor is on another task now; None if there is no task left."""
+        """The cursor is on another row now; None if that is a heading, or there is no row left."""
 
         task_id: str | None
 
@@ -85,8 +108,16 @@ class TreeView(ScrollView, can_focus=True):
         super().__init__()
         self._tree = tree
         self._clock = clock
-        self._outline = Outline(tree)
+        self._outline = Outline(tree, clock)
         self._cursor = Cursor(tree)
+        self._is_placed = False
+        """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
+        self._lead = 0
+        """Blank lines above the first row, that the cursor may stay in its line."""
+        self._used_at = float("-inf")
+        """When the operator last did something here (monotonic seconds)."""
+        self._came_above = False
+        """Whether rows came out of sight, above the first line, since then."""
         self._marked: dict[str, None] = {}
         self._palette: Palette | None = None
         self._width = 0
@@ -94,6 +125,7 @@ class TreeView(ScrollView, can_focus=True):
         self._columns = Columns.of(80)
         self._made: dict[str, tuple[Pose, Strip]] = {}
         """The lines in sight by task: one that would read as before is not made again."""
+        self._headings: dict[Group, tuple[object, Strip]] = {}
         self._top = 0
         self._lines: list[Strip] = []
 
@@ -113,19 +145,52 @@ class TreeView(ScrollView, can_focus=True):
         return len(self._outline.rows)
 
     def row_ids(self) -> list[str]:
-        """The task ids of the rows in order."""
-        return [row.task_id for row in self._outline.rows.slice(0, self.row_count)]
+        """The task ids of the rows in order; headings have none."""
+        rows = self._outline.rows.slice(0, self.row_count)
+        return [row.task_id for row in rows if row.task_id is not None]
+
+    @property
+    def cursor_group(self) -> Group | None:
+        """The group of the heading on which the cursor is."""
+        row_id = self._cursor.row_id
+        return row_id.group if isinstance(row_id, Heading) else None
+
+    def group_roots(self) -> tuple[str, ...]:
+        """The ids of the runs of the group on whose heading the cursor is; none where it is on no heading."""
+        group = self.cursor_group
+        return () if group is None else tuple(self._outline.order.roots(group))
+
+    def group_lines(self) -> tuple[str, ...]:
+        """What can be said of the group on whose heading the cursor is: its name first; empty where it is on none."""
+        group, order = self.cursor_group, self._outline.order
+        if group is None:
+            return ()
+        tally, words = order.tallies[group], order.words(group, self._clock())
+        asking = (f"{tally.asking:,} with something that needs you",) if tally.asking else ()
+        return (group.capitalize(), words[0], *asking, "", ABOUT[group])
+
+    def shown_as(self, task_id: str) -> str:
+        """The task whose row stands for a task: itself, but for the tasks of a chain."""
+        return self._outline.row_of(task_id)
 
     def copy_outline(self) -> Outline:
         """Its rows and folds, for another view of the same tree."""
         return self._outline.copy()
+
+    def now(self) -> Counted:
+        """What goes on now, to be counted in the header."""
+        tally = self._outline.order.tallies[Group.NOW]
+        return Counted(tally.tasks, tally.present, is_part=tally.tasks < self._tree.totals.tasks)
 
     def make_columns(self, width: int) -> Columns:
         """The columns of its lines when it is `width` cells wide."""
         return Columns.of(width)
 
     def tick(self) -> None:
-        """Time has passed: redraw the rows whose elapsed time reads differently now."""
+        """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
+        splices = self._outline.tick()
+        self._take_splices(splices, is_update=True)
+        self._show_live(bool(splices))
         self._draw()
 
     # The cursor in sight
@@ -135,69 +200,114 @@ class TreeView(ScrollView, can_focus=True):
         rows = self._outline.rows
         if rows:
             row = min(max(row, 0), len(rows) - 1)
-            self._set_cursor(rows[row].task_id, row)
+            self._set_cursor(row)
             self._scroll_to_cursor(jumps=jumps)
+            self._let_go()
             self._draw()
 
-    def _go_to(self, task_id: str, *, jumps: bool = False) -> None:
-        """Put the cursor on a task, if it has a row."""
-        if task_id in self._outline.rows:
-            self._go(self._outline.rows.index(task_id), jumps=jumps)
+    def _go_to(self, row_id: RowId, *, jumps: bool = False) -> None:
+        """Put the cursor on a row, if it is there."""
+        if row_id in self._outline.rows:
+            self._go(self._outline.rows.index(row_id), jumps=jumps)
 
-    def _set_cursor(self, task_id: str | None, row: int) -> None:
-        is_new = task_id != self._cursor.task_id
-        self._cursor.put(task_id, row)
-        if is_new:
-            self.post_message(self.Selected(task_id))
+    def _go_first(self) -> None:
+        """Put the cursor on the first task, else on the first row."""
+        rows = self._outline.rows.slice(0, len(Group) + 1)
+        self._go(next((number for number, row in enumerate(rows) if row.task_id is not None), 0))
+
+    def _set_cursor(self, row: int | None) -> None:
+        before = self._cursor.row_id
+        self._cursor.put(None if row is None else self._outline.rows[row], row or 0)
+        if before != self._cursor.row_id:
+            self.post_message(self.Selected(self._cursor.task_id))
+
+    def _let_go(self) -> None:
+        """What the cursor has left goes where it belongs; what it is on now stays where it is."""
+        self._take_splices(self._outline.hold(self._cursor.row_id if self._is_placed else None))
 
     def _scroll_to_cursor(self, *, jumps: bool = False) -> None:
-        height, row, top = self.size.height, self._cursor.row, self.scroll_offset.y
-        if not height or top <= row < top + height:
+        height, row = self.size.height, self._cursor.row
+        if not height:
             return
-        if jumps:
-            top = min(max(row - height // 2, 0), max(len(self._outline.rows) - height, 0))
-        else:
-            top = row if row < top else row - height + 1
-        self._scroll(top)
+        most = max(len(self._outline.rows) - height, 0)
+        top = min(max(self._offset, 0), most)
+        if not top <= row < top + height:
+            top = min(max(row - height // 2, 0), most) if jumps else row if row < top else row - height + 1
+        self._show_from(top)
 
-    def _scroll(self, top: int) -> None:
-        self.scroll_to(y=top, animate=False, force=True)
+    def _use(self) -> None:
+        """The operator does something here."""
+        self._used_at, self._came_above = monotonic(), False
+
+    def _show_live(self, has_changed: bool) -> None:
+        """Have what is live in sight, which stands at the top, unless the operator is at work here."""
+        height, rows, offset = self.size.height, len(self._outline.rows), self._offset
+        has_room = offset > max(rows - height, 0)
+        if not (has_changed or has_room) or not height or monotonic() - self._used_at < _AT_WORK:
+            return
+        if self._cursor.row < height:
+            offset = 0
+        elif self._used_at < 0:
+            # Nobody has chosen the task under the cursor.
+            self._go_first()
+            return
+        self._came_above = self._came_above and offset > 0
+        self._show_from(min(offset, max(rows - height, 0)))
+
+    @property
+    def _offset(self) -> int:
+        """The row in the first line of the viewport; below 0 if blank lines are above the rows."""
+        return self.scroll_offset.y - self._lead
+
+    def _show_from(self, offset: int) -> None:
+        """Have this row in the first line, whatever room that leaves above or below."""
+        height, rows = self.size.height, len(self._outline.rows)
+        top, self._lead = max(offset, 0), max(-offset, 0)
+        rows += self._lead
+        self._set_height(max(rows, top + height) if top else rows)
+        if top != self.scroll_offset.y:
+            self.scroll_to(y=top, animate=False, force=True)
 
     # Rows that come and go
 
-    def _take_splices(self, splices: list[Splice]) -> None:
-        """Keep the cursor on its task and what is on screen in its place."""
+    def _take_splices(self, splices: list[Splice], *, is_update: bool = False) -> None:
+        """Keep the cursor on its task and what is on screen in its place.
+
+        The task under the cursor keeps its line. What the operator does may move it, where the rows would not fill the
+        screen; an `is_update`, which comes by itself, never does.
+        """
         if not splices:
             return
-        rows = self._outline.rows
-        top = self.scroll_offset.y
-        cursor_row = self._cursor.row
+        outline, cursor, height = self._outline, self._cursor, self.size.height
+        rows, offset, cursor_row = outline.rows, self._offset, cursor.row
+        line = cursor_row - offset
         for splice in splices:
-            if splice.position < top:
-                top += splice.added - min(splice.removed, top - splice.position)
+            if splice.position < offset:
+                offset += splice.added - min(splice.removed, offset - splice.position)
             if splice.position <= cursor_row:
                 cursor_row += splice.added - min(splice.removed, cursor_row - splice.position)
-        self._set_height(len(rows))
-        if self._cursor.task_id is not None and self._cursor.task_id in rows:
-            before = self._cursor.row - self.scroll_offset.y
-            self._cursor.row = rows.index(self._cursor.task_id)
-            on_screen = 0 <= before < self.size.height
-            if len(splices) == 1 and splices[0].position == 0 and splices[0].removed and on_screen:
-                # All rows are new: keep the cursor's line where it was.
-                top = self._cursor.row - before
+        before = cursor.row_id
+        if before is not None and before in rows:
+            cursor.row = rows.index(before)
+            if 0 <= line < height:
+                offset = cursor.row - line
         elif rows:
-            row = 0 if self._cursor.task_id is None else min(cursor_row, len(rows) - 1)
-            row = self._cursor.successor(rows, row)
-            self._set_cursor(rows[row].task_id, row)
+            row = 0 if before is None else min(cursor_row, len(rows) - 1)
+            self._set_cursor(cursor.successor(outline, row))
         else:
-            self._set_cursor(None, 0)
-        top = min(max(top, 0), max(len(rows) - self.size.height, 0))
-        if top != self.scroll_offset.y:
-            self._scroll(top)
+            self._set_cursor(None)
+        self._came_above |= is_update and offset > max(self._offset, 0)
+        if not (is_update and self._is_placed and cursor.row_id == before):
+            offset = min(max(offset, 0), max(len(rows) - height, 0))
+        self._show_from(offset)
+        if cursor.row_id != before:
+            self._let_go()
 
     def _set_height(self, rows: int) -> None:
         """Say how far there is to scroll. A layout of the screen, 9 ms, only where the scroll bar comes or goes."""
         height = self.size.height
+        if rows == self.virtual_size.height:
+            return
         if (rows > height) != (self.virtual_size.height > height):
             self.virtual_size = Size(0, rows)
             return
@@ -225,37 +335,87 @@ class TreeView(ScrollView, can_focus=True):
                     self.refresh_line(top + y)
         self._top, self._lines = top, lines
 
+    @property
+    def _note_line(self) -> int | None:
+        """The line that tells of the rows above, where some came there while the operator was at work."""
+        height, above = self.size.height, self._offset
+        if not self._came_above or above <= 0 or height < 2:
+            return None
+        return 0 if self._cursor.row != above else height - 1
+
+    def _note_above(self, palette: Palette) -> Strip:
+        """That there are rows above the first line, to which some came."""
+        width = self._columns.width
+        words = f" ↑ {plural(self._offset, 'row')} above"
+        return Strip([Segment(clip(words, width), palette.base + palette.needs)]).adjust_cell_length(
+            width, palette.base
+        )
+
+    def rows_in_sight(self, top: int) -> list[Row | None]:
+        """The rows in the lines of the viewport from `top` on; None for a blank line above the first one."""
+        blank: list[Row | None] = [None] * min(max(self._lead - top, 0), self.size.height)
+        first = max(top - self._lead, 0)
+        return blank + list[Row | None](self._outline.rows.slice(first, first + self.size.height - len(blank)))
+
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
         """The lines of the rows from `top` on that are in sight."""
         now = self._clock()
-        rows = self._outline.rows.slice(top, top + self.size.height)
-        first, last, level = _lit_guide(rows, self._cursor.row - top)
+        rows = self.rows_in_sight(top)
+        first, last, level = _lit_guide(rows, self._cursor.row - self._offset)
         made: dict[str, tuple[Pose, Strip]] = {}
         lines: list[Strip] = []
+        tasks = self._tree.tasks
+        shared = _shared_beginnings(rows, tasks)
         for y, row in enumerate(rows):
-            task = self._tree.tasks.get(row.task_id)
-            if task is None:
+            if row is not None and isinstance(row.row_id, Heading):
+                lines.append(self._make_heading(row.row_id, now, palette))
+                continue
+            task = None if row is None or row.task_id is None else tasks.get(row.task_id)
+            if row is None or task is None:
                 # Gone from the tree a moment ago; the row goes with the next update.
                 lines.append(Strip.blank(self._columns.width, palette.base))
                 continue
-            can_fold = bool(task.children) and self._outline.has_children(row.task_id)
+            can_fold = bool(task.children) and self._outline.has_children(task.task_id)
             stand = pose(
                 task,
                 row.depth,
                 now,
-                folded=self._outline.is_folded(row.task_id) if can_fold else None,
+                folded=self._outline.is_folded(task.task_id) if can_fold else None,
                 guide=level if first <= y < last else -1,
-                selected=row.task_id == self._cursor.task_id,
+                selected=task.task_id == self._cursor.row_id,
                 focused=self.has_focus,
-                marked=row.task_id in self._marked,
+                marked=task.task_id in self._marked,
+                shared=shared.get(task.task_id, 0),
+                chain=chain_name(task, [tasks[one] for one in row.chain if one in tasks]) if row.chain else "",
             )
-            before = self._made.get(row.task_id)
+            before = self._made.get(task.task_id)
             same = before is not None and before[0] == stand
-            line = before[1] if before is not None and same else task_line(task, stand, self._columns, palette)
-            made[row.task_id] = (stand, line)
+            line = before[1] if before is not None and same else task_line(task, stand, self._columns, palette, tasks)
+            made[task.task_id] = (stand, line)
             lines.append(line)
         self._made = made
+        if (note := self._note_line) is not None:
+            lines += [Strip.blank(self._columns.width, palette.base)] * (note + 1 - len(lines))
+            lines[note] = self._note_above(palette)
         return lines
+
+    def _make_heading(self, heading: Heading, now: float, palette: Palette) -> Strip:
+        """The line of a heading; made again only where it reads differently."""
+        outline, group = self._outline, heading.group
+        what = Headline(
+            group,
+            outline.order.words(group, now),
+            outline.order.tallies[group].present.asking,
+            folded=outline.is_folded(heading),
+            selected=heading == self._cursor.row_id,
+            focused=self.has_focus,
+        )
+        before = self._headings.get(group)
+        if before is not None and before[0] == (what, self._columns, palette):
+            return before[1]
+        line = heading_line(what, self._columns.width, palette)
+        self._headings[group] = ((what, self._columns, palette), line)
+        return line
 
     def render_line(self, y: int) -> Strip:
         if self._top != self.scroll_offset.y or len(self._lines) > self.size.height:
@@ -269,7 +429,7 @@ class TreeView(ScrollView, can_focus=True):
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self._new_colors())
         self._new_colors()
-        self._take_splices(self._outline.apply(list(self._tree.tasks)))
+        self._take_splices(self._outline.begin())
 
     def _new_colors(self) -> None:
         self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
@@ -279,7 +439,11 @@ class TreeView(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._draw()
-        self._scroll_to_cursor()
+        # The strip comes and goes below: that moves no line, unless the one under the cursor is covered.
+        if 0 <= self._cursor.row - self._offset < self.size.height and self._is_placed:
+            self._show_from(self._offset)
+        else:
+            self._scroll_to_cursor()
         self.refresh()
 
     @on(events.Focus)
@@ -289,14 +453,40 @@ class TreeView(ScrollView, can_focus=True):
         self.call_next(self._draw)
 
 
-def _lit_guide(rows: list[Row], at: int) -> tuple[int, int, int]:
+def _lit_guide(rows: Sequence[Row | None], at: int) -> tuple[int, int, int]:
     """The lines whose guide is lit, from, to, and its level: the siblings of the row `at` and what is below them."""
-    if not 0 <= at < len(rows) or not rows[at].depth:
+    depths = [-1 if row is None else row.depth for row in rows]
+    if not 0 <= at < len(rows) or depths[at] <= 0:
         return 0, 0, -1
-    depth = rows[at].depth
+    depth = depths[at]
     first = last = at
-    while first > 0 and rows[first - 1].depth >= depth:
+    while first > 0 and depths[first - 1] >= depth:
         first -= 1
-    while last + 1 < len(rows) and rows[last + 1].depth >= depth:
+    while last + 1 < len(rows) and depths[last + 1] >= depth:
         last += 1
     return first, last + 1, depth - 1
+
+
+def _shared_beginnings(rows: Sequence[Row | None], tasks: Mapping[str, Task]) -> dict[str, int]:
+    """By task, how many characters of its title the sibling before or behind it begins with, too."""
+    shared: dict[str, int] = {}
+    before: dict[str | None, tuple[str, str]] = {}
+    for row in rows:
+        task = None if row is None or row.task_id is None else tasks.get(row.task_id)
+        # A short title has room everywhere.
+        if row is None or task is None or len(title := task.title) < _SHORTEST:
+            continue
+        if (sibling := before.get(row.parent_id)) is not None and (common := _common(sibling[1], title)):
+            shared[sibling[0]] = max(shared.get(sibling[0], 0), common)
+            shared[task.task_id] = common
+        before[row.parent_id] = task.task_id, title
+    return shared
+
+
+def _common(one: str, other: str) -> int:
+    """With how many same characters both begin."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one.startswith(other[:middle]) else (low, middle - 1)
+    return low

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.claude_code.conversation import Conversation
+from agentwatch.sources.claude_code.entries import entries
 from agentwatch.sources.claude_code.frames import handed_back, texts
 from agentwatch.sources.claude_code.tools import asker
 from agentwatch.sources.claude_code.transcript import DELEGATING, ClaudeCall, Transcript
@@ -29,6 +30,7 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.group import Kind, StoredSession
 from agentwatch.sources.sessions.processes import Program, Wait
 from agentwatch.sources.sessions.projects import SESSION, Layout
+from agentwatch.sources.sessions.reader import spellings
 from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN, UNREAD, WORDLESS, AgentAnswer, settle
 from agentwatch.sources.sessions.transcripts import TranscriptsReader
 
@@ -172,7 +174,8 @@ class ClaudeCodeReader(TranscriptsReader[Transcript]):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        kind = Kind(NAME, _LAYOUT, Transcript, ClaudeSession, _texts_in, wait_in)
+        transcript = partial(Transcript, places=spellings(workspace))
+        kind = Kind(NAME, _LAYOUT, transcript, ClaudeSession, _texts_in, entries, wait_in)
         super().__init__(kind, workspace, home, since)
 
 
@@ -262,6 +265,7 @@ class ClaudeSession(StoredSession[Transcript]):
             said=main.said,
             todos=main.checklist.todos,
             tokens=main.tokens,
+            doing=main.pulse.doing,
             waiting=_waiting(main),
         )
 
@@ -312,6 +316,7 @@ class ClaudeSession(StoredSession[Transcript]):
             rounds=conversation.rounds_of_run(),
             todos=conversation.checklist.todos,
             tokens=conversation.tokens,
+            doing=conversation.pulse.doing,
             background=meta.get("requestShape") == "background" or any(call.background for call in bond.calls),
             waiting=_waiting(conversation) if stands.state is RunState.WORKING else "",
             asked_at=call.asked_at if call is not None else None,

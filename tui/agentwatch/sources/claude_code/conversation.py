@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from agentwatch.delegation.run import Asker, Message, Round, RunState
+from agentwatch.sources.claude_code.entries import ClaudePulse, entries
 from agentwatch.sources.claude_code.frames import is_understood, texts
 from agentwatch.sources.claude_code.tools import Checklist, Use
+from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Keep, Rising, Said
 
@@ -26,10 +29,11 @@ _BeforePrompt = tuple[RunState, Said | None, str, float | None, Message | None, 
 
 
 class Conversation(Account):
-    """What one agent was asked and answered."""
+    """What one agent was asked and answered. `places` are the spellings of the workspace."""
 
-    def __init__(self, keep: Keep, *, is_agent: bool) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool) -> None:
         super().__init__(keep)
+        self.pulse = ClaudePulse(places)
         self._is_agent = is_agent
         self.is_unread = False
         """Its last message has no text that is understood, and something that is not."""
@@ -80,6 +84,7 @@ class Conversation(Account):
     def prompted(self, text: str, at: float, offset: int, asker: Asker) -> None:
         """The agent was given something to do."""
         self.touch(at)
+        self.pulse.take(Entry(at, EntryKind.PROMPT))
         self._before_prompt = (self.state, self._said, self.reason, self.ended_at, self.prompt, self.begun)
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self._keep(text, at, offset) if self.prompt is None or self._is_agent else None
@@ -122,6 +127,8 @@ class Conversation(Account):
         if self.state is not RunState.WORKING and not self._goes_on_with(message_id):
             self._begin(at, Round(at))
         self.stepped(message_id, text(message, "model"), tokens, uses_tools="tool_use" in types)
+        for entry in entries(record, at):
+            self.pulse.take(entry)
         said = "\n".join(texts(message.get("content")))
         if said.strip() not in NOTHING:
             self._text = self._saying(said, at, offset)
@@ -190,6 +197,7 @@ class Conversation(Account):
         self._text = None
         self._uses_tools = self._is_strange = False
         self.uses.clear()
+        self.pulse.go_on()
 
     def _count_round(self, at: float) -> None:
         self.rounds += 1

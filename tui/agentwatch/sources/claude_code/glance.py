@@ -47,6 +47,8 @@ _OPENING: Final = re.compile(
     rb'"content":\[\{"type":"(?:thinking|tool_use","id":"([^"\\]{1,200})","name":"([ !#-\[\]-~]{1,200}))")'
 )
 _RESULT: Final = 1
+_TOOL: Final = 5
+_LONGEST_CALL: Final = 256 * 1024
 _CLOSING: Final = re.compile(
     rb'"stop_reason":(?:null|"tool_use"),(?:"stop_sequence":null,)?"usage":\{"input_tokens":(\d{1,12}),'
     rb'(?:"cache_creation_input_tokens":(\d{1,12}),)?"cache_read_input_tokens":\d{1,12},'
@@ -132,8 +134,10 @@ class Glance:
             return False
         if use is not None and buffer.find(b'"tool_use_id":"%b"' % use, end, stop) < 0:
             return False
-        behind = opening.end()
+        behind, call = opening.end(), opening.start(_TOOL)
         reason = buffer.rfind(_REASON, behind, end)
+        if tool is not None and reason - call > _LONGEST_CALL:
+            return False
         closing = _CLOSING.match(buffer, reason, end) if reason >= 0 else None
         if closing is None:
             return False
@@ -152,6 +156,8 @@ class Glance:
             self._conversation.seen(written)
             name = model.decode() if model is not None else None
             self._conversation.stepped(message_id.decode(), name, tokens, uses_tools=tool is not None)
+            if tool is not None:
+                self._conversation.pulse.glimpsed(buffer[call:reason], written)
         return True
 
     def _takes_aside(self, buffer: bytes, start: int, end: int) -> bool:
@@ -178,7 +184,7 @@ class Glance:
 
     def _tells(self, buffer: bytes, start: int, end: int, uses: Collection[str]) -> bool:
         """Whether a record is about one of these uses of a tool, one that is awaited, or one that is unanswered."""
-        unanswered = self._conversation.uses
+        unanswered = self._conversation.pulse.open
         if not uses and not self._awaited and not unanswered:
             return False
         names = [name.decode("utf-8", "replace") for name in _ABOUT.findall(buffer, start, end)]

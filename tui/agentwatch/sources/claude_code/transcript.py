@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ from agentwatch.sources.claude_code.frames import (
 )
 from agentwatch.sources.claude_code.glance import Glance
 from agentwatch.sources.claude_code.tools import QUESTIONS, TOOLS, use_of
+from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -61,12 +63,13 @@ class ClaudeCall(AgentCall):
 class Transcript:
     """The state of one file after the lines that were folded in. It depends on these alone.
 
-    `inline` holds the conversations that programs before 2.0 wrote into the session's own file, by the uuid of their
-    first record. `ends` are the last notifications by agent, `progress` says which call an agent belongs to.
+    `places` are the spellings of the workspace. `inline` holds the conversations that programs before 2.0 wrote into
+    the session's own file, by the uuid of their first record. `ends` are the last notifications by agent, `progress`
+    says which call an agent belongs to.
     """
 
-    def __init__(self, keep: Keep, is_agent: bool) -> None:
-        self.main = Conversation(keep, is_agent=is_agent)
+    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
+        self.main = Conversation(keep, places, is_agent=is_agent)
         self.inline: dict[str, Conversation] = {}
         self.calls: dict[str, ClaudeCall] = {}
         self.ends: dict[str, AgentAnswer] = {}
@@ -75,6 +78,7 @@ class Transcript:
         self.titles: dict[str, str] = {}
         self.not_understood = 0
         self._keep = keep
+        self._places = places
         self._is_agent = is_agent
         self._version = ""
         self._threads: dict[str, str] = {}
@@ -149,7 +153,7 @@ class Transcript:
             thread = uuid if asked or not self.inline else next(reversed(self.inline))
         self._threads[uuid] = thread
         if thread not in self.inline:
-            self.inline[thread] = Conversation(self._keep, is_agent=True)
+            self.inline[thread] = Conversation(self._keep, self._places, is_agent=True)
         return thread, self.inline[thread]
 
     def _user(self, fields: Fields, conversation: Conversation, at: float, offset: int) -> None:
@@ -209,11 +213,15 @@ class Transcript:
                     by=by,
                     resumes=text(given, "resume"),
                 )
-            elif tool in TOOLS and conversation.checklist.used(tool, tool_use_id, given):
-                self._awaited[tool_use_id] = conversation
+            elif tool in TOOLS:
+                before = conversation.checklist.todos
+                if conversation.checklist.used(tool, tool_use_id, given):
+                    self._awaited[tool_use_id] = conversation
+                conversation.pulse.listed(before, conversation.checklist.todos, at)
 
     def _answered(self, block: Fields, result: Fields, conversation: Conversation, at: float, offset: int) -> None:
         tool_use_id = str(block.get("tool_use_id"))
+        conversation.pulse.take(Entry(at, EntryKind.RESULT, call=tool_use_id))
         blocks = texts(block.get("content"))
         conversation.uses.pop(tool_use_id, None)
         by = self._awaited.pop(tool_use_id, None)

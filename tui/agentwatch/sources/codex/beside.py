@@ -20,6 +20,7 @@ from typing import Final
 from urllib.parse import quote
 
 from agentwatch.sources.codex.catalogue import THREAD_ID
+from agentwatch.sources.sessions.where import is_of_this_system, sees_all
 
 _STATE: Final = re.compile(r"state_(\d{1,6})\.sqlite")
 _HISTORY: Final = re.compile(r"thread_history_(\d{1,6})\.sqlite")
@@ -30,8 +31,6 @@ _AT_ONCE: Final = 500
 
 _FIRST_VERSION: Final = (0, 169)
 """The first with locks."""
-_FIRST_NAMESPACE: Final = 0xEFFFFFFC
-"""The number of the first process namespace of Linux: only from there are the locks of all processes seen."""
 _SETTLED: Final = 1.0
 """Seconds of silence before a lock that is not held tells anything: a session takes it as it begins."""
 
@@ -121,7 +120,7 @@ class Writers:
             self._next = time.monotonic() + _SECONDS
             self._looked_at = time.time()
             self._held = _held()
-            self._sees_all = _sees_all() and os.path.isdir(self._directory)
+            self._sees_all = sees_all() and os.path.isdir(self._directory) and is_of_this_system(self._directory)
         if self._held is None:
             return None
         try:
@@ -144,10 +143,3 @@ def _held() -> frozenset[int] | None:
     rows = (line.split() for line in lines if "FLOCK" in line)
     places = (field.rpartition(":")[2] for row in rows for field in row if field.count(":") == 2)
     return frozenset(int(inode) for inode in places if inode.isdecimal())
-
-
-def _sees_all() -> bool:
-    try:
-        return Path("/proc/self/ns/pid").stat().st_ino == _FIRST_NAMESPACE
-    except OSError:
-        return False

@@ -21,8 +21,10 @@ from agentwatch.sources.codex.catalogue import (
     line_at,
     tail_of,
 )
+from agentwatch.sources.codex.entries import entries
 from agentwatch.sources.codex.records import Refused, SpawnCall, every_text_in
 from agentwatch.sources.codex.rollout import ENCRYPTED, Rollout
+from agentwatch.sources.sessions.following import LinesTranscript, Look, RunTranscript
 from agentwatch.sources.sessions.reader import (
     Change,
     Found,
@@ -32,9 +34,10 @@ from agentwatch.sources.sessions.reader import (
     changes_between,
     in_lines,
     several,
+    spellings,
 )
 from agentwatch.sources.sessions.runs import OPEN
-from agentwatch.sources.sessions.tail import Growing, record
+from agentwatch.sources.sessions.tail import Growing, Tail, record
 
 NAME: Final = "codex"
 LEFT_BEHIND: Final = "left behind when Codex was stopped"
@@ -57,6 +60,7 @@ class CodexReader(StoreReader):
     def __init__(self, workspace: Path, home: Path, _since: float | None = None) -> None:
         super().__init__(NAME, Texts(in_lines(every_text_in, line_at)))
         self._home = home
+        self._places = spellings(workspace)
         self._catalogue = Catalogue(home, workspace)
         self._database = Database(home)
         self._writers = Writers(home)
@@ -113,6 +117,13 @@ class CodexReader(StoreReader):
         rows = [Found(NAME, str(self._home), len(self._threads) - children, said, children)]
         return rows + [Found(NAME, str(path), 0, reason) for path, reason in self._database.skipped.items()]
 
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """What stands in the last rollout of a session."""
+        path = Path(run.place)
+        if run.session_id not in path.name or not path.is_relative_to(self._home):
+            return None
+        return LinesTranscript(path, entries) if path.suffix == ".jsonl" else _CompressedTranscript(path, entries)
+
     def _keep_only(self, ours: Sequence[StoredRollout]) -> set[str]:
         """Have a part for each rollout there is, and none for those that are gone; the sessions that changed."""
         paths = {stored.name: stored.path for stored in ours}
@@ -132,7 +143,7 @@ class CodexReader(StoreReader):
         def begin() -> Rollout:
             """At first with the header that is known, then with that of the file that took its place."""
             now = next(known, None) or header_of(record(line_at(path, 0) or b"") or {}) or header
-            return Rollout(path, now, partial(self._told, header.thread, path))
+            return Rollout(path, now, partial(self._told, header.thread, path), self._places)
 
         self._parts[name] = Growing(tail_of(path), begin)
         names = self._threads.setdefault(header.thread, [])
@@ -239,6 +250,7 @@ class CodexReader(StoreReader):
             rounds=tuple(rounds) if len(rounds) > 1 else (),
             todos=next((part.todos for part in reversed(parts) if part.todos is not None), None),
             tokens=next((part.tokens for part in reversed(parts) if part.tokens is not None), None),
+            doing=last.pulse.doing,
             waiting=last.waiting if state is RunState.WORKING else "",
             asked_at=asked.asked_at if asked is not None else None,
         )
@@ -259,6 +271,22 @@ class CodexReader(StoreReader):
 
     def _rollouts(self, thread: str) -> Sequence[Rollout]:
         return [self._parts[name].fold for name in self._threads.get(thread, ())]
+
+
+class _CompressedTranscript(LinesTranscript):
+    """It can only be read from its beginning, and never changes."""
+
+    def _look(self) -> Look:
+        return super()._look()._replace(has_older=False)
+
+    def _open(self) -> Tail:
+        return self._from_beginning()
+
+    def _from_beginning(self) -> Tail:
+        return tail_of(self._path)
+
+    def _line_at(self, offset: int) -> bytes | None:
+        return line_at(self._path, offset)
 
 
 def _left_behind(run: Run, lost_at: float | None) -> Run:

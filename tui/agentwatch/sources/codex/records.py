@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, parts_in, text
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, object_in, parts_in, text
 from agentwatch.sources.sessions.runs import AgentCall, Keep, Rising
 
 _PAYLOAD: Final = "\nPayload:\n"
@@ -15,7 +14,10 @@ _OPEN_CALLS: Final = 1000
 _RUNNING: Final = frozenset({"running", "pending_init"})
 _ASKING: Final = frozenset({"wait_agent", "close_agent"})
 """Functions whose output says how other agents stand."""
+_HANDLED: Final = _ASKING | {"spawn_agent"}
 _LOST: Final = "not_found"
+MCP: Final = "mcp__"
+"""How the names of the servers of tools begin."""
 
 
 def prompt_in(payload: Fields) -> str | None:
@@ -37,10 +39,7 @@ def answer_in(payload: Fields) -> str | None:
 
 def arguments_of(payload: Fields) -> Fields:
     """The arguments of a function call, which are JSON in a string."""
-    try:
-        return mapping(json.loads(text(payload, "arguments") or "{}"))
-    except (ValueError, RecursionError):
-        return {}
+    return object_in(text(payload, "arguments"))
 
 
 def spawn_prompt_in(payload: Fields) -> str | None:
@@ -123,7 +122,7 @@ class Spawns:
     def call(self, payload: Fields, at: float, offset: int) -> None:
         """A function is called."""
         call, name = text(payload, "call_id"), text(payload, "name")
-        if call is None or (text(payload, "namespace") or "").startswith("mcp__"):
+        if call is None or name not in _HANDLED or (text(payload, "namespace") or "").startswith(MCP):
             return
         arguments = arguments_of(payload)
         if name in _ASKING:
@@ -150,10 +149,7 @@ class Spawns:
         if asked is None and call not in self._asking:
             return
         words = text(payload, "output") or "\n".join(parts_in(payload, "output"))
-        try:
-            answer = mapping(json.loads(words))
-        except (ValueError, RecursionError):
-            answer = {}
+        answer = object_in(words)
         if asked is None:
             target = self._asking.pop(call)
             self._miss(inner(answer, "status"), at)

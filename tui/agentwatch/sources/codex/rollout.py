@@ -7,6 +7,7 @@ turns have `user_message` and `agent_message` only; there an answer ends what a 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,9 @@ from typing import Final
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Round, RunState
 from agentwatch.sources.codex.catalogue import THREAD_ID, Header, header_of
+from agentwatch.sources.codex.entries import entries
 from agentwatch.sources.codex.records import Spawns, answer_in, arguments_of, prompt_in
+from agentwatch.sources.sessions.doing import Entry, EntryKind, Pulse
 from agentwatch.sources.sessions.fields import (
     Fields,
     inner,
@@ -37,18 +40,22 @@ _OPENING: Final = re.compile(
 )
 _ITEM: Final = re.compile(rb'"item":\{"type":"(\w{1,60})"')
 _ITEMS: Final = frozenset({b"UserMessage", b"AgentMessage", b"CollabAgentToolCall", b"SubAgentActivity"})
-_FUNCTIONS: Final = (b"spawn_agent", b"update_plan", b"wait_agent", b"close_agent", b"request_user_input")
+_CALL: Final = re.compile(rb'"call_id":"([ !#-\[\]-~]{1,200})"')
+_OUTPUTS: Final = frozenset({b"function_call_output", b"custom_tool_call_output"})
 _WANTED: Final = frozenset(
     b"session_meta turn_context token_usage_record task_started turn_started task_complete turn_complete turn_aborted"
-    b" error user_message agent_message token_count collab_agent_spawn_end".split()
+    b" error user_message agent_message token_count collab_agent_spawn_end function_call custom_tool_call"
+    b" local_shell_call web_search_call".split()
 )
 
 
 class Rollout(Account):
-    """The state of one rollout, after the lines that were fed so far. Its header is the first of them."""
+    """The state of one rollout, after the lines that were fed so far. Its header is the first of them. `places` are the
+    spellings of the workspace."""
 
-    def __init__(self, path: Path, header: Header, keep: Keep) -> None:
+    def __init__(self, path: Path, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
         super().__init__(keep)
+        self.pulse = Pulse(places)
         self.path = path
         self.header = header
         self.spawns = Spawns(keep)
@@ -82,6 +89,8 @@ class Rollout(Account):
         at = moment(fields.get("timestamp")) or self.updated_at
         self.updated_at = max(self.updated_at, at)
         payload = mapping(fields.get("payload"))
+        for entry in entries(fields, at):
+            self.pulse.take(entry)
         match fields.get("type"):
             case "event_msg":
                 self._event(payload, at, offset)
@@ -98,20 +107,24 @@ class Rollout(Account):
         if kind == b"item_completed":
             item = _ITEM.search(data, 0, 1000)
             wanted = item is None or item[1] in _ITEMS
-        elif kind == b"function_call":
-            wanted = any(name in data for name in _FUNCTIONS)
-        elif kind == b"function_call_output":
-            calls = (*self.spawns.open_calls, *self._questions)
-            wanted = any(call.encode("utf-8", "surrogatepass") in data for call in calls)
+        elif kind in _OUTPUTS:
+            match = _CALL.search(data, opening.end(), opening.end() + 500)
+            call = match[1].decode() if match is not None else None
+            wanted = call is None or call in self._questions or call in self.spawns.open_calls
+            if call is not None and not wanted and self._is_own(opening):
+                self.pulse.take(Entry(0.0, EntryKind.RESULT, call=call))
         else:
             wanted = kind in _WANTED
         if wanted:
             return False
-        below = self.header.inherited_below
-        ordinal = opening["ordinal"]
-        if not self._inherited and (below is None or ordinal is None or int(ordinal) >= below):
+        if self._is_own(opening):
             self.updated_at = max(self.updated_at, moment(opening["at"].decode("latin-1")) or 0.0)
         return True
+
+    def _is_own(self, opening: re.Match[bytes]) -> bool:
+        """Whether a line that is not parsed is no part of a copy of the parent's history."""
+        below, ordinal = self.header.inherited_below, opening["ordinal"]
+        return not self._inherited and (below is None or ordinal is None or int(ordinal) >= below)
 
     def _is_inherited(self, fields: Fields) -> bool:
         """Whether a record is part of a copy of the parent's history.
@@ -169,7 +182,9 @@ class Rollout(Account):
             case "function_call":
                 name, call = text(payload, "name"), text(payload, "call_id")
                 if name == "update_plan":
-                    self.todos = todos_in(listed(arguments_of(payload), "plan"), "step") or self.todos
+                    before = self.todos
+                    self.todos = todos_in(listed(arguments_of(payload), "plan"), "step") or before
+                    self.pulse.listed(before, self.todos, at)
                 elif name == "request_user_input" and call is not None:
                     # It has no output until a human has answered.
                     self._questions[call] = question_in(arguments_of(payload))
@@ -179,6 +194,7 @@ class Rollout(Account):
                 self.spawns.output(payload, at)
 
     def _begin(self, at: float) -> None:
+        self.pulse.take(Entry(at, EntryKind.PROMPT))
         self._begin_round(Round(at))
         self.state, self._said, self.ended_at, self.reason = RunState.WORKING, None, None, ""
         self._answer = self._failure = None

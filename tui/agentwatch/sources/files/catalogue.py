@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, chain, islice
 from posixpath import basename, dirname
 from typing import Final
@@ -22,6 +23,7 @@ from agentwatch.sources.files.names import is_candidate, pruning, to_path
 from agentwatch.sources.files.read import BehindLinkError
 from agentwatch.sources.files.scan import FolderListing, fingerprint, inode_in, list_directory, mtime_in, walk
 from agentwatch.sources.health import FILES, Problem
+from agentwatch.sources.worktrees import is_another
 
 _STEP: Final = 128
 """Entries compared in one step of a sweep: a fraction of a millisecond."""
@@ -57,6 +59,7 @@ class Catalogue:
         self._root = root
         self._prefix = root if root.endswith("/") else root + "/"
         self._is_pruned = pruning(pruned)
+        self._is_another = partial(is_another, root)
         self._documents = documents
         self._watch = watch
         self._unwatch = unwatch
@@ -213,6 +216,9 @@ class Catalogue:
         directory, _, name = path.rpartition("/")
         parent = self._directories.get(directory)
         if parent is not None and is_candidate(name):
+            if path not in self._documents.files and self._is_beyond(directory):
+                self._relist(directory, parent)
+                return
             parent.files = _with(parent.files, name)
             self._look_at_file(path, status)
 
@@ -232,7 +238,9 @@ class Catalogue:
         known = self._directories.get(path)
         if known is None:
             parent = self._directories.get(dirname(path))
-            if parent is not None and not self._is_pruned(basename(path)):
+            if parent is not None and self._is_beyond(dirname(path)):
+                self._relist(dirname(path), parent)
+            elif parent is not None and not self._is_pruned(basename(path)):
                 parent.directories = _with(parent.directories, basename(path))
                 self.scan(path)
             return
@@ -241,9 +249,13 @@ class Catalogue:
         if known.racy or known.fingerprint != fingerprint(status):
             self._relist(path, known)
 
+    def _is_beyond(self, directory: str) -> bool:
+        """Whether a directory has become another workspace since it was listed."""
+        return bool(directory) and self._is_another(self._absolute(directory))
+
     def _relist(self, path: str, known: _Directory) -> None:
         try:
-            listing = list_directory(self._absolute(path), self._is_pruned)
+            listing = list_directory(self._absolute(path), self._is_pruned, self._is_another if path else None)
         except OSError as error:
             self._remember_failure(path, error)
             for file in _in(path, known.files or ()):
@@ -265,7 +277,7 @@ class Catalogue:
 
     def _walk(self, below: str) -> Iterator[tuple[str, FolderListing | OSError]]:
         self._watch(below)
-        for path, listing in walk(self._root, self._is_pruned, below):
+        for path, listing in walk(self._root, self._is_pruned, below, self._is_another):
             if isinstance(listing, FolderListing):
                 self._remember(path, listing)
                 # Before the walk lists them: what appears in them from now on is an event or is listed.

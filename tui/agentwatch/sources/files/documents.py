@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from agentwatch.contracts.drift import session_began
 from agentwatch.contracts.shapes import Document, Finding, Outcome, Reading, Return
 from agentwatch.delegation import identity
 from agentwatch.delegation.observation import Gone, Observation, Seen, Unreadable
@@ -60,6 +59,8 @@ class KnownFile:
     """Since when it holds what was read last, in seconds since the epoch; None where that was not told."""
     incomplete: bool = False
     """What was seen broke off in the middle."""
+    written_ns: int | None = None
+    """When what was seen was written, by the file's own time; None where that is not known."""
     due: float | None = None
     """While what was read last is withheld: when it is emitted if it stays so, on the monotonic clock."""
 
@@ -79,10 +80,18 @@ class Dating:
         self._is_watching = False
         self._known: dict[str, tuple[str, float]] = {}
         """By digest: the first file that held it, and since when."""
+        self._last: dict[str, tuple[str, float]] = {}
+        """By file: what it held last, and since when."""
+
+    @property
+    def looked_ns(self) -> int | None:
+        """Until when the workspace was watched before, in nanoseconds since the epoch; None where it was not."""
+        return None if self._looked_at is None else int(self._looked_at * 1e9)
 
     def remember(self, name: str, digest: str, at: float) -> None:
         """This was known when the workspace was last looked at."""
         self._known.setdefault(digest, (name, at))
+        self._last[name] = digest, at
 
     def looked(self, at: float) -> None:
         """The workspace was watched before, until then."""
@@ -92,14 +101,23 @@ class Dating:
         """All that was there has been looked at; from now on every change is seen as it happens."""
         self._is_watching = True
 
-    def at(self, name: str, digest: str, written: float, document: Document, now: float) -> float:
-        """Since when a file holds this, which was `written` by the file's own time."""
+    def at(
+        self, name: str, digest: str, written: float, document: Document, now: float, *, is_again: bool = False
+    ) -> float:
+        """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
         written = min(written, now)
+        before, since = self._last.get(name, ("", 0.0))
+        if before == digest and not is_again:
+            known_at = since if self._is_watching or self._looked_at is None else max(since, self._looked_at)
+            if written <= known_at:
+                return since
         elsewhere = self._known.get(digest)
-        if elsewhere is not None and elsewhere[0] != name:
-            return elsewhere[1]
-        at = self._first_time(name, written, now, document)
-        self._known[digest] = name, at
+        if elsewhere is not None and elsewhere[0] != name and before != digest:
+            at = elsewhere[1]
+        else:
+            at = self._first_time(name, written, now, document)
+            self._known[digest] = name, at
+        self._last[name] = digest, at
         return at
 
     def _first_time(self, name: str, written: float, now: float, document: Document) -> float:
@@ -118,7 +136,11 @@ class Dating:
         committed = self._committed(name, written)
         if committed is not None:
             return min(committed, written)
-        began = session_began(answer.session_id) if is_first_look and answer is not None else None
+        began = None
+        if is_first_look and answer is not None:
+            from agentwatch.contracts.drift import session_began  # a first frame needs nothing of contracts
+
+            began = session_began(answer.session_id)
         return began if began is not None and _FIRST <= began < written - _LONGEST_SESSION else written
 
 
@@ -196,9 +218,11 @@ class Documents:
     def _take(self, path: str, file: KnownFile, text: FileText, *, expired: bool) -> None:
         """Decide what becomes of what was read. `expired`: it has been withheld long enough."""
         same = text.digest == file.digest
-        if same and not expired:
+        if same and not expired and not (file.due is None and self._is_rewritten(file, text)):
             if file.due is not None:
                 self._due[path] = file.due
+            else:
+                file.written_ns = text.mtime_ns
             return
         reading = self._recognise(path, text)
         is_nothing = reading is None and not isinstance(file.shown, str)
@@ -215,6 +239,11 @@ class Documents:
         file.due = self._due[path] = time.monotonic() + rest
         if rest <= 0:
             self._take(path, file, text, expired=True)
+
+    def _is_rewritten(self, file: KnownFile, text: FileText) -> bool:
+        """Whether a file was written since it was shown, and holds the same: perhaps a child has failed as before."""
+        since = self.dating.looked_ns if file.written_ns is None else file.written_ns
+        return file.shown == text.digest and since is not None and text.mtime_ns > since
 
     def _recognise(self, path: str, text: FileText) -> Reading | None:
         try:
@@ -236,7 +265,9 @@ class Documents:
 
     def _show(self, path: str, file: KnownFile, text: FileText, reading: Reading) -> None:
         incomplete = not reading.complete
-        if file.shown == text.digest and file.incomplete == incomplete:
+        is_again = self._is_rewritten(file, text) and isinstance(reading.document, Return)
+        file.written_ns = text.mtime_ns
+        if file.shown == text.digest and file.incomplete == incomplete and not is_again:
             return
         if not reading.document.recognised and not isinstance(reading.document, Return):
             # Nothing of a packet or a checklist is in it: that is all there is to say of it.
@@ -246,7 +277,7 @@ class Documents:
         # The very string that the observation carries: there is one for each document of the workspace.
         file.shown = file.digest = text.digest
         file.incomplete = incomplete
-        at = self.dating.at(path, text.digest, text.mtime_ns / 1e9, reading.document, time.time())
+        at = self.dating.at(path, text.digest, text.mtime_ns / 1e9, reading.document, time.time(), is_again=is_again)
         findings = reading.findings
         if all(finding.rule != "DOC003" for finding in findings):  # a contract's rule against the U+FFFD of SRC006
             findings = (*text.findings, *findings)

@@ -12,6 +12,7 @@ import os
 import select
 import struct
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from agentwatch.sources.files.names import is_candidate
@@ -59,11 +60,12 @@ _libc.inotify_rm_watch.argtypes = (ctypes.c_int, ctypes.c_int)
 
 
 class InotifyBackend(Backend):
-    """inotify on exactly the given directories."""
+    """inotify on exactly the given directories. `concerns` tells of a file's name whether it is of interest."""
 
     exact = True
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, concerns: Callable[[str], bool] = is_candidate) -> None:
+        self._concerns = concerns
         self._root = os.fsencode(root)
         self._prefix = self._root if self._root.endswith(b"/") else self._root + b"/"
         self._descriptor: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -155,7 +157,7 @@ class InotifyBackend(Backend):
                     continue
                 directory = self._paths.get(watch)
                 name = os.fsdecode(data[offset - length : offset].rstrip(b"\0"))
-                if directory is None or (name and not mask & _ISDIR and not is_candidate(name)):
+                if directory is None or (name and not mask & _ISDIR and not self._concerns(name)):
                     continue
                 path = f"{directory}/{name}" if directory and name else directory or name
                 (created if mask & (_CREATE | _ISDIR) == _CREATE else paths).add(path)

@@ -11,6 +11,7 @@ from agentwatch.sources.files.names import is_candidate
 
 _OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_MARK: Final = ".git"
 _INODE_BITS: Final = 64
 _INODE: Final = (1 << _INODE_BITS) - 1
 
@@ -55,8 +56,14 @@ class FolderListing:
     """Names of the files worth reading (of whatever kind: links, pipes too), with their inode."""
 
 
-def list_directory(path: str, is_pruned: Callable[[str], bool]) -> FolderListing:
-    """List one directory, given as an absolute path. Raises OSError; a symbolic link is NotADirectoryError."""
+def list_directory(
+    path: str, is_pruned: Callable[[str], bool], is_another: Callable[[str], bool] | None = None
+) -> FolderListing:
+    """List one directory, given as an absolute path. Raises OSError; a symbolic link is NotADirectoryError.
+
+    Nothing is in it where it has a `.git` file and `is_another` says of it that it is another workspace.
+    """
+    has_mark = False
     descriptor = os.open(path, _OPEN_DIRECTORY)
     try:
         status = os.fstat(descriptor)
@@ -69,20 +76,27 @@ def list_directory(path: str, is_pruned: Callable[[str], bool]) -> FolderListing
                         directories[entry.name] = entry.inode()
                 elif is_candidate(entry.name):
                     candidates[entry.name] = entry.inode()
+                elif entry.name == _MARK:
+                    has_mark = True
     finally:
         os.close(descriptor)
+    if has_mark and is_another is not None and is_another(path):
+        directories.clear()
+        candidates.clear()
     return listing
 
 
-def walk(root: str, is_pruned: Callable[[str], bool], below: str = "") -> Iterator[tuple[str, FolderListing | OSError]]:
+def walk(
+    root: str, is_pruned: Callable[[str], bool], below: str = "", is_another: Callable[[str], bool] | None = None
+) -> Iterator[tuple[str, FolderListing | OSError]]:
     """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it.
-    One that cannot be listed comes with its error."""
+    One that cannot be listed comes with its error. `is_another` is that of `list_directory`; the root is never one."""
     prefix = root if root.endswith("/") else root + "/"
     pending = [below]
     while pending:
         path = pending.pop()
         try:
-            listing = list_directory(prefix + path if path else root, is_pruned)
+            listing = list_directory(prefix + path, is_pruned, is_another) if path else list_directory(root, is_pruned)
         except OSError as error:
             yield path, error
             continue

@@ -22,6 +22,7 @@ from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.settings import FilesSettings
 from agentwatch.sources.files.watcher import Emit, OpenBackend, Watcher, open_backend
 from agentwatch.sources.health import Batch, health_of
+from agentwatch.sources.source import Source
 
 _JOIN_SECONDS: Final = 1.0
 _RECHECK_SECONDS: Final = 0.05
@@ -96,7 +97,7 @@ class ContentStore:
             self._bytes -= sys.getsizeof(dropped) + _TEXT_OVERHEAD
 
 
-class FilesSource:
+class FilesSource(Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
     `read_document` recognises a document in a text, given with its path; by default that of the contracts. `committed`

@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from agentwatch.sources.sessions.where import is_of_this_system
+
 LARGEST_COPY: Final = 128 * 1024 * 1024
 _BUSY_SECONDS: Final = 0.1
 LONGEST_LOOK: Final = 5.0
@@ -101,10 +103,12 @@ class ForeignDatabase:
             asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, _USERS_LOCK, 1, 0)
             kind: int = struct.unpack(_LOCK, fcntl.fcntl(descriptor, _ASK_FOR_LOCK, asked))[0]
         except FileNotFoundError:
+            # The last one who closes it removes what belongs to the log.
             return False
         except OSError:
             return None
-        return kind != fcntl.F_UNLCK
+        # Who opened it on another machine has locks there.
+        return True if kind != fcntl.F_UNLCK else False if is_of_this_system(self.path) else None
 
     def close(self) -> None:
         """Remove the copy and close what is open."""

@@ -20,9 +20,11 @@ _UNREAD: Final = Standing(RunState.SUBMITTED, "its messages are kept as OpenCode
 
 class Family:
     """Knows what was last given of each session, so that only what differs from it is given again.
-    Whatever raises sqlite3.Error may be called again, and goes on where it was."""
+    Whatever raises sqlite3.Error may be called again, and goes on where it was. `places` are the spellings of the
+    workspace."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Sequence[str] = ()) -> None:
+        self._places = places
         self.sessions: dict[str, Dialogue] = {}
         self.rows: dict[tuple[object, ...], SessionRow] = {}
         """As they were when they were last compared, by version."""
@@ -82,7 +84,7 @@ class Family:
             self.elsewhere.discard(name)
         for row in rows:
             if row.version not in before or row.id not in self.sessions:
-                self.sessions.setdefault(row.id, Dialogue(row)).row = row
+                self.sessions.setdefault(row.id, Dialogue(row, self._places)).row = row
                 self.behind.add(row.id)
         if self.rows.keys() != before.keys():
             self._link()
@@ -165,7 +167,7 @@ class Family:
             changes = [record for record, _ in session.listed.items() ^ listed.items()]
             session.listed = listed
         if changes is None:
-            session = self.sessions[row.id] = Dialogue(row)
+            session = self.sessions[row.id] = Dialogue(row, self._places)
             listed = tables.listing(row.id)
             session.listed = listed if row.seq is None else {}
             changes = list(listed)

@@ -12,15 +12,20 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from agentwatch.delegation.run import Run
 from agentwatch.place import is_there
 from agentwatch.sources.opencode.database import ForeignDatabase, Signature, is_passing
+from agentwatch.sources.opencode.entries import PartsTranscript
 from agentwatch.sources.opencode.family import Family
 from agentwatch.sources.opencode.runs import Made, Maker, PartsPlace
 from agentwatch.sources.opencode.tables import TableColumns, Tables, columns_of
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, several
+from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, several, spellings
+from agentwatch.sources.worktrees import worktrees_below
 
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""
@@ -39,11 +44,12 @@ class OpenCodeReader(StoreReader):
         super().__init__(name, Texts(self._texts_in))
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
-        self._directories = _spellings(workspace)
+        self._directories = spellings(workspace)
+        self._workspace = os.path.realpath(workspace)
         self._clock = clock
         self._lock = threading.Lock()
         self._made: Made = {}
-        self._family = Family()
+        self._family = Family(self._directories)
         self._columns = TableColumns({})
         self._identity: tuple[object, ...] = ()
         """Of the file and its schema: other ones mean that nothing which is known holds any more."""
@@ -97,14 +103,24 @@ class OpenCodeReader(StoreReader):
         children = sum(self._family.parent_id(session.row) is not None for session in sessions)
         return [Found(self.name, str(self._path), len(sessions) - children, self.trouble or "", children)]
 
+    def transcript(self, run: Run) -> RunTranscript:
+        """The parts of a session."""
+        return PartsTranscript(run.session_id, self._path, self._tables)
+
+    @contextmanager
+    def _tables(self) -> Iterator[Tables]:
+        """One look, which any thread may have. Raises OSError and sqlite3.Error."""
+        with self._lock, self._database.look() as connection:
+            yield Tables(connection, columns_of(connection))
+
     def close(self) -> None:
         with self._lock:
             self._database.close()
 
     def _texts_in(self, place: PartsPlace) -> Iterator[str]:
         try:
-            with self._lock, self._database.look() as connection:
-                text = place.read(Tables(connection, columns_of(connection)))
+            with self._tables() as tables:
+                text = place.read(tables)
         except sqlite3.Error:
             return
         if text is not None:
@@ -143,7 +159,8 @@ class OpenCodeReader(StoreReader):
         tables = Tables(connection, self._columns)
         if signature != self._seen or not self._is_calm:
             self._later_sessions = tables.later_sessions(self._directories)
-            self._family.compare(tables.sessions(self._directories, self._family.rows))
+            others = worktrees_below(self._workspace)
+            self._family.compare(tables.sessions(self._directories, self._family.rows, others))
         for _ in self._family.load(tables):
             if time.monotonic() >= end:
                 break
@@ -165,9 +182,3 @@ class OpenCodeReader(StoreReader):
             if now - self._busy_since < _BUSY_SECONDS:
                 return
         self._refusal = (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _spellings(workspace: Path) -> list[str]:
-    """How a workspace may stand in a database: resolved, as the programs do it, or as it is called."""
-    names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
-    return [os.fsencode(name).decode("utf-8", "replace") for name in names]

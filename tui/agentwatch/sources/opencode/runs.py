@@ -96,6 +96,7 @@ class Maker(NamedTuple):
             # What was cancelled does not have to be done, and was not: it is not counted at all.
             todos=todos_of(one for one in todos if one[1] != "cancelled") if todos is not None else None,
             tokens=sum(tokens) if tokens else None,
+            doing=session.doing(),
             background=call is not None and call.is_background,
             waiting=waiting,
             asked_at=parent.asked_at(row.id) if parent is not None else None,

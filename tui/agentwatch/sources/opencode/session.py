@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.run import Doing, RunState, todo_moved
 from agentwatch.sources.opencode import records
+from agentwatch.sources.opencode.entries import entries
 from agentwatch.sources.opencode.records import Notice, ToolCall, Turn
 from agentwatch.sources.opencode.tables import RecordKind, RecordRow, SessionRow
+from agentwatch.sources.sessions.doing import EntryKind, call_of, digest_of_call, words_of
+from agentwatch.sources.sessions.fields import todos_of
 from agentwatch.sources.sessions.runs import Rising
 
 OVER: Final = frozenset({RunState.ENDED, RunState.FAILED, RunState.CANCELED})
@@ -21,6 +25,7 @@ _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution 
 """What stands in a task call that a human aborted; Kilo says who did it behind it."""
 
 LEFT_BEHIND: Final = "left behind unfinished: its parent went on without it"
+_KEPT_STEPS: Final = 100
 PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
 
@@ -36,11 +41,21 @@ class Exchange(NamedTuple):
         return self.answers[-1] if self.answers else None
 
 
+class Step(NamedTuple):
+    """A part that says what the agent does, None where it says what it was told. `digest` is that of a call."""
+
+    message: str
+    doing: Doing | None
+    digest: int = 0
+
+
 @dataclass(slots=True)
 class Dialogue:
     """One session as far as its records have been read: up to `seq` and `version`, but for those in `waiting`."""
 
     row: SessionRow
+    places: Sequence[str] = ()
+    """The spellings of the workspace."""
     waiting: list[tuple[RecordKind, str]] = field(default_factory=list)
     listed: dict[tuple[RecordKind, str], object] = field(default_factory=dict)
     """The records and their times, where the database does not number its changes."""
@@ -60,6 +75,8 @@ class Dialogue:
     """A part was removed, so that `last_part` has to be asked for."""
     moved: set[str] = field(default_factory=set)
     """Children of which something was read since they were last judged."""
+    steps: dict[str, Step] = field(default_factory=dict)
+    """The last parts that say what it does, by their ids, which are in the order of time."""
     _checklists: dict[str, tuple[str | None, list[tuple[str, str]]]] = field(default_factory=dict)
     _rounds: list[Exchange] | None = None
     _asked_at: dict[str, float] | None = None
@@ -145,6 +162,49 @@ class Dialogue:
             return self.checklist
         return self._checklists[max(self._checklists)][1] if self._checklists else None
 
+    def doing(self) -> Doing | None:
+        """What it does, or did last; None where nothing of it was said since it was told something."""
+        steps = [(name, self._said(step)) for name, step in sorted(self.steps.items())]
+        told = max((number for number, (_, step) in enumerate(steps, 1) if step.doing is None), default=0)
+        steps = steps[told:]
+        if not steps:
+            return None
+        name, last = steps[-1]
+        if last.doing is None or not last.digest:
+            return last.doing
+        if name in self._checklists and (moved := self._moved(name, last.doing.at)) is not None:
+            return moved
+        if last.doing.over:
+            still = (step for _, step in reversed(steps) if step.message == last.message and step.digest)
+            last = next((step for step in still if step.doing is not None and not step.doing.over), last)
+        row = list(takewhile(lambda step: step.digest == last.digest, (s for _, s in reversed(steps) if s.digest)))
+        return last.doing._replace(repeats=max(len(row), 1)) if last.doing is not None else None
+
+    def _said(self, step: Step) -> Step:
+        """The words of a person, or of the parent, are not what it does."""
+        turn = self.turns.get(step.message)
+        return step._replace(doing=None) if turn is not None and turn.is_user else step
+
+    def _moved(self, name: str, at: float) -> Doing | None:
+        earlier = [part for part in self._checklists if part < name]
+        before = todos_of(self._checklists[max(earlier)][1]) if earlier else None
+        return todo_moved(before, todos_of(self._checklists[name][1]), at)
+
+    def _put_step(self, name: str, record: RecordRow) -> None:
+        """Take in what a part says that the agent does."""
+        self.steps.pop(name, None)
+        said = list(entries(record.data or {}, record.created / 1000))
+        if record.message_id is None or not said:
+            return
+        first, is_over = said[0], len(said) > 1
+        if first.kind is EntryKind.CALL:
+            doing = call_of(first, self.places)._replace(over=is_over)
+            self.steps[name] = Step(record.message_id, doing, digest_of_call(first.tool, first.given))
+        elif first.kind is EntryKind.WORDS:
+            self.steps[name] = Step(record.message_id, words_of(first))
+        if len(self.steps) > 2 * _KEPT_STEPS:
+            self.steps = dict(sorted(self.steps.items())[-_KEPT_STEPS:])
+
     def _put_message(self, name: str, record: RecordRow | None) -> None:
         self._rounds = None
         if record is not None:
@@ -153,6 +213,7 @@ class Dialogue:
         self.turns.pop(name, None)
         self.words.pop(name, None)
         parts = [call.id for call in self.calls.values() if call.message == name]
+        parts += [part for part, step in self.steps.items() if step.message == name]
         parts += [notice.id for notice in self.notices.values() if notice.message == name]
         parts += [part for part, (message, _) in self._checklists.items() if message == name]
         self.unread = {part: message for part, message in self.unread.items() if message != name}
@@ -167,6 +228,7 @@ class Dialogue:
         for words in self.words.values() if record is None else [self.words.get(record.message_id or "", {})]:
             words.pop(name, None)
         if record is None:
+            self.steps.pop(name, None)
             self.was_shortened = True
             # The others may have been asked for at another place.
             self.moved |= self.asked
@@ -178,6 +240,7 @@ class Dialogue:
                 self.calls[name] = call
             if notice is not None:
                 self.notices[name] = notice
+            self._put_step(name, record)
             if record.message_id is not None and records.has_words(record):
                 self.words.setdefault(record.message_id, {})[name] = record.updated
             if (checklist := records.todos_of(record)) is not None:

@@ -19,6 +19,7 @@ RecordKind = Literal["message", "part"]
 
 LATEST: Final = 1 << 43
 """Milliseconds, in the year 2248. No program has written anything later."""
+MAX_ROW: Final = (1 << 63) - 1
 LARGEST_RECORD: Final = 4 * 1024 * 1024
 """Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
 
@@ -104,6 +105,16 @@ class RecordRow(NamedTuple):
     row: int = 0
 
 
+class SaidPart(NamedTuple):
+    """A part with what it says. `row` rises in the order in which parts were first written; times are milliseconds."""
+
+    row: int
+    created: int
+    updated: int
+    data: Fields
+    is_asked: bool
+
+
 def columns_of(connection: sqlite3.Connection) -> TableColumns:
     """Look which tables and columns there are."""
     tables = {}
@@ -124,14 +135,21 @@ class Tables:
         self._connection = connection
 
     def sessions(
-        self, directories: Sequence[str], known: Mapping[tuple[object, ...], SessionRow]
+        self,
+        directories: Sequence[str],
+        known: Mapping[tuple[object, ...], SessionRow],
+        others: Sequence[str] = (),
     ) -> Sequence[SessionRow]:
-        """The sessions of some directories and what is below them, and their children wherever those work.
+        """The sessions of some directories and what is below them, but for `others` and what is below those; and their
+        children wherever those work.
         `known` are those of an earlier look by their version: they are given back where nothing has changed."""
         if not self.columns.has("session"):
             return ()
         there = self.columns.tables
         places, bounds = _within(directories)
+        if others:
+            beyond, more = _within(others)
+            places, bounds = f"({places}) AND NOT ({beyond})", [*bounds, *more]
         ours = f"SELECT id FROM session WHERE {places}"  # noqa: S608
         if "parent_id" in there["session"]:
             ours += " UNION SELECT session.id FROM session JOIN ours ON session.parent_id = ours.id"
@@ -218,6 +236,37 @@ class Tables:
         data, is_cut, place = row[-3:]
         message_id = message if isinstance(message, str) else None
         return RecordRow(name, message_id, _time(row[-4]), _time(row[-5]), _object(data), bool(is_cut), place)
+
+    def said(
+        self, session: str, *, before: int = MAX_ROW, after: int = 0, since: int = 0, most: int = -1
+    ) -> list[SaidPart]:
+        """The last parts of a session before a row, in their order; those behind another row, or changed since then
+        (milliseconds). Nothing where rows have no numbers."""
+        there = self.columns.tables["part"]
+        if _ROW not in there or not self.columns.has("part"):
+            return []
+        *columns, data = self.columns.of("part")
+        role = "NULL"
+        if self.columns.has("message"):
+            sound = "CASE WHEN json_valid(data) THEN json_extract(data, '$.role') END"
+            role = f"(SELECT {sound} FROM message WHERE id = part.message_id)"  # noqa: S608
+        changed = f"(part.{_ROW} > ? OR {columns[-1]} >= ?)"
+        rows = self._connection.execute(
+            f"SELECT part.{_ROW}, {columns[-2]}, {columns[-1]}, {_CUT.format(data=data)}, {role} FROM part "  # noqa: S608
+            f"WHERE session_id = ? AND part.{_ROW} < ? AND {changed} ORDER BY part.{_ROW} DESC LIMIT ?",
+            (session, before, after, since, most),
+        ).fetchall()
+        return [
+            SaidPart(row, _time(created), _time(updated), _object(data) or {}, role == "user")
+            for row, created, updated, data, role in reversed(rows)
+        ]
+
+    def said_rows(self, session: str) -> list[int]:
+        """The rows of all parts of a session."""
+        if _ROW not in self.columns.tables["part"]:
+            return []
+        query = f"SELECT {_ROW} FROM part WHERE session_id = ? ORDER BY {_ROW}"  # noqa: S608
+        return [row for (row,) in self._connection.execute(query, (session,))]
 
     def last_change(self, kind: RecordKind, session: str) -> int:
         """When a message or a part of a session was changed last, in milliseconds."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
+from agentwatch.sources.sessions.doing import Entry, EntryKind, Pulse
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -17,6 +18,7 @@ from agentwatch.sources.sessions.fields import (
     listed,
     mapping,
     moment,
+    object_in,
     read_notification,
     text,
     todos_in,
@@ -25,6 +27,7 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.group import Kind, StoredSession
 from agentwatch.sources.sessions.processes import Program
 from agentwatch.sources.sessions.projects import SESSION, Layout
+from agentwatch.sources.sessions.reader import spellings
 from agentwatch.sources.sessions.runs import (
     LEFT_BEHIND,
     OPEN,
@@ -70,10 +73,11 @@ class QwenCall(AgentCall):
 
 
 class Chat(Account):
-    """The state of one file after the lines that were folded in."""
+    """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
-    def __init__(self, keep: Keep, is_agent: bool) -> None:
+    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep)
+        self.pulse = Pulse(places)
         self.cwd: str | None = None
         self.not_understood = 0
         self.calls: dict[str, QwenCall] = {}
@@ -96,6 +100,8 @@ class Chat(Account):
                 self.not_understood += 1
                 continue
             self.cwd = self.cwd or text(fields, "cwd")
+            for entry in entries(fields, at):
+                self.pulse.take(entry)
             match fields.get("type"):
                 case "user":
                     self._prompted(fields, at, line.offset)
@@ -109,7 +115,7 @@ class Chat(Account):
                         self._broken_off(text(event, "call_id") or "", at, "")
 
     def _prompted(self, fields: Fields, at: float, offset: int) -> None:
-        words = _words(fields)
+        words = _words_of(fields)
         by_program = "subtype" in fields
         told = read_notification(words) if by_program else None
         if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
@@ -134,11 +140,10 @@ class Chat(Account):
         used = inner(fields, "usageMetadata")
         self.tokens += (whole(used, "totalTokenCount") or 0) - (whole(used, "cachedContentTokenCount") or 0)
         self.model = text(fields, "model") or self.model
-        parts = map(mapping, listed(inner(fields, "message"), "parts"))
-        calls = [call for part in parts if (call := inner(part, "functionCall"))]
+        calls = [call for part in _parts(fields) if (call := inner(part, "functionCall"))]
         for call in calls:
             self._called(text(call, "id") or "", *_unwrapped(call), at, offset)
-        words = _words(fields)
+        words = _words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
             self.state, self.ended_at = RunState.ENDED, at
@@ -147,7 +152,8 @@ class Chat(Account):
     def _called(self, name: str, tool: str | None, given: Fields, at: float, offset: int) -> None:
         self._open.add(name)
         if tool == "todo_write":
-            self.todos = todos_in(listed(given, "todos"), "content")
+            before, self.todos = self.todos, todos_in(listed(given, "todos"), "content")
+            self.pulse.listed(before, self.todos, at)
         elif tool == "agent":
             words = text(given, "prompt")
             prompt = self._keep(words, at, offset) if words is not None else None
@@ -160,7 +166,7 @@ class Chat(Account):
         result = inner(fields, "toolCallResult")
         shown = text(inner(result, "resultDisplay"), "status")
         status = shown or text(result, "status") or ""
-        for part in map(mapping, listed(inner(fields, "message"), "parts")):
+        for part in _parts(fields):
             name = text(inner(part, "functionResponse"), "id") or ""
             response = inner(part, "functionResponse", "response")
             output = text(response, "output") or text(response, "error") or ""
@@ -188,20 +194,38 @@ class Chat(Account):
         self.state, self.reason, self.ended_at, self._said = RunState.WORKING, "", None, None
 
 
-def texts_in(fields: Fields) -> Iterator[str]:
-    """All texts of a record that a message may have been made of."""
-    yield (words := _words(fields))
-    told = read_notification(words)
-    for part in map(mapping, listed(inner(fields, "message"), "parts")):
-        yield text(_unwrapped(inner(part, "functionCall"))[1], "prompt") or ""
-        yield text(inner(part, "functionResponse", "response"), "output") or ""
-    yield (told.said if told is not None else None) or ""
+def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
+    """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
+    at = moment(record.get("timestamp")) or at
+    match record.get("type"):
+        case "user" if words := _words_of(record):
+            by_program = "subtype" in record
+            told = read_notification(words) if by_program else None
+            kind = EntryKind.NOTE if by_program else EntryKind.PROMPT
+            yield Entry(at, kind, told.told if told is not None else words)
+        case "assistant":
+            for part in _parts(record):
+                if (said := text(part, "text")) is not None:
+                    yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
+                elif call := inner(part, "functionCall"):
+                    tool, given = _unwrapped(call)
+                    yield Entry(at, EntryKind.CALL, "", text(call, "id") or "", tool or "", given)
+        case "tool_result":
+            status = inner(record, "toolCallResult").get("status")
+            for part in _parts(record):
+                answer = inner(part, "functionResponse")
+                response = inner(answer, "response")
+                came = text(response, "error") or text(response, "output") or ""
+                refused = status == "cancelled"
+                failed = refused or status == "error" or "error" in response
+                yield Entry(at, EntryKind.RESULT, came, text(answer, "id") or "", failed=failed, refused=refused)
 
 
-def _words(fields: Fields) -> str:
+def _words_of(record: Fields) -> str:
     """What a message says, without what is only thought."""
-    parts = map(mapping, listed(inner(fields, "message"), "parts"))
-    return "\n".join(words for part in parts if part.get("thought") is not True and (words := text(part, "text")))
+    return "\n".join(
+        words for part in _parts(record) if part.get("thought") is not True and (words := text(part, "text"))
+    )
 
 
 def _unwrapped(call: Fields) -> tuple[str | None, Fields]:
@@ -209,11 +233,21 @@ def _unwrapped(call: Fields) -> tuple[str | None, Fields]:
     given = inner(call, "args")
     if text(call, "name") != "tool_call":
         return text(call, "name"), given
-    arguments = given.get("arguments")
-    try:
-        return text(given, "name"), mapping(json.loads(arguments) if isinstance(arguments, str) else arguments)
-    except (ValueError, RecursionError):
-        return None, {}
+    return text(given, "name"), inner(given, "arguments") or object_in(text(given, "arguments"))
+
+
+def _parts(record: Fields) -> Iterator[Fields]:
+    return map(mapping, listed(inner(record, "message"), "parts"))
+
+
+def texts_in(fields: Fields) -> Iterator[str]:
+    """All texts of a record that a message may have been made of."""
+    yield (words := _words_of(fields))
+    told = read_notification(words)
+    for part in _parts(fields):
+        yield text(_unwrapped(inner(part, "functionCall"))[1], "prompt") or ""
+        yield text(inner(part, "functionResponse", "response"), "output") or ""
+    yield (told.said if told is not None else None) or ""
 
 
 _NO_CALL: Final = QwenCall("")
@@ -224,7 +258,8 @@ class QwenReader(TranscriptsReader[Chat]):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`."""
 
     def __init__(self, workspace: Path, home: Path, since: float | None = None) -> None:
-        super().__init__(Kind(NAME, _LAYOUT, Chat, QwenSession, texts_in), workspace, home, since)
+        chat = partial(Chat, places=spellings(workspace))
+        super().__init__(Kind(NAME, _LAYOUT, chat, QwenSession, texts_in, entries), workspace, home, since)
 
 
 class QwenSession(StoredSession[Chat]):
@@ -294,6 +329,7 @@ class QwenSession(StoredSession[Chat]):
             rounds=chat.rounds_of_run(),
             todos=chat.todos,
             tokens=chat.tokens or None,
+            doing=chat.pulse.doing,
             background=meta.get("isBackgrounded") is True or call.background,
             asked_at=call.asked_at,
         )

@@ -7,15 +7,17 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Doing, Message, Run, RunState
 from agentwatch.place import user_home
+from agentwatch.sources.roo.entries import TalkTranscript, doing_of
 from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.roo.talk import CANCELED, CONVERSATION, Item, Talk, item_of, older_item, talk_of, texts_in
+from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.listing import Listings
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, Workspace, several
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
@@ -124,6 +126,7 @@ class _Task:
     """Of the history item, or of the conversation that stands in for it."""
     is_older: bool = False
     talk: Talk = field(default_factory=Talk)
+    doing: Doing | None = None
     talk_stamp: Stamp | None = None
     size: int = 0
     """Bytes of its messages that are there and not read."""
@@ -169,6 +172,10 @@ class RooReader(StoreReader):
             if time.monotonic() > deadline:
                 break
         return self._give({run.session_id: run for run in self._runs()})
+
+    def transcript(self, run: Run) -> RunTranscript:
+        """What stands in the messages of a task."""
+        return TalkTranscript(Path(run.place) / _MESSAGES, _MOST_BYTES)
 
     def found(self) -> Sequence[Found]:
         """Each storage that is there, and how many of its tasks tell no workspace."""
@@ -246,6 +253,7 @@ class RooReader(StoreReader):
             task.talk_stamp = _stamp(path)
         if (messages := self._read(path)) is not None:
             task.talk = talk_of(messages, partial(self._told, path))
+            task.doing = doing_of(messages)
         took = time.monotonic() - begun
         task.next_at = begun + took * _SHARE if task.size > _LONG else 0.0
         self._done += task.size
@@ -273,7 +281,8 @@ class RooReader(StoreReader):
         begun = {(handing.parent, handing.at) for handing in handed.values()}
         for directory, (item, talk) in tasks.items():
             is_waited_for = bool(talk.calls) and (item.id, talk.calls[-1].at) in begun
-            yield run_of(item, talk, str(directory), handed.get(item.id), is_waited_for)
+            run = run_of(item, talk, str(directory), handed.get(item.id), is_waited_for)
+            yield replace(run, doing=self._tasks[directory].doing)
 
     def _ours(self) -> list[_Task]:
         return [task for task in self._tasks.values() if self._is_ours(task)]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import Asker, Message, Round, RunState
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, text, todos_in, whole
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
 from agentwatch.sources.sessions.reader import digest_of
 from agentwatch.sources.sessions.runs import KEPT_ROUNDS, Rising
 from agentwatch.sources.sessions.tail import open_regular
@@ -160,11 +160,11 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
             if (feedback := text(message, "text")) is not None:
                 begun = Round(at, told(feedback, at), Asker.PARENT)
         elif message.get("say") == "api_req_started":
-            request = _inside(message)
+            request = inside(message)
             canceled = text(request, "cancelReason") == CANCELED
             tokens += (whole(request, "tokensIn") or 0) + (whole(request, "tokensOut") or 0)
         elif message.get("ask") == "tool" or message.get("say") == "user_edit_todos":
-            tool = _inside(message)
+            tool = inside(message)
             if text(tool, "tool") == "updateTodoList":
                 todos = todos_in(listed(tool, "todos"), "content") or todos
             if text(tool, "tool") == "newTask" and message.get("partial") is not True:
@@ -182,7 +182,7 @@ def talk_of(value: object, told: Callable[[str, float], Message]) -> Talk:
         waiting=_waiting(last),
         words=_digest(first or ""),
         calls=tuple(calls),
-        calling=text(_inside(last), "tool") == "newTask",
+        calling=text(inside(last), "tool") == "newTask",
         tokens=tokens or None,
     )
 
@@ -206,7 +206,7 @@ def _is_finished(messages: Sequence[Fields]) -> bool:
         if "completion_result" in (message.get("ask"), message.get("say")):
             return message.get("partial") is not True
         framing = message.get("ask") in _RESUMED or message.get("say") == "checkpoint_saved"
-        if not framing and text(_inside(message), "tool") != "finishTask":
+        if not framing and text(inside(message), "tool") != "finishTask":
             return False
     return False
 
@@ -220,19 +220,14 @@ def _waiting(message: Fields) -> str:
     what = _WAITING.get(text(message, "ask") or "")
     if what is None or message.get("partial") is True or message.get("isAnswered") is True:
         return ""
-    inside = _inside(message)
-    detail = text(inside, "question") or text(inside, "tool")
+    fields = inside(message)
+    detail = text(fields, "question") or text(fields, "tool")
     if detail is None and message.get("ask") == "command":
         detail = text(message, "text")
     return f"{what}: {detail[:_LONGEST]}" if detail is not None else what
 
 
-def _inside(message: Fields) -> Fields:
+def inside(message: Fields) -> Fields:
     """The object that some messages have as their text."""
     words = text(message, "text") or ""
-    if not words.startswith("{"):
-        return {}
-    try:
-        return mapping(json.loads(words))
-    except (ValueError, RecursionError):
-        return {}
+    return object_in(words) if words.startswith("{") else {}

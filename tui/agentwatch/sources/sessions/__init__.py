@@ -5,6 +5,8 @@
 `transcripts`            a whole reader for programs with a transcript for each session and agent, and a description
                          beside an agent's; a program gives a `Kind`: where its files lie, what lines come to, the runs.
                          It is made of `projects` (which files), `group` (those of a session) and `processes`
+`doing`                  what one record says, for all programs, and what the agent does by it
+`following`, `follower`  the transcript of a run, line by line and whole, and the thread that follows it
 `listing`, `tail`        directories, and files of lines: changed, torn, cut short, replaced, refused
 `fields`, `runs`         what stands in records, and what is true of the runs of all programs
 """

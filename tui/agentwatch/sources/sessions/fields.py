@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,8 @@ Fields = Mapping[str, object]
 _NOTHING: Final[Fields] = {}
 _MOST_TODOS: Final = 1000
 _LONGEST_TODO: Final = 500
+_SAYS_NOTHING: Final = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*>\s*)")
+"""A heading of up to three words, a rule or a fence, a tag alone."""
 TODO_STATUSES: Final = {
     "pending": TodoStatus.PENDING,
     "in_progress": TodoStatus.IN_PROGRESS,
@@ -59,6 +62,14 @@ def inner(fields: Fields, *keys: str) -> Fields:
     return fields
 
 
+def object_in(words: str | None) -> Fields:
+    """The object that a text holds as JSON, an empty one where it holds none."""
+    try:
+        return mapping(json.loads(words or "{}"))
+    except (ValueError, RecursionError):
+        return _NOTHING
+
+
 def listed(fields: Fields, key: str) -> Sequence[object]:
     """A list, an empty one where there is none."""
     value = fields.get(key)
@@ -77,8 +88,18 @@ def moment(value: object) -> float | None:
 
 
 def first_line(words: str, limit: int = 300) -> str:
-    """The first line that is not empty, of at most `limit` characters."""
-    return next((line.strip() for line in words.splitlines() if line.strip()), "")[:limit]
+    """The first line that is not empty, of at most `limit` characters; where it is cut, the last one is `…`."""
+    line = next((line.strip() for line in words.splitlines() if line.strip()), "")
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def first_sentence(words: str, limit: int = 300) -> str:
+    """The first line that says something, of at most `limit` characters: no short heading, rule, fence or tag alone.
+
+    Where there is none, the first line that is not empty.
+    """
+    lines = (line for line in words.splitlines() if line.strip() and not _SAYS_NOTHING.fullmatch(line[:limit]))
+    return first_line(next(lines, words), limit)
 
 
 def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
@@ -120,6 +141,11 @@ class Notification(NamedTuple):
     status: str
     summary: str
     said: str | None
+
+    @property
+    def told(self) -> str:
+        """All that it says."""
+        return f"{self.summary or self.status}\n\n{self.said or ''}"
 
 
 def read_notification(text: str) -> Notification | None:

@@ -11,6 +11,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.fields import Fields
+from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import UNKNOWN, Program, WaitIn
 from agentwatch.sources.sessions.projects import SESSION, Layout, StoredFile, holds
 from agentwatch.sources.sessions.reader import Change, changes_between
@@ -67,7 +68,8 @@ class Kind(NamedTuple, Generic[T]):
     """A program: where its files lie, and how they become runs.
 
     `transcript` gives the state of a file before its first line, of an agent or not; `session` gives one of which
-    only the id is known. `texts_in` finds all texts of a line again; `wait_in` tells what a running program waits for.
+    only the id is known. `texts_in` finds all texts of a line again, `entries_in` what it says. `wait_in` tells what a
+    running program waits for.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Kind(NamedTuple, Generic[T]):
     transcript: Callable[[Keep, bool], T]
     session: Callable[[str], StoredSession[T]]
     texts_in: Callable[[Fields], Iterable[str]]
+    entries_in: EntriesIn
     wait_in: WaitIn = lambda _: None
 
 
@@ -119,8 +122,7 @@ class Group(Generic[T]):
     ) -> None:
         self.session = kind.session(session_id)
         self.belongs: bool | None = None
-        self.newest = 0.0
-        """When a file of it last changed, in seconds since the epoch."""
+        self._newest: float | None = 0.0
         self._workspace = workspace
         self._transcript = kind.transcript
         self._remember = remember
@@ -131,6 +133,8 @@ class Group(Generic[T]):
         self._changed = False
         self._may_be_unread = False
         self._is_open = False
+        self._cwd: str | None = None
+        self._is_held = False
         self._program = UNKNOWN
 
     def stock(self) -> Stock:
@@ -144,6 +148,19 @@ class Group(Generic[T]):
             lines=sum(growing.fold.not_understood + growing.tail.passed_over for growing, _, _ in files),
             metas=sum(meta.is_bad for meta in self._metas.values()),
         )
+
+    @property
+    def newest(self) -> float:
+        """When a file of it last changed, in seconds since the epoch."""
+        if self._newest is None:
+            self._newest = max(file.status.st_mtime for file in self._files.values())
+        return self._newest
+
+    @property
+    def left(self) -> int:
+        """Bytes that are to be read yet."""
+        files = self._files.values() if self._may_be_unread else ()
+        return sum(file.status.st_size - file.growing.tail.position for file in files if file.unread)
 
     @property
     def is_settled(self) -> bool:
@@ -164,15 +181,15 @@ class Group(Generic[T]):
             keep = partial(self._remember, stored.path)
             growing = Growing(Tail(Path(stored.path)), lambda: self._transcript(keep, stored.agent != SESSION))
             file = self._files[stored.path] = _File(stored, growing, status)
+            self._newest = None
             self._place(file)
         elif stamp_of(status) != stamp_of(file.status):
             if self.belongs is False and status.st_ino != file.status.st_ino:
                 self.belongs = None
             file.status, file.unread, file.growing.is_stuck = status, True, False
+            self._newest = None
         file.sweep = sweep
-        if file.unread:
-            self._may_be_unread = True
-            self.newest = max(other.status.st_mtime for other in self._files.values())
+        self._may_be_unread = self._may_be_unread or file.unread
         return file.unread
 
     def forget(self, sweep: int) -> bool:
@@ -204,8 +221,11 @@ class Group(Generic[T]):
         file.unread = file.growing.is_stuck or file.growing.tail.behind
         if file.growing.fold is not before:
             self._place(file)
+        if self.session.cwd is not None and self.session.cwd != self._cwd:
+            self._cwd = self.session.cwd
+            self._is_held = holds(self._workspace, self._cwd)
         if self.session.cwd is not None:
-            self.belongs = holds(self._workspace, self.session.cwd)
+            self.belongs = self._is_held
         return self._is_pending(file)
 
     def changes(self, program: Program) -> list[Change]:

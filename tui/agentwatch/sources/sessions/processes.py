@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
 from agentwatch.sources.sessions.tail import document
+from agentwatch.sources.sessions.where import is_of_this_system, is_ours, sees_all
 
 _MAX_BYTES: Final = 64 * 1024
 _MOST: Final = 1000
@@ -67,7 +68,9 @@ WaitIn = Callable[[Fields], Wait | None]
 class Processes:
     """`sessions/<pid>.json`: written when the program starts, removed when it ends well, left behind when it is killed.
 
-    A file that names no process of this system, of another machine's or container's, says nothing.
+    A file that names no process of this system, of another machine's or container's, says nothing. One that does not
+    say where its number counts is believed if the process was seen to run, or if all processes that can have written it
+    are seen from here.
     """
 
     def __init__(self, directory: Path, wait_in: WaitIn, clock: Callable[[], float] = time.time) -> None:
@@ -77,6 +80,10 @@ class Processes:
         self._read: dict[str, tuple[tuple[int, int], _Registered | None]] = {}
         self._registered: dict[str, list[_Registered]] = {}
         self._known: set[str] = set()
+        self._left: dict[str, _Registered] = {}
+        """By session that a process has left for another one, that process."""
+        self._seen: set[tuple[int, str | None]] = set()
+        """Processes that ran here, by pid and start."""
 
     def look(self) -> None:
         """Read what has changed since the last look."""
@@ -85,7 +92,10 @@ class Processes:
             for path, mark in self._listed():
                 known_mark, known = before.get(path, (None, None))
                 # The program writes over what is there: a half-written one says nothing, and what it said holds.
-                self._read[path] = mark, known if known_mark == mark else self._look_into(path) or known
+                one = known if known_mark == mark else self._look_into(path) or known
+                self._read[path] = mark, one
+                if known is not None and one is not None and known.session != one.session:
+                    self._left[known.session] = one
         self._registered = {}
         for _, one in self._read.values():
             if one is not None:
@@ -96,8 +106,11 @@ class Processes:
         """The program of a session, as of the last look."""
         registered = self._registered.get(session_id)
         if registered is None:
+            if session_id in self._left and self._gone(self._left[session_id]) is False:
+                # Its agents in the background may still run there.
+                return UNKNOWN
             return _ENDED if session_id in self._known else UNKNOWN
-        answers = {one: _gone(one) for one in registered}
+        answers = {one: self._gone(one) for one in registered}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return UNKNOWN if None in answers.values() else _ENDED
@@ -105,6 +118,14 @@ class Processes:
         now = self._clock()
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
+
+    def _gone(self, registered: _Registered) -> bool | None:
+        gone, process = _gone(registered), (registered.pid, registered.start)
+        if gone is False:
+            self._seen.add(process)
+        if not gone or registered.domain is not None or process in self._seen:
+            return gone
+        return True if sees_all() and is_of_this_system(self.directory) else None
 
     def _look_into(self, path: str) -> _Registered | None:
         try:
@@ -134,7 +155,8 @@ class Processes:
 
 
 def _gone(registered: _Registered) -> bool | None:
-    if registered.domain is not None and not _is_ours(registered.domain):
+    """Whether no such process runs here, whoever's it was."""
+    if registered.domain is not None and not is_ours(registered.domain):
         return None
     try:
         os.kill(registered.pid, 0)
@@ -149,13 +171,3 @@ def _gone(registered: _Registered) -> bool | None:
     except OSError:
         return None
     return len(fields) > _START and fields[_START].decode("ascii", "replace") != registered.start
-
-
-def _is_ours(domain: str) -> bool:
-    if domain == sys.platform:
-        return True
-    try:
-        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  it is no path
-    except OSError:
-        return False
-    return "".join(filter(str.isdigit, namespace)) in domain

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 from agentwatch.sources.sessions.fields import text
 from agentwatch.sources.sessions.listing import Listing, Listings
 from agentwatch.sources.sessions.tail import line_at, record, refusal_of
+from agentwatch.sources.worktrees import lies_in_another
 
 SESSION: Final = ""
 """Stands for the session itself where agents are named by id."""
@@ -68,10 +69,12 @@ def slug(directory: str) -> str:
 
 
 def holds(workspace: str, directory: str) -> bool:
-    """Whether a working directory is the workspace or lies below it; worktrees of the workspace do."""
+    """Whether a working directory is the workspace or lies below it, and in no worktree below it."""
     above = unicodedata.normalize("NFC", workspace)
     below = unicodedata.normalize("NFC", directory)
-    return below == above or below.startswith(above.rstrip(os.sep) + os.sep)
+    if below == above:
+        return True
+    return below.startswith(above.rstrip(os.sep) + os.sep) and not lies_in_another(workspace, directory)
 
 
 class Projects:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.run import Message, Run
-from agentwatch.sources.sessions.fields import Fields, first_line
+from agentwatch.sources.sessions.fields import Fields, first_sentence
 from agentwatch.sources.sessions.tail import line_at, record
 
 _OPENING: Final = 200
@@ -97,7 +97,7 @@ def digest_of(text: str) -> str:
 
 def message(text: str, at: float, *, key: str, digest: str | None = None) -> Message:
     """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
-    opening = first_line(text, _OPENING)
+    opening = first_sentence(text, _OPENING)
     digest = digest or digest_of(text)
     if "{" not in text and "#" not in text:
         # No object and no heading, so no contract: most sessions need not wait until those are loaded.
@@ -153,6 +153,12 @@ class Workspace:
                 known = False
             self._same[directory] = known
         return known
+
+
+def spellings(workspace: Path) -> list[str]:
+    """How a workspace may stand in a store: resolved, as programs do it, or as it is called."""
+    names = dict.fromkeys((os.path.realpath(workspace), str(workspace.absolute())))
+    return [os.fsencode(name).decode("utf-8", "replace") for name in names]
 
 
 def changes_between(before: Mapping[str, Run], after: Mapping[str, Run]) -> list[Change]:

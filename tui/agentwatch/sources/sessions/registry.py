@@ -15,10 +15,12 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.place import is_there, user_home
-from agentwatch.sources.sessions.reader import Broken, SessionReader
+
+if TYPE_CHECKING:
+    from agentwatch.sources.sessions.reader import Broken, SessionReader
 
 GROUP: Final = "agentwatch.sources"
 
@@ -72,6 +74,12 @@ _HOMES: Final = {
     "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects"),
 }
 """By the name of the reader."""
+
+
+def home_of(name: str) -> Path:
+    """Where the program of a reader keeps its sessions, there or not."""
+    return _HOMES[name].place()
+
 
 _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
@@ -139,6 +147,8 @@ def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReade
     if not _may_be_shipped():
         return
     from importlib.metadata import entry_points
+
+    from agentwatch.sources.sessions.reader import SessionReader
 
     for entry in entry_points(group=GROUP):
         try:

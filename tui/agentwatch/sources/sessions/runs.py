@@ -147,7 +147,9 @@ def _know_program(runs: dict[str, Run], program: Program) -> None:
     for key, run in list(runs.items()):
         if run.state in OPEN:
             gone = True if run.updated_at < program.began else program.gone
-            runs[key] = replace(run, process_gone=gone, waiting="" if gone else run.waiting)
+            waiting = "" if gone else run.waiting
+            if (gone, waiting) != (run.process_gone, run.waiting):
+                runs[key] = replace(run, process_gone=gone, waiting=waiting)
 
 
 def _pass_up_life(runs: dict[str, Run]) -> None:

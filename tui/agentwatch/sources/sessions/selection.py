@@ -23,6 +23,10 @@ class Selection:
         self._asked_for: dict[_Session, dict[str, None]] = defaultdict(dict)
         self._shown: set[str] = set()
 
+    def anew(self) -> Selection:
+        """The same wish, for another workspace: it remembers what it was told."""
+        return Selection(self.since, self._session)
+
     def take(self, ran: Ran) -> list[Ran]:
         """A run is like this now. Returns what is to be told of it, and of others that come or go with it."""
         if self.since is None and self._session is None:

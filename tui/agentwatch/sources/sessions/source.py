@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -10,7 +11,9 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from agentwatch.delegation.observation import Observation, Ran
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
+from agentwatch.sources.sessions.following import HasTranscripts, RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
 from agentwatch.sources.sessions.selection import Selection
 from agentwatch.sources.source import Source
@@ -26,6 +29,19 @@ _SHARE: Final = 0.002
 
 _LIVELY_SECONDS: Final = 10.0
 """For so long after something has changed, the next change is looked for without a longer pause."""
+
+_GLANCE_SECONDS: Final = 0.04
+"""Between two glances at the files of the sessions that work: what they write is read as soon as it is there."""
+
+_GLANCE_SHARE: Final = 0.005
+"""The part of one core that these may take."""
+
+_REST: Final = 4.0
+"""How often as long as such reading took it rests before the next."""
+
+_AT_WORK_SECONDS: Final = 900.0
+_MOST_AT_WORK: Final = 256
+"""Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
 
 _SEARCH_SECONDS: Final = 2.0
 """Between two searches for stores that were not there before."""
@@ -55,6 +71,7 @@ class SessionsSource(Source):
         self._thread: threading.Thread | None = None
         self._seq = 0
         self._told: Health | None = None
+        self._at_work = AtWork()
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         """Begin. Once `emit` raises RuntimeError, as a closed event loop does, nobody listens and the source ends."""
@@ -83,6 +100,14 @@ class SessionsSource(Source):
         texts = (self._ask(name, lambda reader: reader.text(digest), None) for name in list(self._readers))
         return next((text for text in texts if text is not None), None)
 
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """What stands in the transcript of a run. Any thread may call it."""
+
+        def of(reader: SessionReader) -> RunTranscript | None:
+            return reader.transcript(run) if isinstance(reader, HasTranscripts) else None
+
+        return self._ask(run.source, of, None) if run.source in self._readers else None
+
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What is not read, and why: one for each reader that says so."""
@@ -108,21 +133,44 @@ class SessionsSource(Source):
             while not self._stopping.is_set():
                 if time.monotonic() >= self._search_at:
                     self._search()
-                busy, began = False, time.perf_counter()
-                for name in self._readers:
-                    observations = self._read(name, _SLICE_SECONDS)
-                    busy = busy or self._is_busy(name)
-                    if not self._tell(observations, emit):
-                        return
-                if not self._tell([], emit):
+                self._at_work.glance()
+                began = time.perf_counter()
+                busy = self._read_all(self._readers, emit)
+                if busy is None:
                     return
                 if not busy:
                     least, most = _PAUSE_SECONDS
                     cost = time.perf_counter() - began
                     is_lively = time.monotonic() - self._changed_at < _LIVELY_SECONDS
-                    self._stopping.wait(least if is_lively else min(max(cost / _SHARE, least), most))
+                    pause = least if is_lively else min(max(cost / _SHARE, least), most)
+                    if not self._follow(time.monotonic() + pause, emit):
+                        return
         finally:
             self.close()
+
+    def _read_all(self, names: Iterable[str], emit: Callable[[Batch], None]) -> bool | None:
+        """Have these readers tell what has changed. Whether one of them has more to read; None if nobody listens."""
+        busy = False
+        for name in names:
+            observations = self._read(name, _SLICE_SECONDS)
+            busy = busy or self._is_busy(name)
+            if not self._tell(observations, emit):
+                return None
+        return busy if self._tell([], emit) else None
+
+    def _follow(self, until: float, emit: Callable[[Batch], None]) -> bool:
+        """Until it is time to look at everything, read what sessions at work write. False if nobody listens."""
+        cost = 0.0
+        while (left := until - time.monotonic()) > 0:
+            # A session with hundreds of agents takes a while to be told anew.
+            if self._stopping.wait(min(left, max(self._at_work.pause, cost * _REST))):
+                break
+            written, began = self._at_work.glance(), time.perf_counter()
+            busy = self._read_all(sorted(written), emit) if written else False
+            cost = time.perf_counter() - began if written else cost
+            if busy is not False:
+                return busy is not None
+        return True
 
     def _tell(self, observations: list[Observation], emit: Callable[[Batch], None]) -> bool:
         """False once nobody listens any more, as after the receiver's event loop was closed."""
@@ -146,6 +194,7 @@ class SessionsSource(Source):
             if run is not None and run.updated_at > now + _FUTURE_SECONDS:
                 # A time that is still to come would keep a dead run from going stale.
                 run = replace(run, updated_at=now)
+            self._at_work.take(name, change.key, run, now)
             at = run.updated_at if run is not None else now
             observations += self._selection.take(Ran(self._seq, at, f"{name}:{change.key}", run))
         return observations
@@ -190,6 +239,60 @@ class SessionsSource(Source):
             # What broke has something open as well, and nobody is left to be told.
             with suppress(Exception):
                 reader.close()
+
+
+class AtWork:
+    """The files in which sessions that work are written, and who reads them."""
+
+    def __init__(self) -> None:
+        self.pause = _GLANCE_SECONDS
+        """Seconds until the next glance."""
+        self._places: dict[tuple[str, str], str] = {}
+        """By reader and run, where it is written; the last to change are the last."""
+        self._stamps: dict[str, tuple[int, int] | None] = {}
+
+    def take(self, reader: str, key: str, run: Run | None, now: float) -> None:
+        """A run is like this now."""
+        self._places.pop((reader, key), None)
+        if run is None or run.state is not RunState.WORKING or run.process_gone:
+            return
+        if run.updated_at > now - _AT_WORK_SECONDS:
+            self._places[reader, key] = run.place
+            if len(self._places) > _MOST_AT_WORK:
+                del self._places[next(iter(self._places))]
+
+    def glance(self) -> set[str]:
+        """The readers of the files that were written since the glance before."""
+        began = time.perf_counter()
+        before, self._stamps = self._stamps, {}
+        written: set[str] = set()
+        for (reader, _), place in self._places.items():
+            for path in _files_of(place):
+                if path not in self._stamps:
+                    self._stamps[path] = _stamp(path)
+                if path in before and before[path] != self._stamps[path]:
+                    written.add(reader)
+        self.pause = max(_GLANCE_SECONDS, (time.perf_counter() - began) / _GLANCE_SHARE)
+        return written
+
+
+def _files_of(place: str) -> tuple[str, ...]:
+    """What to look at for a run: a database is written in its log first, a directory by a file in it, and beside a
+    transcript, or below its name, lie those of the agents that it asks."""
+    above, _, name = place.rpartition("/")
+    if name.endswith(".db"):
+        return place, f"{place}-wal"
+    if "." not in name:
+        return place, f"{place}/progress.md"
+    return place, above, f"{place.removesuffix('.jsonl')}/subagents"
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116  twenty times a second
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 class KeptSessions(Source):

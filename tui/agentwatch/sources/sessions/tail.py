@@ -52,10 +52,10 @@ class Tail:
     """The lines of one file, in order and each once. A last line without its end waits for the rest.
 
     The file may grow between two looks, be cut short, or be replaced: then it is read from its beginning again.
-    What is passed over because it is too long is counted in `passed_over`.
+    What is passed over because it is too long is counted in `passed_over`. It begins at `position`, where a line does.
     """
 
-    def __init__(self, path: Path, *, line_limit: int = LINE_LIMIT) -> None:
+    def __init__(self, path: Path, *, line_limit: int = LINE_LIMIT, position: int = 0) -> None:
         self.path = path
         self.size = size_of(path)
         """Bytes the file had at the last look."""
@@ -63,7 +63,7 @@ class Tail:
         self._name = os.fspath(path)
         self._line_limit = line_limit
         self._seen: Stamp | None = None
-        self._position = 0
+        self._position = position
         self._witness = b""
         self._partial: list[bytes] = []
         self._partial_bytes = 0

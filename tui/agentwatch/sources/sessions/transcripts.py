@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Generic
 
-from agentwatch.delegation.run import Message
+from agentwatch.delegation.run import Message, Run
+from agentwatch.sources.sessions.fields import text
+from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.group import Group, Kind, Stock, T
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes
 from agentwatch.sources.sessions.projects import Interest, Projects
@@ -24,6 +26,12 @@ _QUIET: Final = 15.0
 
 _COLD: Final = 900.0
 """Seconds without a change after which a session is looked at less often."""
+
+_LARGE: Final = 16 * 1024 * 1024
+"""Bytes of a session from which all others are read before it."""
+
+_READING: Final = 0.25
+"""Seconds between two looks at the store while there is more to read than one call has time for."""
 
 _OWN: Final = 2.0
 _ALL: Final = 30.0
@@ -49,14 +57,27 @@ class TranscriptsReader(StoreReader, Generic[T]):
         self._processes = Processes(home, kind.wait_in)
         self._groups: dict[tuple[str, str], Group[T]] = {}
         self._sweep = 0
+        self._next_look = 0.0
         self._next_own = 0.0
         self._next_all = 0.0
 
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """What stands in the file of a session, or of an agent that has one of its own."""
+        path = Path(run.place)
+        is_own = run.session_id in (path.stem, path.stem.removeprefix("agent-"))
+        if not is_own or not path.is_relative_to(self._projects.root):
+            return None
+        return LinesTranscript(path, self._kind.entries_in, lambda fields: text(fields, "uuid"))
+
     def read(self, seconds: float) -> Sequence[Change]:
-        until = time.monotonic() + seconds
-        moved = self._look()
-        groups = sorted(self._wanted(), key=lambda group: -group.newest)
-        moved |= self._advance(groups, until)
+        until, moved, is_behind = time.monotonic() + seconds, False, time.monotonic() < self._next_look
+        if is_behind:
+            is_behind = self._advance(until)
+        if not is_behind:
+            moved = self._look()
+            is_behind = self._advance(until)
+            self._next_look = time.monotonic() + _READING if is_behind else 0.0
+        groups = self._wanted()
         changes: list[Change] = []
         for group in groups:
             program = self._processes.of(group.session.session_id)
@@ -64,7 +85,7 @@ class TranscriptsReader(StoreReader, Generic[T]):
                 program = UNKNOWN
             changes += group.changes(program)
         self._groups = {key: group for key, group in self._groups.items() if not group.empty}
-        if moved:
+        if moved or not is_behind:
             self._take_stock()
         return changes
 
@@ -121,16 +142,16 @@ class TranscriptsReader(StoreReader, Generic[T]):
                 moved |= group.forget(self._sweep)
         return moved or refused != unreadable
 
-    def _advance(self, groups: list[Group[T]], until: float) -> bool:
-        moved = False
-        for group in groups:
+    def _advance(self, until: float) -> bool:
+        """Read on, the newest first, but what is large last. True where the time was over before all was read."""
+        for group in sorted(self._wanted(), key=lambda group: (group.left > _LARGE, -group.newest)):
             for path in group.pending():
-                moved, more = True, True
+                more = True
                 while more:
                     more = group.advance(path)
                     if time.monotonic() >= until:
-                        return moved
-        return moved
+                        return True
+        return False
 
     def _message(self, path: str, text: str, at: float, offset: int) -> Message:
         return self._texts.message(text, at, Path(path), offset, key=self.name)

@@ -27,8 +27,21 @@ _ITS_END: Final = re.compile(r"(?i)(?:complete|done|finish|deliver|closed|victor
 _ROSTER: Final = re.compile(r"(?im)^##[^\n]*Team Roster[^\n]*\n((?:[ \t]*\n|[ \t]*\|[^\n]*(?:\n|\Z))+)")
 _VISITED: Final = re.compile(r"(?i)Last visited\**:\**[ \t]*(\d{4}-\d\d-\d\d[T ][^\s|)]{4,20})")
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)")
+_STATUS: Final = re.compile(
+    # A heading with the word below it, a bullet, a row of a table or a bare line.
+    r"(?im)^[ \t>|#*_-]*(?:(?:final|overall|current)[ \t]+)?"
+    r"(?:status|state|verdict|result|outcome|statut|état|résultat|estado|resultado|stato|esito|risultato"
+    r"|zustand|ergebnis|статус|результат|状态|状態|ステータス|结果|結果|상태|결과|trạng thái|kết quả)"
+    r"[ \t*_|]*(?:[:：|-][ \t*_`|]*|\n(?:[ \t]*\n)?[ \t>*_`-]*)([^\n|]{1,200})"
+)
+_FAILING: Final = re.compile(
+    r"(?i)(?:[❌✗✘🔴⛔][\ufe0f \t]*)?(?:failed|failure|errored|fehlgeschlagen|gescheitert"
+    r"|échoué|échec|fallido|fallida|falló|fracaso|falhou|falha|fallito|fallita|провал|неудач|не выполнен"
+    r"|失败|失敗|실패|thất bại|(?:fail|error|fehler|ошибка)(?=\W*$|[ \t]*[:：(（–—-]))|[❌✗✘⛔]"
+)
 _MOST_ROWS: Final = 1000
 _MOST_LINES: Final = 5000
+_LOOKED_AT: Final = 100_000
 
 
 class RosterRow(NamedTuple):
@@ -80,6 +93,14 @@ def first_time(text: str) -> float | None:
     """The first time that is written in a text: a request begins with the one when it was made."""
     time = _TIME.search(text, 0, 2000)
     return moment(time[1]) if time else None
+
+
+def failing_status(text: str) -> str:
+    """The words of the last status line of a handoff where they say, in a language known here, that the work failed;
+    else "". Only a status that stands for itself counts, no word within a sentence about something else."""
+    statuses = _STATUS.findall(text, 0, _LOOKED_AT)
+    words = statuses[-1].strip(" \t*_`") if statuses else ""
+    return words if _FAILING.match(words) else ""
 
 
 def checklist(text: str) -> tuple[Todo, ...] | None:

@@ -14,7 +14,7 @@ from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Message
+from agentwatch.delegation.run import Doing, Message, todo_moved
 from agentwatch.sources.files.read import FileRefusedError, FileText, read_file
 from agentwatch.sources.files.rules import NOT_READABLE
 from agentwatch.sources.files.scan import fingerprint
@@ -23,6 +23,7 @@ from agentwatch.sources.teamwork.briefing import (
     Briefing,
     RosterRow,
     checklist,
+    failing_status,
     first_time,
     last_visited,
     read_briefing,
@@ -67,7 +68,10 @@ class Role:
     briefing: Briefing = field(default_factory=Briefing)
     prompt: Message | None = None
     said: Message | None = None
+    failing: str = ""
+    """The status of its handoff, where that follows no contract and says that the work failed."""
     todos: tuple[Todo, ...] | None = None
+    doing: Doing | None = None
     started_at: float = 0.0
     updated_at: float = 0.0
     ended_at: float | None = None
@@ -146,6 +150,8 @@ def read_role(
         troubles += [role.trouble] if role.trouble is not None else []
         return None
     _fill(role, texts, told)
+    before = known.todos if known is not None else None
+    role.doing = todo_moved(before, role.todos, role.updated_at) or (known.doing if known is not None else None)
     return role
 
 
@@ -166,6 +172,8 @@ def _fill(role: Role, texts: dict[str, FileText], told: Callable[[str, float, st
     if HANDOFF in texts:
         role.ended_at = max(min(written[HANDOFF], role.updated_at), role.started_at)
         role.said = told(texts[HANDOFF].text, role.ended_at, f"{role.place}/{HANDOFF}")
+        if role.said.reading is None:
+            role.failing = failing_status(texts[HANDOFF].text)
 
 
 def _believed(said: list[float], written: float) -> float:

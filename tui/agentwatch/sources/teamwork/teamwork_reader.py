@@ -86,8 +86,11 @@ class TeamworkReader(StoreReader):
     def _run(self, role: Role, link: RoleLink | None) -> Run:
         status = link.member.status if link is not None and link.member is not None else ""
         state, reason = _state(role), ""
-        if state is not RunState.ENDED and status.startswith(_FAILED):
+        has_ended = state is RunState.ENDED
+        if not has_ended and status.startswith(_FAILED):
             state, reason = RunState.FAILED, f"The team roster of its parent says: {status}"
+        elif has_ended and role.failing:
+            state, reason = RunState.FAILED, f"Its handoff says: {role.failing}"
         return Run(
             source=NAME,
             session_id=role.name,
@@ -96,14 +99,15 @@ class TeamworkReader(StoreReader):
             place=str(self._workspace / role.place),
             started_at=role.started_at,
             updated_at=role.updated_at,
-            ended_at=role.ended_at if state is RunState.ENDED else None,
+            ended_at=role.ended_at if has_ended else None,
             link=link.basis if link is not None else "",
             reason=reason,
             title=basename(role.place),
             agent=role.briefing.archetype,
             prompt=role.prompt,
-            said=role.said if state is RunState.ENDED else None,
+            said=role.said if has_ended else None,
             todos=role.todos,
+            doing=role.doing,
         )
 
 

@@ -210,10 +210,11 @@ def claimed(path: str, lines: tuple[int, int] | None) -> Content:
 
 def _claims(task: Task) -> Iterator[Block]:
     """Every claim with its verdict, the false ones first."""
-    counts = Counter(claim.verdict for claim in task.claims)
+    claims = looks.claims_of(task)
+    counts = Counter(claim.verdict for claim in claims)
     tally = [in_color(looks.VERDICTS[verdict], f"{counts[verdict]:,}") for verdict in Verdict if counts[verdict]]
-    yield Heading("Claims", len(task.claims), Content("  ").join(tally))
-    yield from map(_ClaimRow, looks.claims_of(task))
+    yield Heading("Claims", len(claims), Content("  ").join(tally))
+    yield from map(_ClaimRow, claims)
 
 
 class _ClaimRow(NamedTuple):

@@ -35,11 +35,13 @@ _GONE: Final = "The text of this version is gone: the file was deleted or rewrit
 
 
 def write(view: View) -> Iterator[Block]:
-    """The blocks of the findings tab: one table for each file, the one with the worst first."""
-    findings = sorted(view.task.findings, key=_rank)
+    """The blocks of the findings tab: one table for each file, the one with the worst first, and as `check` by line."""
+    findings = sorted(view.task.findings, key=_is_warning)
     if not findings:
-        said = "no findings: keeps its contract" if view.task.attempts else "no findings"
-        yield text(Content.assemble(("✓ ", "$state-completed"), said))
+        if any(attempt.handoff or attempt.returned for attempt in view.task.attempts):
+            yield text(Content.assemble(("✓ ", "$state-completed"), "no findings: keeps its contract"))
+        else:
+            yield text(faint("Nothing to check: neither a handoff nor a return of it was seen."))
         return
     counts = Counter(placed.finding.severity for placed in findings)
     faces = [(look, counts[severity]) for severity, look in looks.SEVERITIES.items() if counts[severity]]
@@ -50,15 +52,17 @@ def write(view: View) -> Iterator[Block]:
     for path, there in by_path.items():
         yield Gap()
         yield text(plain(path).stylize("bold"))
-        yield Table(_COLUMNS, [_row(placed.finding) for placed in there])
+        yield Table(_COLUMNS, [_row(placed.finding) for placed in sorted(there, key=_line)])
     yield Gap()
     yield text(faint("agentwatch rules --explain RULE says why a rule is there, with an example that keeps it"))
 
 
-def _rank(placed: PlacedFinding) -> tuple[bool, int, str]:
-    """Errors before warnings, then by line."""
-    finding = placed.finding
-    return finding.severity is not Severity.ERROR, finding.line or 0, finding.rule
+def _is_warning(placed: PlacedFinding) -> bool:
+    return placed.finding.severity is not Severity.ERROR
+
+
+def _line(placed: PlacedFinding) -> int:
+    return placed.finding.line or 0
 
 
 def _row(finding: Finding) -> tuple[Content, ...]:

@@ -23,12 +23,14 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
 from agentwatch.text import exact
 from agentwatch.view import looks, times
-from agentwatch.view.words import decision_of
+from agentwatch.view.words import aside_words, decision_of, question_at
 
 ID_CHARACTERS: Final = 1_000
 AGENT_CELLS: Final = 24
 ROOMY: Final = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
+AMPLE: Final = 28
+"""Lines of the pane from which each part may take twice as many."""
 
 
 class Head(Widget):
@@ -42,12 +44,12 @@ class Head(Widget):
         super().__init__()
         self._shown_task: Task | None = None
         self._now = 0.0
-        self._roomy = True
+        self._height = ROOMY
         self._drawn = Content("")
 
-    def show(self, task: Task | None, now: float, *, roomy: bool) -> None:
-        """Show the head of a task; nothing is drawn if it has not changed."""
-        self._shown_task, self._now, self._roomy = task, now, roomy
+    def show(self, task: Task | None, now: float, *, height: int) -> None:
+        """Show the head of a task in a pane of so many lines; nothing is drawn if it has not changed."""
+        self._shown_task, self._now, self._height = task, now, height
         content = self._content(self.content_size.width)
         if not content.is_same(self._drawn):
             # The height may be another one, and with it the place of the tabs.
@@ -63,37 +65,38 @@ class Head(Widget):
     def _content(self, width: int) -> Content:
         if self._shown_task is None or width <= 0:
             return Content("")
-        return Content("\n").join(_lines(self._shown_task, self._now, width, roomy=self._roomy))
+        return Content("\n").join(_lines(self._shown_task, self._now, width, self._height))
 
 
-def _lines(task: Task, now: float, width: int, *, roomy: bool) -> Iterator[Content]:
+def _lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
     yield _identity(task, width)
+    roomy, more = height >= ROOMY, 2 if height >= AMPLE else 1
     yield from islice(_packed(_standing(task, now, wide=width >= WIDE), width), 2 if roomy else 1)
-    if task.result and task.result.summary:
-        yield from _limited(gist(task.result.summary), width, 3 if roomy else 1)
     hint, decision = task.retry.hint, decision_of(task)
     if roomy and (task.question or hint or decision):
         yield Content("")
     if task.ask:
-        yield from _labelled("NEEDS YOU", ACCENT, gist(task.ask), width, 3 if roomy else 1)
+        yield from _labelled("NEEDS YOU", ACCENT, gist(question_at(task, now)), width, 5 * more if roomy else 1)
     elif task.question:
-        yield from _labelled("history", FAINT, gist(task.question), width, 2 if roomy else 1)
-    if hint and (roomy or not task.ask):
-        yield from _labelled("hint", FAINT, gist(hint), width, 2 if roomy else 1)
+        aside = aside_words(task, now)
+        words = Content(f"{aside}: " if aside else "") + gist(task.question)
+        yield from _labelled("put aside" if aside else "history", FAINT, words, width, 2 * more if roomy else 1)
+    if hint:
+        yield from _labelled("hint", FAINT, gist(hint), width, 3 * more if roomy else 1)
     if decision is not None:
-        yield from _decided(decision, now, width, roomy=roomy)
+        yield from _decided(decision, now, width, more if roomy else 0)
     if roomy:
         yield Content("")
 
 
-def _decided(decision: Decision, now: float, width: int, *, roomy: bool) -> Iterator[Content]:
-    """How far a decision has got; if there is one line only, what is wrong with it comes first."""
+def _decided(decision: Decision, now: float, width: int, room: int) -> Iterator[Content]:
+    """How far a decision has got. Without `room` there is one line only: what is wrong with it comes first."""
     trouble = warning(decision, now)
-    if roomy or trouble is None:
-        yield from _labelled("decided", FAINT, receipt_line(decision, now), width, 2 if roomy else 1)
+    if room or trouble is None:
+        yield from _labelled("decided", FAINT, receipt_line(decision, now), width, 2 * room or 1)
     if trouble is not None:
         content = Content.styled(trouble, "$text-warning")
-        yield from _labelled("" if roomy else "decided", FAINT, content, width, 3 if roomy else 1)
+        yield from _labelled("" if room else "decided", FAINT, content, width, 3 * room or 1)
 
 
 def _identity(task: Task, width: int) -> Content:
@@ -103,8 +106,8 @@ def _identity(task: Task, width: int) -> Content:
     """
     agent = clip(shown(task.agent), AGENT_CELLS) if task.agent and width >= WIDE else ""
     room = width - cell_len(agent) - 2 if agent else width
-    name = shown(exact(task.task_id), ID_CHARACTERS)
-    called = clip(summary(task.title), room) if task.title not in task.task_id else ""
+    name = shown(exact(task.workspace or task.own_id), ID_CHARACTERS)
+    called = clip(summary(task.title), room) if task.title not in task.own_id else ""
     if called:
         name = clip(name, max(room - cell_len(called) - 2, 0))
     while cell_len(name) > max(room, 1):
@@ -116,15 +119,14 @@ def _identity(task: Task, width: int) -> Content:
 def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:
     look, behind = looks.look(task), looks.LOOKS[task.state]
     yield in_color(look) if look is behind else Content.assemble(in_color(look), "  ", in_color(behind))
-    word = task.reported_state
-    if wide and word and word.casefold() != behind.word:
-        yield Content.assemble(("reported ", FAINT), plain(word, 40))
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
         most = max(1 + task.retry.max_retries, task.attempt)
         yield Content.assemble(("attempt ", FAINT), f"{task.attempt} of {most}")
     if task.result and task.result.error_code:
         yield plain(task.result.error_code, 40).stylize("$text-error")
+    if task.agent and not wide:
+        yield plain(task.agent, AGENT_CELLS)
     if task.alive_at is not None:
         yield faint(times.ago(task.alive_at, now))
 
@@ -162,6 +164,7 @@ def _limited(content: Content, width: int, lines: int) -> Iterator[Content]:
 
 TABS: Final = (
     ("overview", "Overview"),
+    ("live", "Live"),
     ("handoff", "Handoff"),
     ("return", "Return"),
     ("attestation", "Attestation"),
@@ -237,6 +240,9 @@ class TabBar(Widget):
             titles = [(tab_id, self._title(tab_id, title, quiet=quiet)) for tab_id, title in self._tabs]
             if sum(len(title) + gap for _, title in titles) - gap <= width:
                 return _placed(titles, gap, 0)
+        bare = [(tab_id, self._title(tab_id, title, quiet=False, counted=False)) for tab_id, title in self._tabs]
+        if sum(len(title) + 1 for _, title in bare) - 1 <= width:
+            return _placed(bare, 1, 0)
         first, last = self._window(titles, width - 4)
         before = faint("‹ ") if first else Content("")
         content, places = _placed(titles[first:last], 1, len(before))
@@ -257,9 +263,13 @@ class TabBar(Widget):
             else:
                 return first, last
 
-    def _title(self, tab_id: str, title: str, *, quiet: bool) -> Content:
-        content = Content.styled(title, "bold" if tab_id == self.active else FAINT)
+    def _title(self, tab_id: str, title: str, *, quiet: bool, counted: bool = True) -> Content:
+        """A title; one that is not `counted` has the colour of its count, if that calls for somebody."""
         count = self.counts.get(tab_id)
+        style = "bold" if tab_id == self.active else FAINT
+        if not counted:
+            return Content.styled(title, count.style if count and style == FAINT else style)
+        content = Content.styled(title, style)
         return content + Content.assemble(" ", count) if count and (quiet or count.style != FAINT) else content
 
 

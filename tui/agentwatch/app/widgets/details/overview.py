@@ -28,14 +28,17 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
+from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
-from agentwatch.view.words import ADVICE, BASES, Agreement, decision_of, mode_of, model_of, plural, retries_left, why_at
+from agentwatch.view.words import ADVICE, BASES, Agreement, decision_of, mode_of, model_of, plural, why_at
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
+_WHOLE: Final = 30
+"""Characters of an id or a title that the head shows whole."""
 _CONTRACTS: Final = {
     Contract.HANDOFF_PACKET: "handoff-packet (JSON)",
     Contract.RETURN_FORMAT: "return-format (Markdown)",
@@ -47,9 +50,10 @@ _CONTRACTS: Final = {
 
 def write(view: View) -> Iterator[Block]:
     """The blocks of the tab."""
-    yield _asked(view.task)
-    yield from _came_back(view.task)
-    yield Gap()
+    if not view.task.workspace:
+        yield _asked(view.task)
+        yield from _came_back(view.task)
+        yield Gap()
     yield from _standing(view)
     yield Gap()
     yield from _provenance(view)
@@ -80,11 +84,12 @@ def _came_back(task: Task) -> Iterator[Block]:
     if result.outcome is Outcome.PARTIAL:
         # What a part leaves out is the first thing to know of it.
         yield from limits
-    if result.error_code:
-        yield field("error", plain(result.error_code).stylize("$text-error"))
     yield from rich_fields(("message", result.error_message if result.error_message != result.summary else None))
-    yield from _items("blockers", result.blockers, "■", "$state-blocked")
-    yield from rich_fields(("hint", result.retry_hint), ("next", result.next_steps), ("review", result.review_reason))
+    # What the task asks stands in the head, with the hint.
+    asked = task.question or ""
+    yield from _items("blockers", tuple(one for one in result.blockers if one not in asked), "■", "$state-blocked")
+    review = result.review_reason if (result.review_reason or "") not in asked else None
+    yield from rich_fields(("next", result.next_steps), ("review", review))
     yield from limits
 
 
@@ -117,8 +122,10 @@ def _standing(view: View) -> Iterator[Block]:
     task = view.task
     if task.why:
         yield field("why", gist(why_at(task, view.now)))
-    errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR)
-    if errors and task.own_state is not State.INVALID:
+    # A missing artifact is a false claim, too, and told as that.
+    told = len(missing_artifacts(task))
+    errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR) - told
+    if errors > 0 and task.own_state is not State.INVALID:
         words = f"{plural(errors, 'error')} in its files, see Findings"
         yield field("findings", in_color(looks.SEVERITIES[Severity.ERROR], words))
     if false := len(looks.false_claims(task)):
@@ -133,13 +140,13 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("model", _attested(task, result))
     if result and result.confidence is not None:
         yield field("confidence", Content(f"{result.confidence:.2f}"))
-    if task.attempts and not task.is_session:
-        advice = ADVICE[task.retry.recommended]
-        yield field("retries", Content.assemble(retries_left(task.retry), (f"   {advice}" if advice else "", FAINT)))
+    # How often it was tried, of how many times, stands in the head, and what it asks after a failure.
+    if (advice := ADVICE[task.retry.recommended]) and not (task.question and task.state is State.FAILED):
+        yield field("retries", Content(advice))
     if task.below and task.below.tasks:
         yield field("below", _below(task.below.states))
     if holds := view.tree.holds(task):
-        yield field("holds", Content(f"{plural(holds, 'task')} {'waits' if holds == 1 else 'wait'} on it"))
+        yield field("holds", Content(plural(holds, "task")))
 
 
 def _attested(task: Task, result: Return) -> Content:
@@ -163,28 +170,40 @@ def _below(states: Mapping[State, int]) -> Content:
 
 def _provenance(view: View) -> Iterator[Block]:
     task = view.task
-    yield field("task", plain(exact(task.task_id)))
-    if task.title not in task.task_id:
+    if task.workspace:
+        yield field("workspace", plain(exact(task.workspace)))
+        return
+    # The head has them as far as there is room.
+    if len(task.own_id) > _WHOLE:
+        yield field("task", plain(exact(task.own_id)))
+    if len(task.title) > _WHOLE and task.title not in task.own_id:
         yield field("title", gist(task.title))
-    yield from fields(("agent", task.agent), ("contract", _CONTRACTS[task.contract] if task.contract else None))
+    yield from fields(("contract", _CONTRACTS[task.contract] if task.contract else None))
     if task.parent_id is None or task.parent_basis is Basis.NONE:
         yield field("linked", Content(BASES[Basis.NONE]))
     else:
         parent = view.tree.tasks.get(task.parent_id)
         # As the tree calls it: the id of a session says nothing.
-        called = gist(parent.title) if parent and parent.title not in parent.task_id else plain(exact(task.parent_id))
+        if parent is None:
+            called = plain(exact(task.parent_id))
+        else:
+            called = plain(exact(parent.own_id)) if parent.title in parent.own_id else gist(parent.title)
         yield field("linked", Content.assemble("below ", called, (f"   {BASES[task.parent_basis]}", FAINT)))
     latest = task.latest
-    yield from fields(("session", latest.session_id if latest else None))
+    session = latest.session_id if latest else None
+    yield from fields(("session", session if session != task.own_id else None))
     if task.run is not None:
         yield from _record(task.run)
     if latest and latest.started_at is not None:
         yield field("took", took(task, latest, view.now))
     handed, returned = view.handed, view.returned
-    yield from fields(
-        ("handoff", handed.handoff.path if handed and handed.handoff else None),
-        ("return", returned.returned.path if returned and returned.returned else None),
-    )
+    for label, attempt, version in (
+        ("handoff", handed, handed.handoff if handed else None),
+        ("return", returned, returned.returned if returned else None),
+    ):
+        if attempt is not None and version is not None:
+            earlier = f"   of attempt {attempt.number}" if attempt is not latest else ""
+            yield field(label, Content.assemble(plain(version.path), (earlier, FAINT)))
 
 
 def _record(run: Run) -> Iterator[Block]:

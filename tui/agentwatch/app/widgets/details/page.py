@@ -26,24 +26,50 @@ MAX_WIDTH: Final = 120
 """Cells of a line: longer ones are hard to read back to the next."""
 
 
-class Page(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines of blocks. They are laid out again when the source or the width changes, at no other time.
-
-    Where lines belong to entries (`Line.choice`), a cursor stands on one of them while the page has the focus. It is
-    bound to the entry, not to its place.
-    """
+class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
+    """Lines to scroll through, with a cursor on one of them while it has the focus."""
 
     class Opened(Message):
-        """An entry was clicked twice."""
+        """What the cursor is on was clicked twice."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.LINES)
 
     # The gutter is there before it is needed: a scrollbar that comes and goes would wrap everything anew.
     DEFAULT_CSS = """
-    Page {
-        height: 1fr; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+    CursorView {
+        height: 1fr; text-wrap: nowrap;
         overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1;
     }
+    """
+
+    @property
+    def height(self) -> int:
+        """Lines in sight."""
+        return self.scrollable_content_region.height
+
+    @on(events.Focus)
+    @on(events.Blur)
+    def _draw_cursor(self) -> None:
+        # The widget's own handlers run after these, and only they set `has_focus`.
+        self.call_next(self.refresh)
+
+    def _under_cursor(self, content: Content, width: int) -> Content:
+        rest = content[1:].pad_right(max(width - content.cell_length, 0))
+        if self.app.native_ansi_color:
+            # Reversed colours differ from part to part: the whole row in the terminal's own two.
+            return Content.styled("▌" + rest.plain, "reverse")
+        return Content.assemble(("▌", "$text-accent"), rest).stylize_before("on $cursor-row")
+
+
+class Page(CursorView):
+    """Lines of blocks. They are laid out again when the source or the width changes, at no other time.
+
+    Where lines belong to entries (`Line.choice`), the cursor stands on one of them. It is bound to the entry, not to
+    its place.
+    """
+
+    DEFAULT_CSS = """
+    Page { padding: 0 0 0 1; text-overflow: ellipsis; }
     """
 
     def __init__(self) -> None:
@@ -119,7 +145,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_relative(y=step, animate=False)
 
     def _move_cursor(self, step: int) -> bool:
-        top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
+        top, height = int(self.scroll_offset.y), self.height
         entries = list(self._places)
         places = enumerate(self._places.values())
         seen = [number for number, place in places if place.start >= top and place.stop <= top + height]
@@ -134,8 +160,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _choose(self, entry: Hashable) -> None:
         self._chosen = entry
-        place, top = self._places[entry], int(self.scroll_offset.y)
-        height = self.scrollable_content_region.height
+        place, top, height = self._places[entry], int(self.scroll_offset.y), self.height
         if place.start < top:
             self.scroll_to(y=place.start, animate=False)
         elif place.stop > top + height:
@@ -144,7 +169,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_move_pages(self, pages: int) -> None:
         # One line less each: that line says where one was.
-        self.scroll_relative(y=pages * max(self.scrollable_content_region.height - 1, 1), animate=False)
+        self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False)
 
     def action_first_line(self) -> None:
         self._go_to_end(next(iter(self._places), None), 0)
@@ -164,13 +189,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             self._choose(choice)
             if event.chain == 2:
                 self.post_message(self.Opened())
-
-    @on(events.Focus)
-    @on(events.Blur)
-    def _draw_cursor(self) -> None:
-        # The widget's own handlers run after these, and only they set `has_focus`.
-        if self._places:
-            self.call_next(self.refresh)
 
     def on_resize(self) -> None:
         if min(self.scrollable_content_region.width, MAX_WIDTH) != self._laid_width and self._lay_out():
@@ -195,13 +213,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             content = self._under_cursor(content, width)
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
         return strips[0].apply_offsets(0, number)
-
-    def _under_cursor(self, content: Content, width: int) -> Content:
-        rest = content[1:].pad_right(max(width - content.cell_length, 0))
-        if self.app.native_ansi_color:
-            # Reversed colours differ from part to part: the whole row in the terminal's own two.
-            return Content.styled("▌" + rest.plain, "reverse")
-        return Content.assemble(("▌", "$text-accent"), rest).stylize_before("on $cursor-row")
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text without the indents and gutters that the layout put in front."""

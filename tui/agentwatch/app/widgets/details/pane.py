@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import ClassVar, Final, Self
 
 from textual import events, on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.content import Content
 from textual.widget import Widget
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.markdown_safe import FAINT
-from agentwatch.app.messages import Inspect, KeysChanged
-from agentwatch.app.widgets.details import attempts, attestation, findings, handoff, overview, returned
-from agentwatch.app.widgets.details.blocks import Block, faint, text
-from agentwatch.app.widgets.details.head import ROOMY, TABS, Count, Head, TabBar
-from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.messages import Inspect, KeysChanged, PageTranscript, ReadStep
+from agentwatch.app.widgets.details import attempts, attestation, findings, handoff, live, overview, returned
+from agentwatch.app.widgets.details.blocks import Block, Gap, faint, text
+from agentwatch.app.widgets.details.head import TABS, Count, Head, TabBar
+from agentwatch.app.widgets.details.page import CursorView, Page
 from agentwatch.app.widgets.details.view import Shelf, View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.changes import Unclaimed
-from agentwatch.delegation.run import Message
+from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import Task, Version
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.view import looks
 
 _WRITERS: Final[dict[str, Callable[[View], Iterable[Block]]]] = {
     "overview": overview.write,
+    "live": live.write,
     "handoff": handoff.write,
     "return": returned.write,
     "attestation": attestation.write,
@@ -58,8 +63,11 @@ class DetailsPane(Widget):
         self._bar = TabBar()
         self._bar.display = False
         self._page = Page()
+        self.live_tab = live.LiveTab()
         self._shelf = Shelf(self.run_worker, self._take_arrival)
         self._view: View | None = None
+        self.instead: tuple[str, ...] = ()
+        """What is told where no task is selected, line by line, the first as a title."""
         self._written: tuple[str, str] | None = None
         """Task id and tab that the page holds."""
         self._basis: tuple[object, ...] | None = None
@@ -74,6 +82,7 @@ class DetailsPane(Widget):
         yield self._head
         yield self._bar
         yield self._page
+        yield self.live_tab
 
     @property
     def active(self) -> str:
@@ -88,19 +97,28 @@ class DetailsPane(Widget):
             return frozenset()
         if self.active == "attempts" and len(attempts.comparable(view.task.attempts)) > 1:
             return frozenset({"compare.earlier", "compare.later"})
+        if self.live_tab.display:
+            return frozenset({"live.search", "live.pager", *(("inspect",) if self.live_tab.lines.steps else ())})
         return frozenset({"inspect"} if self._page.chosen is not None else ())
 
     def show(
-        self, task: Task | None, tree: DelegationTree, content: Callable[[Version | Message], str | None], now: float
+        self,
+        task: Task | None,
+        tree: DelegationTree,
+        content: Callable[[Version | Message], str | None],
+        now: float,
+        transcript: Callable[[Run], RunTranscript | None] = lambda _: None,
     ) -> None:
         """Show a task, or how it stands by now. `now` is in seconds since the epoch.
 
-        `content` gives a version's text; it is called in a thread, for it may take its time. Cheap to call often:
-        drawing waits for the next refresh, and then only what changed is drawn.
+        `transcript` gives that of a run, None where there is none. `content` gives a version's text; it is called in a
+        thread, for it may take its time. Cheap to call often: drawing waits for the next refresh, and then only what
+        changed is drawn.
         """
         if task is None or self._view is None or task.task_id != self._view.task.task_id:
             self._compared = None
-        self._view = None if task is None else View(task, tree, content, now, self._shelf, self._compared)
+        compared = self._compared
+        self._view = None if task is None else View(task, tree, content, now, self._shelf, compared, transcript)
         self._schedule()
 
     def resume(self) -> None:
@@ -121,7 +139,7 @@ class DetailsPane(Widget):
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the page: it is what the keys scroll."""
-        self._page.focus(scroll_visible)
+        (self.live_tab.lines if self.live_tab.display else self._page).focus(scroll_visible)
         return self
 
     def action_next_tab(self, by: int = 1) -> None:
@@ -132,10 +150,29 @@ class DetailsPane(Widget):
         self.action_next_tab(-1)
 
     def action_inspect(self) -> None:
-        """Look at the file of the claim that the cursor is on."""
+        """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
+        transcript, log = self.live_tab.transcript, self.live_tab.lines
+        if self.live_tab.display and transcript is not None and log.chosen is not None:
+            self.post_message(ReadStep(transcript, partial(log.current, log.chosen.place)))
+            return
         entry = self._page.chosen
         if self._view is not None and isinstance(entry, attestation.Entry):
             self.post_message(Inspect(self._view.task.task_id, entry))
+
+    def action_search(self) -> None:
+        """Look for words in the transcript, where one is shown."""
+        if self.live_tab.display:
+            self.live_tab.search()
+
+    def action_page_transcript(self) -> None:
+        """Open the whole transcript in the operator's pager; elsewhere the key is another's."""
+        if not self.live_tab.display or self.live_tab.transcript is None:
+            raise SkipAction
+        self.post_message(PageTranscript(self.live_tab.transcript))
+
+    def leave_search(self) -> bool:
+        """Show all of the transcript again; False where nothing was looked for."""
+        return self.live_tab.display and self.live_tab.leave_search()
 
     def action_compare(self, step: int) -> None:
         """Compare the attempts before those that are compared now, or after them."""
@@ -149,8 +186,8 @@ class DetailsPane(Widget):
             self._view = self._view._replace(compared=self._compared)
             self._schedule()
 
-    @on(Page.Opened)
-    async def _opened(self, event: Page.Opened) -> None:
+    @on(CursorView.Opened)
+    async def _opened(self, event: CursorView.Opened) -> None:
         event.stop()
         await self.run_action("inspect")
 
@@ -178,18 +215,27 @@ class DetailsPane(Widget):
         if not self.size:
             return
         view = self._view
-        self._head.show(view.task if view else None, view.now if view else 0.0, roomy=self.size.height >= ROOMY)
+        self._head.show(view.task if view else None, view.now if view else 0.0, height=self.size.height)
         self._bar.display = view is not None
+        if self._show_live(view):
+            # The page has no size before it is laid out.
+            self._written = None
+            self._schedule()
+            return
         if view is None:
             self._written = self._basis = None
             self._offsets.clear()
-            self._page.show(lambda: [text(faint("No task is selected."))], keep=False)
+            self._page.show(lambda: _told(self.instead), keep=False)
             self._offer()
             return
         task_id, tab_id = view.task.task_id, self.active
         if self._written is None or self._written[0] != task_id:
             self._offsets.clear()
         self._bar.counts = _counts(view.task, view.tree.unclaimed(view.task))
+        if self.live_tab.display:
+            self._written, self._basis = (task_id, tab_id), None
+            self._offer()
+            return
         same = self._written == (task_id, tab_id)
         if same and tab_id not in _TIMED and view.basis == self._basis:
             return
@@ -204,11 +250,40 @@ class DetailsPane(Widget):
             self._offsets.pop(tab_id, None)
         self._offer()
 
+    def _show_live(self, view: View | None) -> bool:
+        """Follow the transcript while its tab is shown and there is one. True where the page takes its place again."""
+        is_shown = view is not None and self.active == "live" and self.live_tab.show(view)
+        if view is None or self.active != "live":
+            self.live_tab.leave()
+        if is_shown != self.live_tab.display:
+            had_focus = self.has_focus_within
+            self.live_tab.display, self._page.display = is_shown, not is_shown
+            if had_focus:
+                self.focus()
+            return not is_shown
+        return False
+
+    @on(events.Hide)
+    def _rest(self) -> None:
+        """Nobody sees it: nothing is followed."""
+        self.live_tab.leave()
+
+    @on(live.LiveTab.Changed)
     def _offer(self) -> None:
         """Tell the footer where the keys do something else now."""
         if self.offered != self._offered:
             self._offered = self.offered
             self.post_message(KeysChanged())
+
+
+def _told(lines: Sequence[str]) -> Iterator[Block]:
+    """What is said where no task is selected."""
+    if not lines:
+        yield text(faint("No task is selected."))
+        return
+    yield text(Content.styled(lines[0], "bold"))
+    for line in lines[1:]:
+        yield text(Content(line)) if line else Gap()
 
 
 def _counts(task: Task, unclaimed: Unclaimed | None) -> dict[str, Count]:

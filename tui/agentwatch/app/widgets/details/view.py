@@ -14,8 +14,10 @@ from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
     from agentwatch.contracts.validation import Contracted
+    from agentwatch.delegation.run import Run
     from agentwatch.delegation.task import Attempt, Task, Version
     from agentwatch.delegation.tree import DelegationTree
+    from agentwatch.sources.sessions.following import RunTranscript
 
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ class View(NamedTuple):
 
     `content` gives the last good text of a version, None if there is none any more. It may read a file, so only what
     the `shelf` makes calls it. `compared` is the number of the attempt that is compared with the one before, None for
-    the last.
+    the last. `transcript` gives that of a run, None where there is none to be had.
     """
 
     task: Task
@@ -49,6 +51,7 @@ class View(NamedTuple):
     now: float
     shelf: Shelf
     compared: int | None = None
+    transcript: Callable[[Run], RunTranscript | None] = lambda _: None
 
     @property
     def handed(self) -> Attempt | None:

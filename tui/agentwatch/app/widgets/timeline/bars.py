@@ -33,7 +33,7 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _LEAST: Final = 2
 """Eighths of a cell that the shortest bar has: fewer cannot be seen."""
 _FILLS: Final = {Kind.QUEUE: QUEUE, Kind.SILENT: SILENT, Kind.WAIT: WAIT}
-_BAD_WORDS: Final = frozenset({"failed", "invalid", "blocked", "contradicted"})
+_BAD_WORDS: Final = frozenset({"failed", "invalid", "blocked", "false"})
 _FADED: Final = 0.5
 """How much of the background is in the colour of what is over."""
 _BACKWARDS: Final = Style(reverse=True)

@@ -25,6 +25,8 @@ _LEGEND: Final = (
     (bars.WAIT, "waits"),
     (bars.SILENT, "silent"),
     (bars.QUEUE, "queued"),
+    (bars.RAIL, "parts"),
+    ("?", "unsure"),
 )
 _ROOMY: Final = 80
 """Cells from which the agent is named beside what it asks."""
@@ -66,13 +68,16 @@ class Ruler(LineWidget):
         labels.write(word, now, palette.accent)
         title = [Part(" Timeline", palette.strong), Part(f"  {first_day}", palette.muted)]
         legend: Parts = []
+        more: Parts = []
         for glyphs, meaning in _LEGEND:
             entry = Part(f" {glyphs} {meaning}", palette.muted)
-            if width_of(legend) + entry.width >= names:
-                break
-            legend.append(entry)
+            if not more and width_of(legend) + entry.width < names:
+                legend.append(entry)
+            elif width_of(title) + width_of(more) + entry.width + 2 < names:
+                # Beside the title is room for those that come last.
+                more.append(entry)
         return [
-            [*apart(title, [], names), *starmap(Part, labels.runs())],
+            [*apart(title, more, names - 1), Part(" "), *starmap(Part, labels.runs())],
             [*apart(legend, [], names), *starmap(Part, line.runs())],
         ]
 

@@ -37,7 +37,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         super().__init__(tree, clock)
         self._outline = like.copy_outline()
         self._is_placed = True
-        self._cursor.task_id = self._begin_at = like.cursor_id
+        self._cursor.row_id = self._begin_at = like.cursor_id
         self._activity = Activity(tree)
         self.window = Window()
         self._spans: dict[str, list[Span]] = {}
@@ -54,7 +54,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         names = min(max(width // 3, 16), 40)
         self.window.width = max(width - names, 1)
         self.window.reserve = min(16, self.window.width // 4)
-        return Columns(names, note=0, state=0, agent=0, elapsed=0)
+        return Columns(names, note=0, state=0, agent=0, age=0)
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
         self._activity.take(changed)
@@ -126,18 +126,18 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         names = super()._make_lines(top, palette)
         self.picture = frame, named = self._take_picture()
         ground = Ground.of(frame, [tick.column for tick in named])
-        rows = self._outline.rows.slice(top, top + self.size.height)
+        rows = self.rows_in_sight(top)
         if self._inks is None or self._inks.palette is not palette:
             self._inks = Inks.of(palette, colorless=palette.ansi or self.app.no_color)
         lines: list[Strip] = []
         for row, name in zip(rows, names, strict=True):
             bar = Bar(ground, self._inks)
-            task = self._tree.tasks.get(row.task_id)
+            task = None if row is None or row.task_id is None else self._tree.tasks.get(row.task_id)
             if task is not None:
-                note = _note(task) if self._outline.is_folded(row.task_id) else ""
+                note = _note(task) if self._outline.is_folded(task.task_id) else ""
                 below = self.below(task, frame.now)
                 bar.draw(self.spans_of(task), below, asks=task.needs_operator, note=note)
-            marked = row.task_id == self._cursor.task_id and not palette.ansi
+            marked = row is not None and row.row_id == self._cursor.row_id and not palette.ansi
             base = palette.base + palette.cursor if marked else palette.base
             lines.append(Strip([*name, *bar.segments(base)]))
         blank = Strip([Segment(" " * self.names_width, palette.base), *Bar(ground, self._inks).segments(palette.base)])

@@ -1,0 +1,476 @@
+"""What is alive stands first, in an aged repository too: groups, headings, and a cursor that stays in its line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.app.scenes import NOW, Scene
+from tests.app.stage import Stage, stage
+from tests.unit.sessions.conformance import report
+from textual.pilot import Pilot
+
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.screens.main import MainScreen
+from agentwatch.app.widgets.task_tree import TaskTree
+from agentwatch.cli import run
+from agentwatch.composition import monitor_of
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.delegation.task import State
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.groups import Group
+
+DAY = 86_400
+SIZES = [(140, 40), (80, 24), (40, 12)]
+
+
+def write(path: Path, text: str, days: float) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (time.time() - days * DAY,) * 2)
+
+
+def aged_repository(place: Path, directories: int = 104) -> None:
+    """Several years of work: each task directory has what three or four agents left behind, by the times that their
+    documents state or, where they state none, by those of the files. Many of them failed, or were never looked at."""
+    chance = random.Random(14)
+    agents = ("researcher", "planner", "coder", "reviewer")
+    for number in range(directories):
+        days = 10 + number * 690 / directories
+        for step in range(3 + (number % 5 < 3)):
+            then = time.time() - (days + step / 24) * DAY
+            path = ["orchestrator", *([f"skill-{agents[step]}"] if number % 2 else []), agents[step]]
+            metadata = {"session_id": f"sess_{int(then)}_1e1f{step}", "agent_type": path[-1], "delegation_path": path}
+            document = {
+                "status": chance.choice(["failed", "partial", "researched", "implemented", "blocked"]),
+                "summary": f"Step {step} of {number}.",
+                "artifacts": [],
+                "metadata": metadata,
+            }
+            if number % 3:
+                document["completed_at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(then))
+            name = f"specs/{number:03d}_some_work_of_then/.return-meta-{'abcd'[step]}.json"
+            write(place / name, json.dumps(document), 0 if number % 3 else days)
+
+
+def live_parent_whose_child_failed(place: Path) -> None:
+    packet = {"task_id": "export", "objective": "Export the invoices", "constraints": ["None"], "notes": []}
+    child = packet | {"task_id": "export.api", "parent_task_id": "export", "objective": "Build the endpoint"}
+    write(place / "handoffs" / "export.handoff.json", json.dumps(packet), 60 / DAY)
+    write(place / "handoffs" / "export.api.handoff.json", json.dumps(child), 40 / DAY)
+    write(place / "returns" / "export.api.return.md", report("ERROR", "The tool timed out."), 10 / DAY)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    place = tmp_path / "proof"
+    aged_repository(place)
+    return place
+
+
+def screen_of(pilot: Pilot[None]) -> tuple[MainScreen, TaskTree, str]:
+    main = pilot.app.screen_stack[0]
+    assert isinstance(main, MainScreen)
+    text = "\n".join(strip.text.rstrip() for strip in main._compositor.render_strips())
+    return main, main.task_tree, text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path, size: tuple[int, int]) -> None:
+    live_parent_whose_child_failed(workspace)
+    monitor = monitor_of(workspace, Settings(sessions=False), remembers=True, inspects=False)
+    app = AgentwatchApp(monitor)
+    async with app.run_test(size=size) as pilot:
+        end = time.monotonic() + 60
+        while not app.is_settled or screen_of(pilot)[0].details is None:
+            assert time.monotonic() < end
+            await pilot.pause(0.05)
+        await pilot.pause()
+        tree = monitor.tree
+        assert len(tree.tasks) > 370
+        assert [task.task_id for task in tree.asking()] == ["export.api"]
+        _, rows, text = screen_of(pilot)
+        lines = text.splitlines()
+        first = [line for line in lines if "◐" in line or "✗" in line or "▾" in line][1:6]
+        assert any("export" in line and "◐" in line for line in first), text
+        assert any(" api" in line and "✗" in line for line in first), text
+        assert rows.row_ids()[:2] == ["export", "export.api"]
+        strip = next(line for line in lines if "Needs you" in line or "‼" in line.lstrip()[:2])
+        assert "api" in strip, text
+        await pilot.press("n")
+        await pilot.pause()
+        assert rows.cursor_id == "export.api"
+        folded = rows.row_count
+        assert "▸ HISTORY  104 runs" in text, text
+        await pilot.press("H")
+        await pilot.pause()
+        assert rows.row_count > folded + 100
+        assert "▾ HISTORY" in screen_of(pilot)[2]
+        assert rows.cursor_id is None
+        unreviewed = rows._outline.order.tallies[Group.HISTORY].unreviewed
+        assert unreviewed > 90
+        if size != SIZES[0]:
+            return
+        await pilot.press("A")
+        await pilot.pause(0.5)
+        await pilot.press("enter")
+        end = time.monotonic() + 60
+        while rows._outline.order.tallies[Group.HISTORY].unreviewed:
+            assert time.monotonic() < end
+            await pilot.pause(0.05)
+        assert [task.task_id for task in tree.asking()] == ["export.api"]
+
+
+def test_the_command_prints_the_same_order(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    live_parent_whose_child_failed(workspace)
+    assert run(["tree", str(workspace)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("NOW  1 run, 2 tasks")
+    assert [line.split()[1] for line in lines[1:3]] == ["export", "api"]
+    assert lines[3].startswith("HISTORY  104 runs, ")
+    headings = [line for line in lines if line.startswith(("NOW ", "HISTORY "))]
+    assert [line.count("run") for line in headings] == [1, 1]
+    assert " never reviewed" in lines[3]
+    run(["tree", "--json", str(workspace)])
+    tasks = json.loads(capsys.readouterr().out)["tasks"]
+    assert {task["group"] for task in tasks} == {"now", "history", None}
+    assert {task["task_id"]: task["group"] for task in tasks}["export"] == "now"
+
+
+def groups_of_all() -> Scene:
+    """A run in each group but the history, and several in one."""
+    scene = Scene()
+    scene.handoff("live", ago=300)
+    scene.handoff("live.one", ago=200)
+    scene.returned("live.one", Outcome.WORKING, ago=20)
+    for name, ago in (("noon", 3_000.0), ("morning", 9_000.0)):
+        scene.handoff(name, ago=ago + 60)
+        scene.returned(name, ago=ago)
+    for number in range(4):
+        scene.handoff(f"old{number}", ago=3 * DAY + number * DAY + 60)
+        scene.returned(f"old{number}", ago=3 * DAY + number * DAY)
+    return scene
+
+
+async def test_each_group_has_a_heading_where_there_are_several() -> None:
+    async with stage(scene=groups_of_all(), size=(80, 24), settled=True) as s:
+        lines = [line.strip("▌ ").split("  ")[0] for line in s.text().splitlines()[1:]]
+        assert lines[:2] == ["▾ NOW", "▾ ◐ live"]
+        assert "▾ TODAY" in lines
+        assert s.line("EARLIER").strip().startswith("▾ EARLIER  4 runs since ")
+        assert "all completed" in s.line("EARLIER")
+        assert s.tree.row_ids() == ["live", "live.one", "noon", "morning", "old0", "old1", "old2", "old3"]
+        assert s.cursor == "live"
+
+
+async def test_where_all_is_of_one_sitting_there_is_no_heading() -> None:
+    async with stage(size=(80, 24), settled=True) as s:
+        assert not any(word in s.text() for word in ("NOW", "TODAY", "EARLIER", "HISTORY"))
+
+
+async def test_earlier_runs_are_folded_where_they_do_not_fit() -> None:
+    async with stage(scene=groups_of_all(), size=(80, 10), settled=True) as s:
+        assert "▸ EARLIER  4 runs" in s.line("EARLIER")
+        assert "old0" not in s.text()
+
+
+async def test_a_heading_can_be_folded_and_told_of_and_nothing_is_decided_on_it() -> None:
+    async with stage(scene=groups_of_all(), settled=True) as s:
+        await s.press("g")
+        assert s.cursor is None
+        await s.until(lambda: "Runs in which something works or needs you" in s.text())
+        await s.press("r")
+        await s.until(lambda: "No task is selected." in s.text())
+        await s.press("enter")
+        assert "live" not in s.tree.row_ids()
+        assert "▸ NOW  1 run, 2 tasks, all working" in s.line("NOW")
+        await s.press("space")
+        assert s.tree.row_ids()[0] == "live"
+        await s.press("right")
+        assert s.cursor == "live"
+        await s.press("left", "left")
+        assert s.cursor is None
+        assert s.tree.cursor_group == "now"
+
+
+async def test_a_run_goes_to_its_group_as_time_passes_but_not_under_the_cursor() -> None:
+    now = NOW
+    async with stage(scene=groups_of_all(), size=(80, 24), clock=lambda: now, settled=True) as s:
+        await s.press("j", "j", "j")
+        assert s.cursor == "noon"
+        now += 17 * 3_600
+        s.tree.tick()
+        order = s.tree._outline.order
+        # Nothing goes past the task under the cursor.
+        assert [order.group(one) for one in ("live", "noon", "morning")] == ["now", "today", "earlier"]
+        await s.press("j")
+        assert [order.group(one) for one in ("live", "noon", "morning")] == ["earlier"] * 3
+        assert "NOW" not in s.text()
+
+
+async def test_a_sign_of_life_moves_nothing_and_a_question_does() -> None:
+    scene = Scene()
+    for name, ago in (("a", 300), ("b", 200), ("c", 100)):
+        scene.handoff(name, ago=ago)
+        scene.returned(name, Outcome.WORKING, ago=ago - 5)
+    async with stage(scene=scene, size=(80, 24), settled=True) as s:
+        assert s.tree.row_ids() == ["c", "b", "a"]
+        scene.returned("a", Outcome.WORKING, ago=1, summary="Still at it.")
+        await s.see()
+        await s.until(lambda: s.app.monitor.tree.tasks["a"].updated_at == NOW - 1)
+        await s.shown()
+        assert s.tree.row_ids() == ["c", "b", "a"]
+        await s.press("j")
+        scene.returned("a", Outcome.FAILED, ago=0)
+        await s.see()
+        # It goes up as far as the task under the cursor, and above it when the cursor has left.
+        await s.until(lambda: s.app.monitor.tree.tasks["a"].state is State.FAILED)
+        await s.until(lambda: s.line(" a ").strip() > "" and "NEEDS YOU" in s.line(" a "))
+        assert s.tree.row_ids()[0] in ("a", "c")
+        assert s.cursor == "b"
+
+
+async def test_of_many_children_those_that_ask_and_work_come_first() -> None:
+    scene = Scene()
+    scene.handoff("job")
+    for number in range(40):
+        scene.handoff(f"job.n{number:02d}")
+        if number not in (33, 37):
+            scene.returned(f"job.n{number:02d}")
+    scene.returned("job.n33", Outcome.WORKING)
+    scene.returned("job.n37", Outcome.FAILED)
+    async with stage(scene=scene, size=(80, 24), settled=True) as s:
+        assert s.tree.row_ids()[:4] == ["job", "job.n37", "job.n33", "job.n00"]
+
+
+async def test_the_strip_stays_inside_the_filter_and_counts_what_is_outside() -> None:
+    async with stage(settled=True) as s:
+        await s.press("/", *"auth", "enter")
+        strip = "\n".join(s.text().splitlines()[-4:-1])
+        assert "security" in strip
+        assert "api" not in strip
+        assert "2 outside the filter" in strip
+        await s.press("/", "escape")
+        await s.until(lambda: "outside" not in s.text())
+
+
+def returns_along(scene: Scene, *paths: tuple[str, ...], ago: float = 60.0) -> None:
+    """A return of the last agent of each path, in one task directory."""
+    for path in paths:
+        name = f"specs/973_prove_it/.return-meta-{len(scene.digests)}.json"
+        document = Return(
+            Contract.SUBAGENT_RETURN, "implemented", Outcome.COMPLETED, agent=path[-1], delegation_path=path
+        )
+        scene._see(name, document, ago)
+
+
+async def test_a_chain_that_is_only_named_is_one_row_called_by_the_task() -> None:
+    scene = Scene()
+    returns_along(scene, ("orchestrator", "research", "skill-x", "agent-y"))
+    scene.handoff("other")
+    async with stage(scene=scene, size=(140, 24), settled=True) as s:
+        chained = next(one for one in s.app.monitor.tree.tasks if "agent-y" in one)
+        top = s.app.monitor.tree.ancestors(chained)[-1]
+        assert sorted(s.tree.row_ids()) == sorted([chained, "other"])
+        row = s.line("973_prove_it").split("│")[0]
+        assert "973_prove_it" in row
+        assert "agent-y" in row
+        # All goes by the ids of the tasks, also of those without a row.
+        s.tree.select("other")
+        s.main.show_task(top)
+        assert s.cursor == chained
+        await s.press("/", *"path:973", "enter")
+        await s.until(lambda: s.tree.row_ids() == [chained])
+        await s.until(lambda: "1 found" in s.text())
+        await s.press("/", *["backspace"] * 8, *"973", "enter")
+        await s.until(lambda: s.tree.row_ids() == [chained] and " found" in s.text())
+        assert " 1 found" in s.text()
+        await s.press("escape", "t")
+        await s.until(lambda: "973_prove_it" in s.text())
+        await s.press("escape")
+        s.tree.select(chained)
+        await s.press("left")
+        assert s.cursor == chained
+        before = line_of(s)
+        returns_along(scene, ("orchestrator", "plan", "agent-z"), ago=5.0)
+        await s.see()
+        await s.until(lambda: any("agent-z" in one for one in s.tree.row_ids()))
+        # The one who has two below him now has a row, and the cursor stays in its line.
+        assert top in s.tree.row_ids()
+        assert (s.cursor, line_of(s)) == (chained, before)
+        await s.press("left")
+        assert s.cursor == top
+
+
+def line_of(s: Stage) -> int:
+    return s.tree._cursor.row - s.tree._offset
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (80, 60)])
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], seed: int) -> None:
+    """Whatever comes, goes, asks, ends or grows old: the cursor stays on its task, in its line."""
+    chance = random.Random(seed)
+    now, scene = NOW, Scene()
+    known: list[str] = []
+
+    def happen() -> None:
+        what, ago = chance.random(), chance.choice([0.0, 5.0, 700.0, 30_000.0, 4.0 * DAY]) + NOW - now
+        if what < 0.3 or not known:
+            parent = chance.choice(known) + "." if known and chance.random() < 0.6 else ""
+            known.append(f"{parent}t{len(known)}")
+            scene.handoff(known[-1], ago=ago)
+        elif what < 0.9:
+            scene.returned(chance.choice(known), chance.choice([*Outcome]), ago=ago)
+        else:
+            scene.gone(f"handoffs/{chance.choice(known)}.handoff.md")
+
+    for _ in range(60):
+        happen()
+    async with stage(scene=scene, size=size, clock=lambda: now, settled=True) as s:
+        for _ in range(25):
+            await s.press(*chance.choices(["j", "k", "pagedown", "space", "g", "G", "n", "H"], k=2))
+            before = s.tree._cursor.row_id, line_of(s)
+            for _ in range(4):
+                now += chance.choice([0, 1, 400, 4_000, 30_000])
+                for _ in range(chance.randrange(4)):
+                    happen()
+                tree = s.app.monitor.tree
+                changed: set[str] = set()
+                for observation in scene.take():
+                    changed |= tree.apply(observation)
+                s.tree.refresh_tasks(changed, settled=True)
+                s.tree.tick()
+                row = s.tree._cursor.row_id
+                if row != before[0]:
+                    # Its task has gone, and so another one is under the cursor.
+                    assert isinstance(before[0], tuple) or before[0] not in tree.tasks
+                    before = row, line_of(s)
+                assert (row, line_of(s)) == before
+                shown = s.tree.rows_in_sight(s.tree.scroll_offset.y)
+                assert [one.row_id for one in shown[line_of(s) :][:1] if one] == ([row] if row else [])
+
+
+def history(count: int = 9) -> Scene:
+    """Nothing but runs that had long been silent when their workspace was first watched."""
+    scene = Scene()
+    for number in range(count):
+        scene.handoff(f"old{number}", ago=40 * DAY + number)
+        scene.returned(f"old{number}", Outcome.FAILED, ago=39 * DAY + number)
+    return scene
+
+
+@pytest.fixture
+def all_is_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = DelegationTree.__init__
+
+    def watched_since_a_week(tree: DelegationTree, *args: Any, **more: Any) -> None:
+        begin(tree, *args, **more)
+        tree.history_before = NOW - 7 * DAY
+
+    monkeypatch.setattr(DelegationTree, "__init__", watched_since_a_week)
+
+
+async def begins(s: Stage) -> None:
+    """A live parent with three children begins."""
+    for name in ("live", "live.a", "live.b", "live.c"):
+        s.scene.handoff(name, ago=2.0)
+        s.scene.returned(name, Outcome.WORKING, ago=1.0)
+    await s.see("live", "live.a", "live.b", "live.c")
+    await s.until(lambda: "live.c" in s.tree.row_ids())
+    await s.pilot.pause()
+
+
+@pytest.mark.usefixtures("all_is_history")
+async def test_where_all_is_history_it_has_its_heading_and_is_open() -> None:
+    async with stage(scene=history(), size=(80, 24), settled=True) as s:
+        assert "▾ HISTORY  9 runs" in s.text()
+        assert s.cursor == "old0"
+        await s.press("H")
+        assert s.tree.cursor_group is Group.HISTORY
+
+
+@pytest.mark.usefixtures("all_is_history")
+async def test_where_all_is_history_and_does_not_fit_it_is_open_too() -> None:
+    async with stage(scene=history(40), size=(80, 24), settled=True) as s:
+        assert "▾ HISTORY  40 runs" in s.text()
+        assert s.cursor == "old0"
+
+
+@pytest.mark.usefixtures("all_is_history")
+@pytest.mark.parametrize("keys", [(), ("j",) * 5])
+async def test_what_begins_is_in_sight_while_nobody_is_at_work(keys: tuple[str, ...]) -> None:
+    async with stage(scene=history(), size=(80, 24), settled=True) as s:
+        await s.press(*keys)
+        before = s.cursor
+        if keys:
+            s.tree._used_at -= 61.0
+        await begins(s)
+        assert s.cursor == before
+        assert s.text().splitlines()[1].strip().startswith("▾ NOW")
+        assert "above" not in s.text()
+
+
+@pytest.mark.usefixtures("all_is_history")
+async def test_at_work_the_line_stays_and_what_is_above_is_told() -> None:
+    async with stage(scene=history(), size=(80, 24), settled=True) as s:
+        await s.press("j")
+        before = line_of(s)
+        await begins(s)
+        assert line_of(s) == before
+        assert "↑ 5 rows above" in s.text()
+        s.tree._used_at -= 61.0
+        s.tree.tick()
+        await s.pilot.pause()
+        assert s.text().splitlines()[1].strip().startswith("▾ NOW")
+        assert "rows above" not in s.text()
+        assert s.cursor == "old1"
+
+
+@pytest.mark.usefixtures("all_is_history")
+async def test_the_strip_moves_no_line() -> None:
+    async with stage(scene=history(20), size=(140, 40), settled=True) as s:
+        await s.press(*"jjjjj")
+        await begins(s)
+        before = line_of(s)
+        s.scene.returned("live.a", Outcome.FAILED, ago=0.0)
+        await s.see()
+        await s.until(lambda: s.main.needs_you.display and "Needs you" in s.text())
+        await s.pilot.pause()
+        assert line_of(s) == before
+
+
+async def test_a_heading_counts_tasks_not_only_the_first_of_each_run() -> None:
+    scene = groups_of_all()
+    scene.handoff("old0.a", ago=3 * DAY + 50)
+    scene.returned("old0.a", Outcome.WORKING, ago=3 * DAY + 40)
+    async with stage(scene=scene, size=(140, 10), settled=True) as s:
+        assert "4 runs, 5 tasks" in s.line("EARLIER")
+        assert "1 silent" in s.line("EARLIER")
+        assert "4 completed" in s.line("EARLIER")
+
+
+async def test_what_asks_and_works_comes_first_and_what_asked_long_ago_after_what_is_live() -> None:
+    now, scene = NOW, Scene()
+    for name, ago in (("older", 15_000.0), ("ended", 1_700.0), ("asks", 200.0)):
+        scene.handoff(name, ago=ago + 10)
+        scene.returned(name, Outcome.FAILED, ago=ago)
+    for name in ("works", "both", "both.child"):
+        scene.handoff(name, ago=300.0)
+        scene.returned(name, Outcome.FAILED if "child" in name else Outcome.WORKING, ago=250.0)
+    async with stage(scene=scene, size=(80, 24), clock=lambda: now, settled=True) as s:
+        assert s.tree.row_ids() == ["both", "both.child", "asks", "works", "ended", "older"]
+        await s.press("j")
+        now += 600.0
+        s.tree.tick()
+        assert s.tree.row_ids() == ["both", "both.child", "works", "asks", "ended", "older"]

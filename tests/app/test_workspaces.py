@@ -1,0 +1,173 @@
+"""Several workspaces on one screen: a row for each, and what is done to a task is done where it belongs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.app.deciding import Office, handoff, returned
+from tests.app.scenes import Scene, ToldSource
+
+from agentwatch.app.app import AgentwatchApp
+from agentwatch.aside import NAME
+from agentwatch.composition import watched
+from agentwatch.config import Settings
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.reader import Pending, Question, Reader, Verified
+from agentwatch.delegation.task import State
+from agentwatch.place import workspace_id
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path
+
+
+def fill(place: Path, **states: str) -> Path:
+    for name, state in states.items():
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{name}.handoff.json").write_text(handoff(f"shop.{name}"))
+        if state:
+            (place / f"{name}.return.md").write_text(returned(state, f"shop.{name}"))
+    return place
+
+
+@asynccontextmanager
+async def screen(root: Path, *workspaces: Path, size: tuple[int, int] = (140, 40)) -> AsyncIterator[Office]:
+    monitor = watched(workspaces, Settings(sessions=False))
+    clock = [0.0]
+    app = AgentwatchApp(monitor, steady=lambda: clock[0])
+    async with app.run_test(size=size, notifications=True) as pilot:
+        stage = Office(app, pilot, ToldSource(), Scene(), root, Desk(workspaces[0]), clock)
+        await stage.until(lambda: stage.main.details)
+        await stage.until(lambda: all(part.monitor.clerk for part in monitor._parts.values()))
+        await stage.until(lambda: app.is_settled)
+        await pilot.pause()
+        yield stage
+
+
+async def test_a_workspace_in_which_there_is_nothing_says_so(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), home / "two"
+    two.mkdir()
+    async with screen(home, one, two) as stage:
+        assert "no tasks" in next(
+            line for line in stage.text().splitlines() if " two " in line and "agentwatch" not in line
+        )
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
+async def test_each_workspace_has_a_row_with_what_is_in_it(home: Path, size: tuple[int, int]) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR", form="")
+    async with screen(home, one, two, size=size) as stage:
+        rows = [line for line in stage.text().splitlines() if " api" in line or "one" in line or "two" in line]
+        assert any("one/ two/" in row for row in rows)
+        assert [stage.app.monitor.tree.tasks[key].own_id for key in stage.tree.row_ids() if "/" in key][1] == "shop.api"
+        assert len(stage.tree.row_ids()) == 5
+        assert "\0" not in stage.text()
+
+
+async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_only(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
+    async with screen(home, one, two) as stage:
+        await stage.press("n")
+        task = stage.app.monitor.tree.tasks[stage.cursor or ""]
+        assert task.own_id == "shop.api"
+        here = stage.app.monitor.of(task.task_id)[0].workspace
+        await stage.press("r")
+        await stage.until(lambda: stage.in_dialog)
+        assert "“shop.api”" in stage.text()
+        assert f"in        “{here.name}”" in stage.text()
+        await stage.until(lambda: "not yet:" in stage.text() or "read it first" in stage.text())
+        await stage.record()
+    version = task.attempts[-1].returned
+    question = Question("shop.api", 1, version.digest if version else None)
+    assert isinstance(Reader(here).find(question), Verified)
+    assert isinstance(Reader(two if here == one else one).find(question), Pending)
+
+
+async def test_a_workspaces_row_says_which_it_is_and_cannot_be_decided_on(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
+    async with screen(home, one, two) as stage:
+        stage.tree.select(stage.app.monitor.tree.roots[1])
+        await stage.press("r")
+        await stage.until(lambda: "this row is a workspace" in stage.toasts)
+        assert " workspace " in stage.words
+        await stage.press("o")
+        await stage.until(lambda: "no file speaks of it" in stage.toasts)
+
+
+async def test_a_path_is_that_of_the_file_in_its_workspace(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
+    async with screen(home, one, two) as stage:
+        top = stage.app.monitor.tree.tasks[stage.app.monitor.tree.roots[1]]
+        stage.tree.select(next(iter(top.children)))
+        await stage.press("c")
+        await stage.until(lambda: stage.app.clipboard)
+        assert stage.app.clipboard == str(two / "api.return.md")
+
+
+async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_all_of_it_back(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR", form="ERROR")
+    async with screen(home, one, two) as stage:
+        tree = stage.app.monitor.tree
+        await stage.until(lambda: len(tree.asking()) == 3)
+        stage.main.filter_bar.seek("is:asks")
+        await stage.until(lambda: stage.main.sought.text == "is:asks")
+        await stage.press("A", "enter")
+        await stage.until(lambda: not tree.asking())
+        files = [home / ".local/state/agentwatch" / workspace_id(place) / NAME for place in (one, two)]
+        told = [json.loads(file.read_text().splitlines()[-1]) for file in files]
+        assert [set(record["tasks"]) for record in told] == [{"shop.api"}, {"shop.api", "shop.form"}]
+        await stage.press("Z")
+        await stage.until(lambda: len(tree.asking()) == 3)
+        await stage.press("Z")
+        await stage.until(lambda: "There is nothing to undo." in stage.text())
+
+
+async def test_what_is_past_of_all_workspaces_is_the_one_history(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", form="")
+    for name in ("lost", "left"):
+        fill(two, **{name: "ERROR"})
+        for path in two.glob(f"{name}.*"):
+            os.utime(path, (time.time() - 80 * 86_400,) * 2)
+    async with screen(home, one, two) as stage:
+        tree = stage.app.monitor.tree
+        top = next(task for task in tree.tasks.values() if task.title == "two")
+        await stage.until(lambda: any("HISTORY" in line for line in stage.text().splitlines()))
+        assert (top.state, top.past) == (State.SUBMITTED, False)
+        assert "two › " not in stage.text()
+        await stage.press("H")
+        await stage.until(lambda: "two › " in stage.text())
+        # The states add up to the tasks, without the rows of the workspaces.
+        assert tree.totals.tasks == 4
+        now = stage.main.task_tree.now()
+        assert (now.tasks, sum(now.present.states.values()) + now.present.silent) == (2, 2)
+
+
+@pytest.mark.parametrize("names", [("one",), ("one", "two")])
+async def test_after_an_undo_every_row_is_where_it_was(home: Path, names: tuple[str, ...]) -> None:
+    legacy = dict.fromkeys(("legacy_a", "legacy_b", "legacy_c"), "ERROR")
+    places = [fill(home / name, calm="", quiet="", other="ERROR", **legacy) for name in names]
+    async with screen(home, *places) as stage:
+        tree = stage.app.monitor.tree
+        await stage.until(lambda: len(tree.asking()) == 4 * len(places))
+        for row in range(3):
+            await stage.press("g", *["j"] * row)
+            before = stage.tree.row_ids()
+            await stage.press("slash", *"legacy", "space", *"is:asks", "enter")
+            await stage.until(lambda: stage.main.sought.text == "legacy is:asks")
+            await stage.press("A", "enter")
+            await stage.until(lambda: len(tree.asking()) == len(places))
+            await stage.press("escape")
+            stage.tree.select(next(one for one in reversed(stage.tree.row_ids()) if tree.tasks[one].acknowledged))
+            await stage.press("Z")
+            await stage.until(lambda: len(tree.asking()) == 4 * len(places))
+            await stage.until(lambda before=before: stage.tree.row_ids() == before)  # type: ignore[misc]

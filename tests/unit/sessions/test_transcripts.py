@@ -1,0 +1,424 @@
+"""Transcripts of all programs: what is told, however one has followed, and what happens to files meanwhile."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, Queue
+from random import Random
+
+import pytest
+
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources.sessions import following, steps
+from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.fields import Fields
+from agentwatch.sources.sessions.follower import Follower
+from agentwatch.sources.sessions.following import LinesTranscript, Look, RunTranscript
+from agentwatch.sources.sessions.steps import Outcome, Step, one_line, written
+from agentwatch.sources.sessions.tail import Lines, Tail
+from tests.unit.sessions.conformance import SEARCH, Store, Watch, packet, report
+from tests.unit.sessions.stores.claude_code import claude_code
+from tests.unit.sessions.stores.codex import codex
+from tests.unit.sessions.stores.opencode import opencode
+from tests.unit.sessions.stores.qwen import qwen
+from tests.unit.sessions.stores.roo import roo
+from tests.unit.sessions.stores.roo_older import roo_older
+from tests.unit.sessions.stores.teamwork import teamwork
+from tests.unit.sessions.test_conformance import built
+
+Build = Callable[[Path], Store]
+with_transcripts = pytest.mark.parametrize("build", [claude_code, codex, opencode, qwen, roo, roo_older])
+
+
+def runs_of(watch: Watch) -> list[Run]:
+    return [ran.run for ran in watch.runs.values() if ran.run is not None]
+
+
+def transcripts(watch: Watch) -> dict[str, RunTranscript]:
+    found = {run.session_id: watch.source.transcript(run) for run in runs_of(watch)}
+    return {session: transcript for session, transcript in found.items() if transcript is not None}
+
+
+def known(transcript: RunTranscript) -> list[Step]:
+    look = transcript.look()
+    assert look is not None
+    return list(look.steps)
+
+
+@with_transcripts
+def test_what_was_handed_over_and_back_stands_in_the_transcript(build: Build) -> None:
+    with built(build) as store:
+        store.finish()
+        watch = store.watch()
+        watch.look()
+        shown = transcripts(watch)
+        told = 0
+        for run in runs_of(watch):
+            if run.session_id not in shown:
+                continue
+            entries = list(shown[run.session_id].entries())
+            for message in (run.prompt, run.said):
+                if message is not None:
+                    text = watch.source.content(message.digest)
+                    assert text is not None
+                    assert text.strip() in [entry.text.strip() for entry in entries], (run, text)
+                    told += 1
+        assert told >= 8
+
+
+@with_transcripts
+def test_whoever_follows_from_the_beginning_sees_what_a_late_one_sees(build: Build) -> None:
+    with built(build) as store:
+        watch = store.watch()
+        followed: dict[str, RunTranscript] = {}
+        looks: dict[str, Look] = {}
+        for _ in store.story:
+            watch.look()
+            for run in runs_of(watch):
+                if run.session_id not in followed and (one := watch.source.transcript(run)) is not None:
+                    followed[run.session_id] = one
+            for session, transcript in followed.items():
+                look = transcript.look()
+                if look is not None:
+                    looks[session] = look
+        late = store.watch()
+        late.look()
+        assert len(followed) >= 6
+        for session, transcript in transcripts(late).items():
+            assert list(looks[session].steps) == known(transcript), session
+            assert not looks[session].trouble
+
+
+@with_transcripts
+def test_each_step_can_be_had_whole(build: Build) -> None:
+    with built(build) as store:
+        store.finish()
+        watch = store.watch()
+        watch.look()
+        for transcript in transcripts(watch).values():
+            for step in known(transcript):
+                whole = transcript.whole(step)
+                assert whole is not None
+                assert whole.said.kind is step.kind
+                if step.kind is not EntryKind.CALL:
+                    assert one_line(whole.said.text) == step.about
+                if step.answered is not None:
+                    assert whole.result is not None
+                    assert one_line(whole.result.text) == step.result
+
+
+@pytest.mark.parametrize("build", [claude_code, codex, opencode, qwen, roo_older])
+def test_what_is_handed_to_a_child_is_known_by_the_childs_prompt(build: Build) -> None:
+    with built(build) as store:
+        store.finish()
+        watch = store.watch()
+        watch.look()
+        handed = {step.handed for one in transcripts(watch).values() for step in known(one) if step.handed}
+        prompts = {run.prompt.digest for run in runs_of(watch) if run.prompt is not None and run.parent_session}
+        assert len(handed & prompts) >= 5
+
+
+@with_transcripts
+def test_no_spoilt_store_makes_a_transcript_raise(build: Build) -> None:
+    random = Random(7)
+    with built(build) as store:
+        store.finish()
+        watch = store.watch()
+        watch.look()
+        shown = transcripts(watch)
+        for _ in range(40):
+            store.spoil(random)
+            for transcript in shown.values():
+                look = transcript.look() or transcript.older()
+                for step in look.steps[-3:]:
+                    transcript.whole(step)
+                list(transcript.entries())
+
+
+def test_a_team_that_writes_files_has_no_transcript() -> None:
+    with built(teamwork) as store:
+        store.finish()
+        watch = store.watch()
+        watch.look()
+        assert runs_of(watch)
+        assert not transcripts(watch)
+
+
+def test_a_place_outside_the_store_is_not_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.jsonl"
+    secret.write_text("{}\n")
+    for build in (claude_code, codex, qwen):
+        with built(build) as store:
+            store.finish()
+            watch = store.watch()
+            watch.look()
+            for source in ("claude-code", "codex", "qwen-code"):
+                run = Run(
+                    source=source,
+                    session_id="secret",
+                    parent_session=None,
+                    state=RunState.WORKING,
+                    place=str(secret),
+                    started_at=0.0,
+                    updated_at=0.0,
+                )
+                assert watch.source.transcript(run) is None
+
+
+# Files of lines
+
+
+def entries_in(fields: Fields) -> list[Entry]:
+    """Records of the tests: `{"words": …}`, `{"call": id, "given": …}`, `{"result": id, "text": …}`."""
+    if "call" in fields:
+        return [Entry(1.0, EntryKind.CALL, "", str(fields["call"]), "Bash", {"command": str(fields.get("given", ""))})]
+    if "result" in fields:
+        text, failed = str(fields.get("text", "")), fields.get("failed") is True
+        return [Entry(3.0, EntryKind.RESULT, text, str(fields["result"]), failed=failed)]
+    return [Entry(2.0, EntryKind.WORDS, str(fields["words"]))] if "words" in fields else []
+
+
+class File:
+    """A file of such records."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    def add(self, *records: dict[str, object], torn: bool = False) -> None:
+        with self.path.open("a") as file:
+            file.write("\n".join(json.dumps(record) for record in records) + ("" if torn else "\n"))
+
+    def words(self, first: int, last: int) -> None:
+        self.add(*({"words": f"word {number}"} for number in range(first, last)))
+
+    def follow(self) -> LinesTranscript:
+        return LinesTranscript(self.path, entries_in)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> File:
+    return File(tmp_path / "a.jsonl")
+
+
+def said(look: Look | None) -> list[str]:
+    assert look is not None
+    return [step.about for step in look.steps]
+
+
+def test_a_torn_line_waits_for_its_end(file: File) -> None:
+    transcript = file.follow()
+    file.add({"words": "one"})
+    file.add({"words": "two"}, torn=True)
+    assert said(transcript.look()) == ["one"]
+    assert transcript.look() is None
+    with file.path.open("a") as rest:
+        rest.write("\n")
+    assert said(transcript.look()) == ["one", "two"]
+
+
+def test_a_long_transcript_is_read_from_its_end(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.words(0, 100_000)
+    opened = time.perf_counter()
+    transcript = file.follow()
+    look = transcript.look()
+    took = time.perf_counter() - opened
+    assert look is not None
+    assert look.has_older
+    assert look.steps[-1].about == "word 99999"
+    assert following.AT_ONCE <= len(look.steps) < 20_000
+    assert took < 5
+    monkeypatch.setattr(following, "_BLOCK", 4096)
+    first = look.steps[0].place
+    older = transcript.older()
+    assert older.steps[0].place < first
+    assert len(older.steps) - len(look.steps) < 2_000
+    numbers = [int(words.removeprefix("word ")) for words in said(older)]
+    assert numbers == list(range(numbers[0], 100_000))
+
+
+def test_going_back_reaches_the_beginning(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_BLOCK", 64)
+    monkeypatch.setattr(following, "AT_ONCE", 5)
+    file.words(0, 40)
+    file.add({"words": "long " * 100})
+    transcript = file.follow()
+    look = transcript.look()
+    while look is not None and look.has_older:
+        look = transcript.older()
+    assert said(look)[:40] == [f"word {number}" for number in range(40)]
+    assert len(said(look)) == 41
+
+
+def test_a_result_finds_its_call_however_they_are_read(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "AT_ONCE", 1)
+    monkeypatch.setattr(following, "_BLOCK", 120)
+    file.add({"call": "a", "given": "make"}, {"words": "x" * 100})
+    transcript = file.follow()
+    assert said(transcript.look()) == ["x" * 100]
+    file.add({"result": "a", "text": "made\nit", "failed": True})
+    transcript.look()
+    look = transcript.older()
+    assert (look.steps[0].outcome, look.steps[0].result, look.steps[0].ended_at) == (Outcome.FAILED, "made it", 3.0)
+    whole = transcript.whole(look.steps[0])
+    assert whole is not None
+    assert whole.result is not None
+    assert (written(whole.said.given), whole.result.text) == ("make", "made\nit")
+
+
+def test_only_so_many_steps_are_kept_and_the_others_are_read_again(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_KEPT", 20)
+    transcript = LinesTranscript(file.path, entries_in, lambda fields: str(fields["words"]))
+    transcript.look()
+    for first in range(0, 100, 10):
+        file.words(first, first + 10)
+        look = transcript.look()
+    assert look is not None
+    assert len(look.steps) <= 22
+    assert look.has_older
+    assert said(transcript.older()) == [f"word {number}" for number in range(100)]
+
+
+def test_however_far_one_goes_back_the_memory_is_not_filled(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_MOST", 50)
+    monkeypatch.setattr(following, "_BLOCK", 256)
+    monkeypatch.setattr(following, "AT_ONCE", 10)
+    file.words(0, 500)
+    transcript = file.follow()
+    look = transcript.look()
+    for _ in range(100):
+        if look is None or not look.has_older:
+            break
+        look = transcript.older()
+    assert look is not None
+    assert not look.has_older
+    assert 50 <= len(look.steps) < 100
+
+
+@pytest.mark.parametrize("how", ["cut short", "replaced", "deleted"])
+def test_the_last_good_state_stays(file: File, how: str) -> None:
+    file.words(0, 3)
+    transcript = file.follow()
+    before = said(transcript.look())
+    if how == "cut short":
+        file.path.write_text("")
+    elif how == "replaced":
+        file.path.rename(file.path.with_suffix(".old"))
+        file.path.touch()
+    else:
+        file.path.unlink()
+    look = transcript.look()
+    assert look is not None
+    assert said(look) == before
+    assert "what it said" in look.trouble
+    assert transcript.look() is None
+    file.words(7, 8)
+    look = transcript.look()
+    assert said(look) == ["word 7"]
+    assert look is not None
+    assert not look.trouble
+
+
+def test_a_file_that_is_replaced_in_the_middle_of_a_look_is_read_anew(
+    file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.words(0, 3)
+    transcript = file.follow()
+    assert len(said(transcript.look())) == 3
+    monkeypatch.setattr(following, "_ONE_LOOK", 40)
+    file.words(3, 10)
+    read = Tail.read
+
+    def replaced(tail: Tail, budget: int) -> Lines:
+        lines = read(tail, budget)
+        if tail.behind and file.path.stat().st_size > 100:
+            file.path.unlink()
+            file.path.touch()
+            file.words(20, 22)
+        return lines
+
+    monkeypatch.setattr(Tail, "read", replaced)
+    assert said(transcript.look()) == ["word 20", "word 21"]
+
+
+def test_a_transcript_that_is_not_there_yet_is_awaited(tmp_path: Path) -> None:
+    transcript = LinesTranscript(tmp_path / "a.jsonl", entries_in)
+    look = transcript.look()
+    assert look is not None
+    assert look.trouble
+    File(tmp_path / "a.jsonl").words(0, 1)
+    assert said(transcript.look()) == ["word 0"]
+
+
+def test_a_record_that_is_too_long_is_said_to_be_there(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_LONGEST_RECORD", 100)
+    file.add({"words": "one"}, {"words": "x" * 200}, {"words": "two"})
+    assert said(file.follow().look()) == ["one", "a record of 0 MB, which is not shown", "two"]
+
+
+def test_records_that_stand_in_a_file_twice_are_told_once(file: File) -> None:
+    file.add({"words": "one", "id": "1"}, {"words": "two", "id": "2"}, {"words": "one", "id": "1"})
+    transcript = LinesTranscript(file.path, entries_in, lambda fields: str(fields["id"]))
+    assert said(transcript.look()) == ["one", "two"]
+    assert [entry.text for entry in transcript.entries()] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("## Status\n\nstate: ERROR\n", "Status state: ERROR"), ("```json\n{\n```", "{"), ("", ""), ("a\r\nb", "a b")],
+)
+def test_one_line_leaves_out_the_marks_before_lines(text: str, line: str) -> None:
+    assert one_line(text) == line
+
+
+# The thread
+
+
+def test_the_follower_tells_what_is_written_at_once(file: File) -> None:
+    told: Queue[tuple[float, Look]] = Queue()
+    follower = Follower(lambda _, look: told.put((time.perf_counter(), look)))
+    follower.follow(file.follow())
+    try:
+        assert said(told.get(timeout=10)[1]) == []
+        for number in range(5):
+            time.sleep(0.05)
+            wrote = time.perf_counter()
+            file.words(number, number + 1)
+            at, look = told.get(timeout=10)
+            assert len(said(look)) == number + 1
+            # It is not asked for every now and then: that would take seconds.
+            assert at - wrote < 1.5
+    finally:
+        follower.follow(None)
+
+
+def test_the_follower_goes_over_to_another_and_ends(tmp_path: Path) -> None:
+    told: Queue[tuple[RunTranscript, Look]] = Queue()
+    follower = Follower(lambda transcript, look: told.put((transcript, look)))
+    one, other = (File(tmp_path / name) for name in ("a.jsonl", "b.jsonl"))
+    one.words(0, 500)
+    other.words(7, 9)
+    first, second = one.follow(), other.follow()
+    follower.follow(first)
+    assert told.get(timeout=10)[0] is first
+    follower.follow(second)
+    transcript, look = told.get(timeout=10)
+    assert (transcript, said(look)) == (second, ["word 7", "word 8"])
+    follower.ask_for_older()
+    assert told.get(timeout=10)[0] is second
+    follower.follow(None)
+    end = time.monotonic() + 10
+    while follower.is_running and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not follower.is_running
+    other.words(9, 10)
+    with pytest.raises(Empty):
+        told.get(timeout=0.3)
+
+
+def test_packets_and_reports_are_said_in_one_line() -> None:
+    assert one_line(report()).startswith("Status state: SUCCESS")
+    assert SEARCH in one_line(packet(SEARCH))

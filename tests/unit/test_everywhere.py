@@ -1,0 +1,183 @@
+"""Every workspace in which a session was alive of late, out of the stores of all programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentwatch.cli import run
+from agentwatch.composition import watched
+from agentwatch.everywhere import Everywhere
+from agentwatch.sources.sessions.alive import Alive, AliveSessions, workspaces_in
+from agentwatch.sources.sessions.projects import holds
+from tests.unit.opencode.program import Program
+from tests.unit.sessions.conformance import Store
+from tests.unit.sessions.stores.claude_code import claude_code
+from tests.unit.sessions.stores.codex import codex
+from tests.unit.sessions.stores.opencode import opencode
+from tests.unit.sessions.stores.qwen import qwen
+from tests.unit.sessions.stores.roo import roo
+from tests.unit.test_monitors import NO_PROGRAMS, watching
+from tests.unit.test_worktrees import session
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user without any program."""
+    place = tmp_path / "home"
+    place.mkdir()
+    monkeypatch.setenv("HOME", str(place))
+    names = (
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "QWEN_RUNTIME_DIR",
+        "QWEN_HOME",
+        "XDG_DATA_HOME",
+        "OPENCODE_DB",
+        "KILO_DB",
+    )
+    for name in (*names, "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return place
+
+
+def in_home(home: Path, store: Store, name: str) -> None:
+    """The store lies where its program has it."""
+    where = {
+        "claude_code": home / ".claude",
+        "codex": home / ".codex",
+        "qwen": home / ".qwen",
+        "opencode": home / ".local/share/opencode",
+        "roo": home / ".config/Code/User/globalStorage/roo.roo",
+    }
+    shutil.copytree(store.place, where[name])
+    for path in where[name].rglob("*"):
+        os.utime(path)
+
+
+@pytest.mark.parametrize("build", [claude_code, codex, qwen, roo])
+def test_the_stores_say_in_which_directories_sessions_are_alive(
+    home: Path, tmp_path: Path, build: Callable[[Path], Store]
+) -> None:
+    store = build(tmp_path)
+    store.finish()
+    in_home(home, store, build.__name__)
+    alive = AliveSessions()
+    for _ in range(2):
+        assert {one.directory for one in alive.since(time.time() - 60)} == {str(store.workspace)}
+    assert alive.since(time.time() + 60) == []
+    store.close()
+
+
+def test_so_does_the_database_of_opencode(home: Path, tmp_path: Path) -> None:
+    store = opencode(tmp_path)
+    store.finish()
+    in_home(home, store, "opencode")
+    alive = AliveSessions()
+    # Its own records have the time.
+    for _ in range(2):
+        assert {one.directory for one in alive.since(0)} == {str(store.workspace)}
+    assert alive.since(4_000_000_000) == []
+    store.close()
+
+
+def test_what_is_damaged_hides_nothing(home: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    session(home, work, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
+    for name in (".codex/sessions/2027/rollout-x.jsonl", ".local/share/opencode/opencode.db"):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_bytes(b"\xff\x00no record\n")
+    (home / ".claude/projects/-a").mkdir()
+    (home / ".claude/projects/-a/x.jsonl").write_text("[]\n{\n")
+    task = home / ".config/Code/User/globalStorage/roo.roo/tasks/1"
+    task.mkdir(parents=True)
+    (task / "history_item.json").write_text("[")
+    assert [one.directory for one in AliveSessions().since(0)] == [str(work)]
+
+
+def test_a_directory_is_shown_once_and_where_it_is(tmp_path: Path) -> None:
+    shop, src, codex_in = tmp_path / "shop", tmp_path / "shop/src", tmp_path / "shop/docs"
+    for place in (src, codex_in):
+        place.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(shop)
+    alive = [
+        Alive(str(shop), 1.0, with_below=True),
+        Alive(str(tmp_path / "link"), 3.0, with_below=True),
+        Alive(str(src), 2.0, with_below=True),
+        Alive(str(codex_in), 2.0, with_below=False),
+        Alive(str(tmp_path / "gone"), 2.0, with_below=True),
+        Alive("relative", 2.0, with_below=True),
+        Alive("/nul\0", 2.0, with_below=True),
+    ]
+    assert workspaces_in(alive, holds) == {shop: 3.0, codex_in: 2.0}
+
+
+def test_the_home_directory_is_no_workspace_and_that_is_told(home: Path) -> None:
+    session(home, home, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
+    (home / "shop").mkdir()
+    session(home, home / "shop", "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d11")
+    found = Everywhere(DAY)()
+    assert [place.workspace for place in found.places] == [home / "shop"]
+    assert found.complaints == [f"Sessions in {home} are not shown: name a directory below it"]
+
+
+def test_what_was_found_stays_until_it_is_gone(home: Path) -> None:
+    shop = home / "shop"
+    shop.mkdir()
+    session(home, shop, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
+    find = Everywhere(DAY)
+    assert [place.name for place in find().places] == ["shop"]
+    shutil.rmtree(home / ".claude")
+    assert [place.name for place in find().places] == ["shop"]
+    other = home / "other" / "shop"
+    other.mkdir(parents=True)
+    session(home, other, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d11")
+    assert [place.name for place in find().places] == ["shop", "other/shop"]
+    shop.rmdir()
+    assert [place.name for place in find().places] == ["other/shop"]
+
+
+async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentwatch import everywhere
+
+    monkeypatch.setattr(everywhere, "PAUSE_SECONDS", 0.05)
+    one, two = home / "one", home / "two"
+    one.mkdir()
+    two.mkdir()
+    session(home, one, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
+    monitor = watched([], NO_PROGRAMS._replace(sessions=True), everywhere=DAY)
+    assert monitor.title == "every workspace"
+    async with watching(monitor) as until:
+        await until(lambda: monitor.tree.totals.tasks == 1)
+        assert monitor.title == "one/"
+        (home / ".local/share/opencode").mkdir(parents=True)
+        program = Program(home / ".local/share/opencode/opencode.db", two)
+        program.now = int(time.time() * 1000)
+        program.session()
+        await until(lambda: monitor.tree.totals.tasks == 2)
+        assert monitor.title == "one/ two/"
+        assert {monitor.tree.tasks[root].title for root in monitor.tree.roots} == {"one", "two"}
+        program.close()
+
+
+async def test_where_nothing_was_alive_that_is_said(home: Path) -> None:
+    monitor = watched([], NO_PROGRAMS, everywhere=DAY)
+    async with watching(monitor) as until:
+        await until(lambda: monitor.health.mode == "live")
+        assert not monitor.tree.tasks
+
+
+def test_all_goes_with_no_path(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from agentwatch.cli import watch_commands
+
+    monkeypatch.setattr(watch_commands, "_require_terminal", lambda: None)
+    assert run(["--all", str(home)]) == 2
+    assert "either workspaces or --all" in capsys.readouterr().err

@@ -1,0 +1,159 @@
+"""Several workspaces watched as one: each with a tree, a ledger and agents of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agentwatch.cli import run
+from agentwatch.composition import watched
+from agentwatch.config import Settings
+from agentwatch.decisions.reader import Pending, Question, Reader, Verified
+from agentwatch.decisions.record import Params
+from agentwatch.delegation.decision import Action
+from agentwatch.monitor import Monitor
+from agentwatch.monitors import Monitors, names_of
+from agentwatch.place import state_directory
+from agentwatch.presence import is_shown
+from tests.app.deciding import handoff, returned
+
+NO_PROGRAMS = Settings(sessions=False)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user who has no programs."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path
+
+
+def workspace(home: Path, name: str, state: str = "ERROR", task_id: str = "shop.api") -> Path:
+    """A workspace with a task that failed."""
+    place = home / name
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "api.handoff.json").write_text(handoff(task_id))
+    (place / "api.return.md").write_text(returned(state, task_id))
+    return place
+
+
+@asynccontextmanager
+async def watching(monitor: Monitors) -> AsyncIterator[Callable[[Callable[[], object]], object]]:
+    """Runs it; what comes is waited for with the function given."""
+
+    async def run_on() -> None:
+        async for _ in monitor.updates():
+            pass
+
+    async def until(holds: Callable[[], object]) -> None:
+        async with asyncio.timeout(20):
+            while not holds():
+                assert not running.done(), running
+                await asyncio.sleep(0.01)
+
+    running = asyncio.create_task(run_on())
+    try:
+        yield until
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def keys(monitor: Monitors) -> dict[tuple[str, str], str]:
+    """The keys of all tasks, by the name of their workspace and their own id."""
+    tasks = monitor.tree.tasks.values()
+    return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
+
+
+async def test_a_decision_reaches_the_agents_of_its_workspace_only(home: Path) -> None:
+    one, two = workspace(home, "one"), workspace(home, "two")
+    monitor = watched([one, two], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: monitor.tree.totals.needs_operator == 2 and all(m.clerk for m in parts(monitor)))
+        assert monitor.title == "one/ two/"
+        own, task_id = monitor.of(keys(monitor)["two", "shop.api"])
+        assert (own.workspace, task_id) == (two, "shop.api")
+        assert own.clerk is not None
+        subject = own.clerk.desk.subject(own.tree.tasks[task_id])
+        made = await own.decide(subject, Action.RETRY, Params(), "")
+        assert made.undelivered is None
+        await until(lambda: monitor.tree.totals.needs_operator == 1)
+        assert [task.own_id for task in monitor.tree.asking()] == ["shop.api"]
+        assert monitor.of(monitor.tree.asking()[0].task_id)[0].workspace == one
+    question = Question("shop.api", 1, subject.return_sha256)
+    assert isinstance(Reader(two).find(question), Verified)
+    assert isinstance(Reader(one).find(question), Pending)
+    assert not (one / ".agentwatch" / "decisions").exists()
+
+
+def parts(monitor: Monitors) -> list:  # type: ignore[type-arg]
+    return [part.monitor for part in monitor._parts.values()]
+
+
+async def test_each_workspace_is_shown_to_its_hooks_as_long_as_it_is_watched(home: Path) -> None:
+    one, two = workspace(home, "one"), workspace(home, "two")
+    monitor = watched([one, two], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: is_shown(state_directory(one)) and is_shown(state_directory(two)))
+    assert not is_shown(state_directory(one))
+    assert not is_shown(state_directory(two))
+
+
+async def test_one_workspace_alone_looks_as_it_always_did(home: Path) -> None:
+    monitor = watched([workspace(home, "shop")], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: monitor.tree.totals.needs_operator)
+        assert list(monitor.tree.tasks) == ["shop.api"]
+        assert monitor.tree.roots == ["shop.api"]
+        assert monitor.title == "shop/"
+        task = monitor.tree.tasks["shop.api"]
+        version = task.attempts[-1].returned
+        assert version is not None
+        assert "The migration timed out." in (monitor.content(version) or "")
+
+
+async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
+    one, two = workspace(home, "one"), workspace(home, "two")
+    (two / "bad.handoff.json").write_text("{}")
+    (two / "locked.return.md").symlink_to(home / "elsewhere")
+    monitor = watched([one, two], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: monitor.tree.notices)
+        assert {notice.path.partition(":")[0] for notice in monitor.tree.notices} == {"two"}
+
+
+def test_whatever_faces_ask_of_a_monitor_is_asked_of_those_that_it_is_made_of() -> None:
+    """A method that is not here would answer for a workspace that nobody watches."""
+    of_one_only = {"absolute", "decide", "load"}
+    asked = {name for name, member in vars(Monitor).items() if not name.startswith("_") and callable(member)}
+    asked |= {name for name, member in vars(Monitor).items() if isinstance(member, property)}
+    assert asked - of_one_only <= vars(Monitors).keys()
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["/w/shop", "/w/shelf"], ["shop", "shelf"]),
+        (["/a/shop", "/b/shop", "/b/shelf"], ["a/shop", "b/shop", "shelf"]),
+        (["/x/a/shop", "/y/a/shop"], ["x/a/shop", "y/a/shop"]),
+        (["/shop", "/a/shop"], ["/shop", "a/shop"]),
+        (["/"], ["/"]),
+    ],
+)
+def test_workspaces_are_called_by_as_much_of_their_path_as_tells_them_apart(paths: list[str], names: list[str]) -> None:
+    assert list(names_of([Path(path) for path in paths]).values()) == names
+
+
+def test_a_path_that_is_no_directory_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agentwatch.cli import watch_commands
+
+    workspace(home, "one")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(watch_commands, "_require_terminal", lambda: None)
+        assert run([str(home / "one"), str(home / "none")]) == 2
+    assert "none: no such directory" in capsys.readouterr().err

@@ -1,0 +1,244 @@
+"""What is put aside in a real workspace, from the shell and on a screen, for all commands alike."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.aside import NAME
+from agentwatch.cli import run
+from agentwatch.composition import monitor_of
+from agentwatch.config import Settings
+from agentwatch.delegation.aside import mark_of
+from agentwatch.monitor import Monitor
+from agentwatch.place import state_directory
+from agentwatch.presence import note_first_watch
+from tests.unit.sessions.conformance import report
+
+DAY = 86_400
+NO_PROGRAMS = Settings(sessions=False)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A watched workspace of a user who has no programs. Two tasks failed in it, on Friday and just now."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
+        monkeypatch.delenv(variable, raising=False)
+    place = tmp_path / "shop"
+    place.mkdir()
+    write(place / "friday.return.md", report("ERROR"), days=3.5)
+    write(place / "new.return.md", report("ERROR", "It failed again."), days=0)
+    note_first_watch(state_directory(place), time.time() - 30 * DAY)
+    monkeypatch.chdir(place)
+    return place
+
+
+def write(path: Path, text: str, *, days: float) -> None:
+    path.write_text(text)
+    os.utime(path, (time.time() - days * DAY,) * 2)
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = run(words)
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def pending(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(asked(capsys, "pending", "--json", *words, str(workspace))[1])
+    return told
+
+
+def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> set[str]:
+    return {task["task_id"] for task in pending(capsys, workspace, *words)["tasks"]}
+
+
+def test_fridays_task_asks_on_monday_until_it_is_acknowledged(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(workspace)
+    assert asking(capsys, workspace) == {"friday", "new"}
+    code, out, _ = asked(capsys, "ack", "friday", place)
+    assert (code, out.splitlines()[-1]) == (0, "acknowledged: 1 task; `agentwatch ack --undo` takes it back")
+    assert "✗ friday  attempt 1, failed" in out
+    assert asking(capsys, workspace) == {"new"}
+    assert asking(capsys, workspace, "--acknowledged") == {"friday"}
+    assert "1 acknowledged: see `agentwatch pending --acknowledged`" in asked(capsys, "pending", place)[1]
+    assert "✗ friday  attempt 1, failed, acknowledged" in asked(capsys, "pending", "--acknowledged", place)[1]
+    tree = json.loads(asked(capsys, "tree", "--json", place)[1])
+    told = {task["task_id"]: (task["acknowledged"], task["ask"], task["needs_operator"]) for task in tree["tasks"]}
+    assert told["friday"] == (True, None, False)
+    assert (tree["summary"]["acknowledged"], tree["summary"]["needs_operator"]) == (1, 1)
+    account = json.loads(asked(capsys, "report", "--format", "json", place)[1])
+    assert [one["task_id"] for one in account["attention"]] == ["new"]
+    found = json.loads(asked(capsys, "tree", "--json", "--where", "is:acknowledged", place)[1])
+    assert found["matches"] == ["friday"]
+    (workspace / "new.return.md").unlink()
+    assert asked(capsys, "tree", "--fail", place)[0] == 0
+    write(workspace / "friday.return.md", report("ERROR", "It failed in another way."), days=0)
+    assert asking(capsys, workspace) == {"friday"}
+
+
+def test_what_is_acknowledged_can_be_decided_on(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked(capsys, "ack", "new", str(workspace))
+    (task,) = pending(capsys, workspace, "--acknowledged")["tasks"]
+    assert (task["acknowledged"], bool(task["ask"]), "retry" in task["commands"]) == (True, True, True)
+    code, _, _ = asked(capsys, "decide", "new", str(workspace), "--abort", "--yes")
+    assert code == 0
+
+
+def test_an_undo_takes_back_the_last_one(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = str(workspace)
+    assert asked(capsys, "ack", "--undo", place)[:2] == (1, "there is nothing to undo\n")
+    asked(capsys, "ack", "--where", "is:needs-you", "--yes", place)
+    assert asking(capsys, workspace) == set()
+    code, out, _ = asked(capsys, "ack", "--undo", place)
+    assert (code, out.splitlines()) == (0, ["undone: 2 tasks acknowledged just now", "  friday", "  new"])
+    assert asking(capsys, workspace) == {"friday", "new"}
+
+
+def test_a_snooze_ends_in_time(
+    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = asked(capsys, "ack", "new", "--for", "2h", str(workspace))
+    assert (code, "snoozed until " in out) == (0, True)
+    told = pending(capsys, workspace, "--acknowledged")
+    assert (told["snoozed"], told["acknowledged"], told["tasks"][0]["snoozed"]) == (1, 0, True)
+    assert told["tasks"][0]["snoozed_until"].endswith("Z")
+    assert asking(capsys, workspace) == {"friday"}
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 7_201)
+    assert asking(capsys, workspace) == {"friday", "new"}
+
+
+def test_all_below_a_task_is_put_aside_with_it(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (workspace / "new.api.return.md").write_text(report("ERROR", "Below."))
+    assert asking(capsys, workspace) == {"friday", "new", "new.api"}
+    assert "acknowledged: 2 tasks" in asked(capsys, "ack", "new", str(workspace))[1]
+    assert asking(capsys, workspace) == {"friday"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        ([], 2, "name a task, or say --where QUERY"),
+        (["nobody"], 2, "no task “nobody” is seen"),
+        (["fridya"], 2, "did you mean friday?"),
+        (["--where", "stat:failed"], 2, "did you mean state?"),
+        (["--where", "is:asks"], 2, "there is no terminal to ask on; say --yes"),
+        (["new", "--where", "is:asks"], 2, "one of the three"),
+        (["new", "--undo"], 2, "one of the three"),
+        (["--undo", "--for", "2h"], 2, "it goes with nothing else"),
+        (["new", "--for", "soon"], 2, "is no time"),
+        (["--where", "is:completed", "--yes"], 1, "nothing is put aside: nothing asks there"),
+    ],
+)
+def test_what_is_not_clear_is_refused_and_nothing_is_written(
+    workspace: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    code: int,
+    why: str,
+) -> None:
+    ended, out, err = asked(capsys, "ack", *words)
+    assert (ended, why in out + err) == (code, True)
+    assert not (state_directory(workspace) / NAME).exists()
+
+
+def test_read_only_refuses(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = workspace.parent / ".config" / "agentwatch" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("read_only = true\n")
+    code, _, err = asked(capsys, "ack", "new", str(workspace))
+    assert (code, "read_only" in err) == (2, True)
+
+
+def test_a_damaged_line_is_told_with_its_place_and_loses_nothing(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked(capsys, "ack", "friday", str(workspace))
+    path = state_directory(workspace) / NAME
+    path.write_text(path.read_text() + "oops\n")
+    code, _, err = asked(capsys, "pending", str(workspace))
+    assert code == 1
+    assert f"{path}, line 3: it is no JSON" in err
+    assert asking(capsys, workspace) == {"new"}
+    asked(capsys, "ack", "new", str(workspace))
+    assert asking(capsys, workspace) == set()
+    assert "oops" in path.read_text()
+
+
+def test_a_look_writes_nothing(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(state_directory(workspace).iterdir())
+    for words in (["pending"], ["pending", "--acknowledged"], ["tree", "--json"]):
+        asked(capsys, *words, str(workspace))
+    assert sorted(state_directory(workspace).iterdir()) == before
+
+
+# Screens
+
+
+async def watched(workspace: Path, settings: Settings = NO_PROGRAMS) -> Monitor:
+    """A monitor that has run until all was read, and has ended."""
+    monitor = monitor_of(workspace, settings, remembers=True, inspects=False)
+    async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
+        async for _ in updates:
+            if monitor.health.mode == "live" and len(monitor.tree.tasks) >= 2:
+                break
+    return monitor
+
+
+async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_watches_is(workspace: Path) -> None:
+    monitor = await watched(workspace)
+    assert list(monitor.tree.unseen) == []
+    (workspace / "later.return.md").write_text(report("ERROR", "Later."))
+    for read_only in (True, False):
+        monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=read_only))
+        assert list(monitor.tree.unseen) == ["later"]
+    assert monitor.shelf is not None
+    shelf = monitor.shelf
+    shelf.see({"later": mark_of(monitor.tree.tasks["later"])})
+    shelf._stopped = False
+    shelf.start(lambda _: None)
+    shelf.stop()
+    assert list((await watched(workspace)).tree.unseen) == []
+    (workspace / "later.return.md").write_text(report("ERROR", "Later, in another way."))
+    assert list((await watched(workspace)).tree.unseen) == ["later"]
+
+
+async def test_a_read_only_screen_writes_nothing(workspace: Path) -> None:
+    monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=True))
+    assert monitor.shelf is not None
+    monitor.shelf.acknowledge({"new": mark_of(monitor.tree.tasks["new"])})
+    assert not (state_directory(workspace) / NAME).exists()
+
+
+async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_asks_for_it_at_the_next_start(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monitor = monitor_of(workspace, NO_PROGRAMS, remembers=True, inspects=False)
+    async with asyncio.timeout(20), aclosing(monitor.updates()) as updates:
+        async for _ in updates:
+            if {"friday", "new"} <= monitor.tree.tasks.keys() and monitor.health.mode == "live":
+                break
+        assert await asyncio.to_thread(run, ["ack", "friday", str(workspace)]) == 0
+        began = time.monotonic()
+        async for _ in updates:
+            if monitor.tree.tasks["friday"].acknowledged:
+                break
+        assert time.monotonic() - began < 5.0
+    again = monitor_of(workspace, NO_PROGRAMS, remembers=True, inspects=False)
+    async with asyncio.timeout(20), aclosing(again.updates()) as updates:
+        async for _ in updates:
+            assert "friday" not in again.tree.queue
+            if {"friday", "new"} <= again.tree.tasks.keys() and again.health.mode == "live":
+                break

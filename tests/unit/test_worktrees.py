@@ -1,0 +1,333 @@
+"""The work trees of a repository: read without running git, and each a workspace of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentwatch.decisions.record import Params
+from agentwatch.delegation.decision import Action
+from agentwatch.sources.files.source import FilesSource
+from agentwatch.sources.sessions.projects import slug
+from agentwatch.sources.worktrees import (
+    NoRepositoryError,
+    is_another,
+    lies_in_another,
+    made_at,
+    worktrees_below,
+    worktrees_of,
+)
+from tests.app.deciding import handoff, returned
+from tests.unit.opencode.program import Program
+from tests.unit.opencode.reading import reading
+from tests.unit.test_monitors import NO_PROGRAMS, keys, watching
+
+
+def git(place: Path, *words: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
+    done = subprocess.run(["git", "-C", str(place), *who, *words], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a commit of an hour ago, of a user who has no programs."""
+    monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 3600:.0f} +0000")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    place = tmp_path / "shop"
+    place.mkdir()
+    git(place, "init", "-q")
+    fill(place, "api")
+    git(place, "add", "-A")
+    git(place, "commit", "-q", "-m", "one")
+    return place
+
+
+def fill(place: Path, name: str, state: str = "ERROR") -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{name}.handoff.json").write_text(handoff(f"shop.{name}"))
+    (place / f"{name}.return.md").write_text(returned(state, f"shop.{name}"))
+
+
+def add(shop: Path, place: str, *more: str) -> Path:
+    git(shop, "worktree", "add", "-q", *more, place)
+    return Path(os.path.realpath(shop / place))
+
+
+def rested(*worktrees: Path) -> None:
+    """They were made a minute ago."""
+    for place in worktrees:
+        own = git(place, "rev-parse", "--absolute-git-dir").strip()
+        for file in [*place.glob("*.*"), Path(own, "commondir"), Path(own, "index")]:
+            os.utime(file, (file.stat().st_mtime - 61,) * 2)
+
+
+def listed_by_git(workspace: Path) -> list[str]:
+    lines = git(workspace, "worktree", "list", "--porcelain").splitlines()
+    places = [line.removeprefix("worktree ") for line in lines if line.startswith("worktree ")]
+    return sorted(place for place in places if place != str(workspace) and Path(place).exists())
+
+
+# Which there are
+
+
+def test_they_are_those_that_git_lists_from_each_of_them(shop: Path) -> None:
+    places = [add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x"), add(shop, "../detached", "--detach")]
+    git(shop, "worktree", "lock", str(places[0]))
+    git(shop, "worktree", "move", str(places[2]), str(shop.parent / "moved"))
+    places[2] = shop.parent / "moved"
+    for workspace in (shop, *places):
+        assert worktrees_of(str(workspace)) == listed_by_git(workspace)
+        assert len(worktrees_of(str(workspace))) == 3
+    assert worktrees_below(str(shop)) == [str(places[1])]
+
+
+def test_one_that_was_removed_without_git_is_none(shop: Path) -> None:
+    place = add(shop, "../gone")
+    (place / ".git").unlink()
+    assert worktrees_of(str(shop)) == []
+
+
+def test_a_path_in_a_repository_and_one_in_none_have_no_others(shop: Path) -> None:
+    add(shop, "../shop-fix")
+    (shop / "src").mkdir()
+    assert worktrees_of(str(shop / "src")) == []
+    assert worktrees_of(str(shop.parent)) == []
+    assert made_at(str(shop)) is None
+    assert made_at(str(shop / "src")) is None
+
+
+def test_of_a_bare_repository_the_others_are_known(shop: Path) -> None:
+    bare = shop.parent / "bare.git"
+    git(shop.parent, "clone", "-q", "--bare", str(shop), str(bare))
+    one, two = add(bare, "../one"), add(bare, "../two", "-b", "other")
+    assert worktrees_of(str(one)) == [str(two)]
+
+
+def test_a_submodule_has_none_and_is_no_trouble(shop: Path) -> None:
+    other = shop.parent / "other"
+    git(shop.parent, "clone", "-q", str(shop), str(other))
+    git(shop, "submodule", "add", "-q", str(other), "part")
+    assert worktrees_of(str(shop / "part")) == []
+    assert not is_another(str(shop), str(shop / "part"))
+    assert [one.path for one in FilesSource(shop).scan().observations if one.path.startswith("part/")]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("nonsense\n", "names no git directory"),
+        ("gitdir: \n", "names no git directory"),
+        ("gitdir: ../nowhere/.git/worktrees/x\n", "points elsewhere"),
+        ("gitdir: \0\n", "names no git directory"),
+    ],
+)
+def test_a_broken_git_file_is_told_in_a_sentence(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / ".git").write_text(text)
+    with pytest.raises(NoRepositoryError, match=why):
+        worktrees_of(str(tmp_path))
+    assert worktrees_below(str(tmp_path)) == []
+    assert made_at(str(tmp_path)) is None
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".git")
+    with pytest.raises(NoRepositoryError):
+        worktrees_of(str(tmp_path))
+    assert not is_another("/elsewhere", str(tmp_path))
+
+
+def test_a_repository_that_names_another_one_leads_nowhere(shop: Path) -> None:
+    """A foreign repository must not bring a workspace of the operator's own on the screen."""
+    private = shop.parent / "private"
+    private.mkdir()
+    git(private, "init", "-q")
+    git(private, "commit", "-q", "--allow-empty", "-m", "one")
+    tree = add(private, "../private-tree")
+    for target in (private, tree):
+        own = shop / ".git" / "worktrees" / target.name
+        own.mkdir(parents=True)
+        (own / "gitdir").write_text(f"{target}/.git\n")
+        (own / "commondir").write_text("../..\n")
+        (own / "HEAD").write_text("ref: refs/heads/main\n")
+    assert worktrees_of(str(shop)) == []
+    # A work tree that names our own, and a directory of ours that the repository of another knows nothing of.
+    mine = shop.parent / "mine"
+    (mine / "git").mkdir(parents=True)
+    (mine / ".git").write_text("gitdir: git\n")
+    (mine / "git" / "gitdir").write_text("../.git\n")
+    (mine / "git" / "commondir").write_text(f"{private}/.git\n")
+    assert worktrees_of(str(mine)) == []
+
+
+def test_a_link_in_the_place_of_a_git_directory_is_not_followed(shop: Path) -> None:
+    place = shop.parent / "linked"
+    place.mkdir()
+    (place / ".git").symlink_to(shop / ".git")
+    with pytest.raises(NoRepositoryError):
+        worktrees_of(str(place))
+
+
+def test_git_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its configuration is an agent's to write, and names programs."""
+    place = add(shop, "../shop-fix")
+    marker = shop.parent / "ran"
+    git(shop, "config", "core.fsmonitor", f"touch {marker}")
+    monkeypatch.setenv("PATH", "")
+    assert worktrees_of(str(shop)) == [str(place)]
+    assert not marker.exists()
+
+
+# What is whose
+
+
+def test_the_files_of_a_worktree_below_are_not_those_of_the_workspace(shop: Path) -> None:
+    inner = add(shop, ".claude/worktrees/x")
+    fill(inner, "form")
+    assert {one.path for one in FilesSource(shop).scan().observations} == {"api.handoff.json", "api.return.md"}
+    assert {one.path for one in FilesSource(inner).scan().observations} == {
+        "api.handoff.json", "api.return.md", "form.handoff.json", "form.return.md",
+    }  # fmt: skip
+    # Of a directory above them, nobody else would show it.
+    assert len(FilesSource(shop.parent).scan().observations) == 6
+
+
+def session(home: Path, cwd: Path, session_id: str) -> None:
+    project = home / ".claude" / "projects" / slug(str(cwd))
+    project.mkdir(parents=True)
+    common = {"sessionId": session_id, "cwd": str(cwd), "version": "2.1.0", "timestamp": "2026-03-01T12:00:00.000Z"}
+    asked = {"type": "user", "uuid": "1", "message": {"role": "user", "content": "Do it."}, **common}
+    (project / f"{session_id}.jsonl").write_text(json.dumps(asked) + "\n")
+
+
+def test_a_session_belongs_to_the_worktree_that_it_was_begun_in(
+    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentwatch.cli import run
+
+    inner = add(shop, ".claude/worktrees/x")
+    (inner / "src").mkdir()
+    ids = [f"0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d1{number}" for number in range(3)]
+    for place, session_id in zip((shop, inner, inner / "src"), ids, strict=True):
+        session(shop.parent, place, session_id)
+
+    def shown(workspace: Path) -> set[str]:
+        assert run(["tree", "--json", str(workspace)]) == 0
+        tasks = json.loads(capsys.readouterr().out)["tasks"]
+        return {task["attempts"][0]["session_id"] for task in tasks} & set(ids)
+
+    assert shown(shop) == {ids[0]}
+    assert shown(inner) == set(ids[1:])
+    assert lies_in_another(str(shop), str(inner / "src"))
+
+
+def test_so_does_one_of_opencode_with_its_children_wherever_they_work(shop: Path) -> None:
+    inner, database = add(shop, ".claude/worktrees/x"), shop.parent / "opencode.db"
+    program = Program(database, shop)
+    here, there = program.session(), program.session(directory=inner / "src")
+    child = program.session(here, directory=inner)
+    with closing(reading(shop, database).reader) as reader:
+        assert {change.key for change in reader.read(5)} == {here, child}
+    with closing(reading(inner, database).reader) as reader:
+        assert there in {change.key for change in reader.read(5)}
+    program.close()
+
+
+# On the screen
+
+
+async def test_the_other_worktrees_stand_below_rows_of_their_own(shop: Path) -> None:
+    from agentwatch.composition import watched
+
+    fix, inner = add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x")
+    rested(fix, inner)
+    fill(fix, "form")
+    fill(inner, "form")
+    monitor = watched([shop], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: len(keys(monitor)) == 5)
+        assert keys(monitor)["shop", "shop.api"] == "shop.api"
+        assert {"shop-fix", "x"} == {name for name, own in keys(monitor) if own == "shop.form"}
+        assert monitor.title == "shop/ + 2 worktrees"
+        # What git checked out there is nobody's work there.
+        assert {
+            monitor.of(task.task_id)[0].workspace.name for task in monitor.tree.asking() if "api" in task.own_id
+        } == {"shop"}
+
+
+async def test_a_decision_reaches_who_waits_in_its_worktree_only(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agentwatch.cli import run
+    from agentwatch.composition import watched
+
+    fix, inner = add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x")
+    rested(fix, inner)
+    for place in (shop, fix, inner):
+        fill(place, "form")
+    monitor = watched([shop], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: ("x", "shop.form") in keys(monitor) and ("shop-fix", "shop.form") in keys(monitor))
+        own, task_id = monitor.of(keys(monitor)["x", "shop.form"])
+        await until(lambda: own.clerk)
+        assert own.clerk is not None
+        await own.decide(own.clerk.desk.subject(own.tree.tasks[task_id]), Action.RETRY, Params(), "")
+        await until(lambda: monitor.tree.tasks[keys(monitor)["x", "shop.form"]].decision)
+        assert not monitor.tree.tasks["shop.form"].decision
+    waited = {place: run(["wait", "shop.form", str(place), "--timeout=0"]) for place in (shop, fix, inner)}
+    assert waited == {shop: 3, fix: 3, inner: 0}
+    assert '"action": "retry"' in capsys.readouterr().out
+
+
+async def test_a_worktree_that_holds_what_was_checked_out_has_no_row(shop: Path) -> None:
+    from agentwatch.composition import watched
+
+    fix = add(shop, "../shop-fix")
+    rested(fix)
+    monitor = watched([shop], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: any(part.monitor.tree.tasks for part in monitor._parts.values() if part.place.comes))
+        assert monitor.tree.roots == ["shop.api"]
+        assert monitor.title == "shop/"
+        fill(fix, "form")
+        await until(lambda: monitor.title == "shop/ + 1 worktree")
+
+
+async def test_worktrees_that_come_and_go_are_taken_in_and_told(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentwatch import monitors
+    from agentwatch.composition import watched
+
+    monkeypatch.setattr(monitors, "SEARCH_SECONDS", 0.05)
+    monitor = watched([shop], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: monitor.tree.tasks)
+        inner = add(shop, ".claude/worktrees/x")
+        rested(inner)
+        fill(inner, "form")
+        await until(lambda: ("x", "shop.form") in keys(monitor))
+        assert ("shop", "shop.form") not in keys(monitor)
+        git(shop, "worktree", "remove", "--force", str(inner))
+        await until(lambda: len(monitor.tree.roots) == 1)
+        assert [notice for notice in monitor.notices if notice.startswith("x is not watched any more")]
+        assert monitor.health.mode == "live"
+
+
+async def test_a_broken_git_file_leaves_the_workspace_as_it_is_and_is_told(tmp_path: Path, shop: Path) -> None:
+    from agentwatch.composition import watched
+
+    place = tmp_path / "broken"
+    fill(place, "api")
+    (place / ".git").write_text("gitdir: ../nowhere\n")
+    monitor = watched([place], NO_PROGRAMS)
+    async with watching(monitor) as until:
+        await until(lambda: monitor.tree.tasks and monitor.notices)
+        assert "Other worktrees of this repository are not shown: .git is a file that" in monitor.notices[0]

@@ -1,0 +1,158 @@
+"""One entry of a transcript, whole: what was said, or what a tool was given and gave back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.widgets import Static
+
+from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.messages import ReadStep, TreeUpdated
+from agentwatch.app.screens.detailed import MonitorScreen
+from agentwatch.app.widgets.details.blocks import Block, Gap, Heading, Line, Rich, caution, faint, plain, text
+from agentwatch.app.widgets.details.page import Page
+from agentwatch.app.widgets.footer import Footer
+from agentwatch.sources.sessions.doing import EntryKind
+from agentwatch.sources.sessions.following import WholeStep
+from agentwatch.sources.sessions.steps import Outcome, Step, written
+from agentwatch.text import clean_lines
+from agentwatch.view import times
+
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
+_HEADS: Final = {
+    EntryKind.WORDS: "words",
+    EntryKind.PROMPT: "what it was told",
+    EntryKind.THOUGHT: "a thought",
+    EntryKind.NOTE: "a note of the program",
+}
+_OUTCOMES: Final = {
+    Outcome.OPEN: ("no result yet", "$state-working"),
+    Outcome.DONE: ("", ""),
+    Outcome.FAILED: ("✗ failed", "$text-error"),
+    Outcome.REFUSED: ("⊘ refused: it was not allowed to run", "$text-warning"),
+}
+
+
+class Verbatim(NamedTuple):
+    """Safe lines as they are; longer ones go on below."""
+
+    source: str
+
+    def lines(self, width: int) -> Iterator[Line]:
+        cleaned, note = clean_lines(self.source.rstrip())
+        for line in cleaned:
+            yield from (Line(part) for part in Content(line).fold(width)) if line else iter([Line(Content(""))])
+        if note:
+            yield from caution(note).lines(width)
+
+
+class StepScreen(MonitorScreen[None]):
+    """Shows an entry of the transcript; as long as a call has no result, it waits for that."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
+
+    DEFAULT_CSS = """
+    StepScreen > .details--faint { color: $text-muted; }
+    StepScreen:ansi > .details--faint { text-style: dim; }
+    StepScreen #step-head { height: auto; max-height: 4; padding: 0 1 1 1; }
+    """
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: ReadStep, task_id: str | None) -> None:
+        super().__init__(monitor, clock)
+        self._wanted = wanted
+        self._task_id = task_id
+        self._step: Step | None = None
+        self._whole: WholeStep | None = None
+        self._is_reading = False
+        self._head = Static(id="step-head", markup=False)
+        self._page = Page()
+        self.footer = Footer(Place.INSPECT, is_useless=self.is_useless, why_not=self.why_not)
+
+    @property
+    def task_id(self) -> str | None:
+        return self._task_id
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self._head
+        yield self._page
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self._page.focus()
+        self._page.show(self._write, keep=False)
+        self._look()
+
+    def tick(self) -> None:
+        super().tick()
+        if self._step is None or self._step.outcome is Outcome.OPEN:
+            self._look()
+
+    def refresh_tasks(self, event: TreeUpdated) -> None:
+        """What an entry says does not depend on the tree."""
+
+    def is_useless(self, command_id: str) -> bool:
+        return command_id in ("inspect.switch", "edit", "copy") or self.is_out_of_question(command_id)
+
+    def is_out_of_question(self, command_id: str) -> bool:
+        return super().is_useless(command_id) or self.why_not(command_id) is not None
+
+    def action_back(self) -> None:
+        self.dismiss()
+
+    def action_switch(self) -> None:
+        """There is nothing to switch to."""
+
+    def _look(self) -> None:
+        step = self._wanted.current() or self._step
+        if step is not None and step != self._step and not self._is_reading:
+            self._is_reading = True
+            self.run_worker(self._read(step))
+
+    async def _read(self, step: Step) -> None:
+        whole = await asyncio.to_thread(self._wanted.transcript.whole, step)
+        self._is_reading = False
+        self._step, self._whole = step, whole or self._whole
+        self._head.update(self._said())
+        self._page.show(self._write, keep=True)
+
+    def _said(self) -> Content:
+        step = self._step
+        if step is None:
+            return Content("")
+        is_call = step.kind is EntryKind.CALL
+        what = plain(step.tool).stylize("bold") if is_call else Content.styled(_HEADS[step.kind], "bold")
+        parts = [what, faint(times.local(step.at)) if step.at else Content("")]
+        if step.ended_at is not None and step.at:
+            parts.append(faint(f"took {times.span(step.ended_at - step.at)}"))
+        words, style = _OUTCOMES[step.outcome]
+        return Content("   ").join([part for part in [*parts, Content.styled(words, style)] if part])
+
+    def _write(self) -> Iterator[Block]:
+        step, whole = self._step, self._whole
+        if step is None:
+            yield text(faint("reading…"))
+        elif whole is None:
+            yield caution("It is not in the transcript any more. Its line said:")
+            yield text(plain(step.about))
+        elif whole.said.kind is EntryKind.CALL:
+            yield Heading("Given")
+            yield Verbatim(written(whole.said.given)) if whole.said.given else text(faint("nothing"))
+            yield Heading("Result")
+            if whole.result is None:
+                yield text(faint("There is none yet."))
+            else:
+                yield Verbatim(whole.result.text) if whole.result.text.strip() else text(faint("It gave nothing back."))
+        elif whole.said.kind is EntryKind.WORDS:
+            yield Rich(whole.said.text)
+        else:
+            yield Verbatim(whole.said.text)
+        yield Gap()

@@ -1,0 +1,20 @@
+"""Asks on the terminal before something is done."""
+
+from __future__ import annotations
+
+import sys
+import termios
+
+from agentwatch.text import say
+
+
+def confirmed(question: str) -> bool:
+    """Ask on the terminal. Only `y` or `yes` is a yes, and nothing that was typed before the question."""
+    # First this, as passphrases are asked for: after the question an answer could be thrown away.
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    sys.stdout.write(f"\n{question} [y/N] ")
+    sys.stdout.flush()
+    typed = sys.stdin.readline()
+    if not typed.endswith("\n"):
+        say("")
+    return typed.strip().casefold() in ("y", "yes")

@@ -1,0 +1,296 @@
+"""Several workspaces being watched as one: a monitor that is made of a monitor for each."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agentwatch.config import Settings
+from agentwatch.delegation.joined import JoinedTree
+from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.task import Version
+from agentwatch.monitor import Monitor, Update
+from agentwatch.place import state_directory
+from agentwatch.presence import shown
+from agentwatch.sources.health import Health, Problem, together
+from agentwatch.sources.source import CombinedSource
+from agentwatch.view.words import plural
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from agentwatch.aside.shelf import Shelf
+    from agentwatch.sources.sessions.following import RunTranscript
+
+SEARCH_SECONDS: Final = 2.0
+"""Between two looks at which workspaces there are."""
+_TURN_SECONDS: Final = 0.5
+"""A workspace whose first scan takes longer than this keeps the next one waiting no longer."""
+_TITLE: Final = 30
+"""Characters up to which the header names all workspaces; beyond it says how many there are."""
+
+
+class Place(NamedTuple):
+    """A workspace that is to be watched, and what its top row is called; without a name, it has none.
+
+    One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
+    something in it is not past.
+    """
+
+    workspace: Path
+    name: str | None = None
+    comes: bool = False
+    waits: bool = False
+
+
+class Places(NamedTuple):
+    """The workspaces that there are now, and what is to be told of those that cannot be watched, a sentence each."""
+
+    places: Sequence[Place]
+    complaints: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Part:
+    """One workspace. `scope` is that of its tasks in the tree, None before they are shown."""
+
+    place: Place
+    monitor: Monitor
+    scope: str | None = None
+    running: asyncio.Task[None] | None = None
+
+
+class Monitors(Monitor):
+    """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
+
+    `find`, which is called in a thread and again while it runs, says which others there are, again `pause` seconds
+    later; `noun` is what each of these is called. `workspace` is the one that the command is about: else the first.
+    """
+
+    tree: JoinedTree
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        settings: Settings,
+        open_one: Callable[[Path], Monitor],
+        *,
+        find: Callable[[], Places] | None = None,
+        noun: str = "workspace",
+        pause: float = SEARCH_SECONDS,
+        workspace: Path | None = None,
+    ) -> None:
+        super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
+        # No task of a workspace can be called so: its id would be the key of another's.
+        self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
+        self._open_one = open_one
+        self._find = find
+        self._noun = noun
+        self._parts: dict[Path, _Part] = {}
+        self._places: Places | None = None
+        """What was found last, None before the first search."""
+        self._pause = pause
+        for place in places:
+            self._open(place)
+
+    @property
+    def title(self) -> str:
+        names = [part.place.name or "" for part in self._parts.values() if part.scope]
+        if not self._parts:
+            return f"every {self._noun}"
+        if not names or any(part.scope == "" for part in self._parts.values()):
+            return super().title + (f" + {plural(len(names), self._noun)}" if names else "")
+        words = " ".join(f"{name}/" for name in names)
+        return words if len(words) <= _TITLE else plural(len(names), self._noun)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return tuple(problem for part in self._parts.values() for problem in part.monitor.problems)
+
+    @property
+    def shelves(self) -> list[Shelf]:
+        return [shelf for part in self._parts.values() for shelf in part.monitor.shelves]
+
+    @property
+    def notices(self) -> list[str]:
+        own = [_from(part, sentence) for part in self._parts.values() for sentence in part.monitor.notices]
+        return [*own, *(self._places.complaints if self._places else ()), *self.complaints]
+
+    @property
+    def said(self) -> list[str]:
+        unread = ((part, str(problem)) for part in self._parts.values() for problem in part.monitor.health.problems)
+        return [*self.notices, *(_from(part, sentence) for part, sentence in unread)]
+
+    @property
+    def watched(self) -> str:
+        if not self._parts:
+            return "every directory in which a session of an agent was alive of late"
+        return f"{', '.join(str(place) for place in self._parts)} and everything below"
+
+    def of(self, task_id: str) -> tuple[Monitor, str]:
+        place = self.tree.place(task_id)
+        if place is not None:
+            for part in self._parts.values():
+                if part.monitor.tree is place.tree:
+                    return part.monitor, place.task_id
+        return self, task_id
+
+    def content(self, version: Version | Message) -> str | None:
+        texts = (part.monitor.content(version) for part in list(self._parts.values()))
+        return next((text for text in texts if text is not None), None)
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        transcripts = (part.monitor.transcript(run) for part in list(self._parts.values()))
+        return next((one for one in transcripts if one is not None), None)
+
+    def scan(self) -> None:
+        """Nobody looks at several workspaces once through one monitor."""
+        raise NotImplementedError
+
+    async def updates(self) -> AsyncIterator[Update]:
+        import asyncio
+
+        # Of several that have much to apply, one at a time does: a key waits for one slice, and not for one of each.
+        turn = asyncio.Lock()
+        arrived: asyncio.Queue[Update | BaseException] = asyncio.Queue()
+
+        async def watch(part: _Part) -> None:
+            try:
+                with ExitStack() as stack:
+                    # Hooks wait for a decision only where somebody can see what it is about.
+                    await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
+                    async for update in part.monitor.updates():
+                        arrived.put_nowait(self._take(part, update))
+                        async with turn:
+                            await asyncio.sleep(0)
+            except Exception as error:  # noqa: BLE001  nobody waits for this task
+                if part.place.name is None:
+                    arrived.put_nowait(error)
+                else:
+                    # The others go on.
+                    self.complaints.append(_from(part, f"watching has ended ({type(error).__name__}: {error})"))
+                    arrived.put_nowait(Update(frozenset(), structure=False))
+
+        async def watch_all() -> None:
+            """Start each when the one before has looked at what it has: the first rows wait for none of the others."""
+            try:
+                while True:
+                    for part in [part for part in self._parts.values() if part.running is None]:
+                        part.running = asyncio.create_task(watch(part))
+                        await _settling(part.monitor)
+                    if self._find is None:
+                        return
+                    places = await asyncio.to_thread(self._find)
+                    if places != self._places:
+                        self._places = places
+                        arrived.put_nowait(self._take_places(places))
+                    if all(part.running for part in self._parts.values()):
+                        await asyncio.sleep(self._pause)
+            except Exception as error:  # noqa: BLE001
+                arrived.put_nowait(error)
+
+        watching = asyncio.create_task(watch_all())
+        try:
+            while True:
+                update = await arrived.get()
+                if isinstance(update, BaseException):
+                    raise update
+                yield update
+        finally:
+            watching.cancel()
+            running = [part.running for part in self._parts.values() if part.running is not None]
+            for one in running:
+                one.cancel()
+            await asyncio.gather(watching, *running, return_exceptions=True)
+
+    def _open(self, place: Place) -> _Part:
+        monitor = self._open_one(place.workspace)
+        part = self._parts[place.workspace] = _Part(place, monitor)
+        if not place.waits:
+            self._show(part)
+        return part
+
+    def _show(self, part: _Part) -> set[str]:
+        place = part.place
+        # What was committed is in every worktree: its history would be told once for each.
+        splits = not place.waits
+        part.scope, keys = self.tree.show(
+            part.monitor.tree, name=place.name, workspace=str(place.workspace), splits=splits
+        )
+        return keys
+
+    def _take(self, part: _Part, update: Update) -> Update:
+        """One workspace has changed."""
+        tasks, changed, structure = part.monitor.tree.tasks, set[str](), self.tree.structure
+        if part.scope is not None:
+            changed = self.tree.update(part.scope, update.changed, moved=update.structure)
+        elif any(task.alive_at and not task.past for key in update.changed if (task := tasks.get(key))):
+            changed = self._show(part)
+        self._look_at_parts()
+        return Update(frozenset(changed), update.structure or self.tree.structure != structure)
+
+    def _take_places(self, found: Places) -> Update:
+        """These are the workspaces that there are besides those asked for."""
+        wanted = {place.workspace: place for place in found.places}
+        changed: set[str] = set()
+        for workspace, part in list(self._parts.items()):
+            if part.place.comes and workspace not in wanted:
+                changed |= self._close(part)
+        for workspace, place in wanted.items():
+            if workspace not in self._parts:
+                part = self._open(place)
+                changed |= {part.scope} if part.scope else set()
+        self._look_at_parts()
+        return Update(frozenset(changed), structure=True)
+
+    def _close(self, part: _Part) -> set[str]:
+        """A workspace is not there any more. Returns what is shown of it no more."""
+        del self._parts[part.place.workspace]
+        if part.running is not None:
+            part.running.cancel()
+        if part.scope is None:
+            return set()
+        self.complaints.append(f"{part.place.name} is not watched any more: {part.place.workspace} was removed")
+        return self.tree.drop(part.scope)
+
+    def _look_at_parts(self) -> None:
+        parts = list(self._parts.values())
+        self.clerk = next((part.monitor.clerk for part in parts if part.monitor.clerk is not None), None)
+        asked_for = [part for part in parts if not part.place.comes] or parts
+        # What comes with others is read behind them.
+        told = [part.monitor for part in parts if part in asked_for or part.monitor.health.mode != "starting"]
+        if told:
+            self.health = together([one.health for one in told])
+        elif self._places is not None:
+            self.health = Health("live", "no session of an agent was alive")
+
+
+def _from(part: _Part, sentence: str) -> str:
+    return f"{part.place.name}: {sentence}" if part.place.name is not None else sentence
+
+
+async def _settling(monitor: Monitor) -> None:
+    """Wait for the end of its first scan, not for long."""
+    import asyncio
+
+    until = time.monotonic() + _TURN_SECONDS
+    while monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110  not long
+        await asyncio.sleep(0.02)
+
+
+def names_of(workspaces: Collection[Path]) -> dict[Path, str]:
+    """What top rows are called: the last part of a path, and of those that share it as many as tell them apart."""
+    names: dict[Path, str] = {}
+    for workspace in workspaces:
+        parts = workspace.parts
+        for count in range(1, len(parts) + 1):
+            name = str(Path(*parts[-count:]))
+            if sum(other.parts[-count:] == parts[-count:] for other in workspaces) == 1:
+                break
+        names[workspace] = name or str(workspace)
+    return names

@@ -1,0 +1,98 @@
+"""What one record of a rollout says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from agentwatch.sources.codex.records import MCP, answer_in, arguments_of, prompt_in
+from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.fields import Fields, inner, mapping, moment, object_in, parts_in, text, whole
+
+_EXIT: Final = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
+_HEAD: Final = 600
+"""Characters before the output of a command in which Codex tells of it."""
+_OUTPUT: Final = "\nOutput:\n"
+_REFUSED: Final = re.compile(r"Rejected\(|rejected by (?:the )?user|aborted by user")
+_FAILED: Final = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
+
+
+def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
+    """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
+    at = moment(record.get("timestamp")) or at
+    payload = mapping(record.get("payload"))
+    if record.get("type") == "event_msg":
+        yield from _event(payload, at)
+    elif record.get("type") == "response_item":
+        yield from _item(payload, at)
+
+
+def _event(payload: Fields, at: float) -> Iterator[Entry]:
+    kind = payload.get("type")
+    if kind == "item_completed":
+        kind = inner(payload, "item").get("type")
+    match kind:
+        case "user_message" | "UserMessage" if words := prompt_in(payload):
+            yield Entry(at, EntryKind.PROMPT, words)
+        case "agent_message" | "AgentMessage" if words := answer_in(payload):
+            yield Entry(at, EntryKind.WORDS, words)
+        case "error":
+            yield Entry(at, EntryKind.NOTE, text(payload, "message") or "an error of Codex", failed=True)
+        case "turn_aborted":
+            yield Entry(at, EntryKind.NOTE, f"the turn was {text(payload, 'reason') or 'aborted'}", failed=True)
+        case "task_complete" | "turn_complete":
+            # Most answers were told before.
+            if words := answer_in(payload):
+                yield Entry(at, EntryKind.WORDS, words)
+            if (error := text(inner(payload, "error"), "message")) is not None:
+                yield Entry(at, EntryKind.NOTE, error, failed=True)
+
+
+def _item(payload: Fields, at: float) -> Iterator[Entry]:
+    call = text(payload, "call_id") or ""
+    match payload.get("type"):
+        case "agent_message" if words := prompt_in(payload):
+            yield Entry(at, EntryKind.PROMPT, words)
+        case "reasoning" if words := "\n".join(parts_in(payload, "summary")):
+            yield Entry(at, EntryKind.THOUGHT, words)
+        case "function_call":
+            given = arguments_of(payload)
+            if text(payload, "name") == "spawn_agent" and "message" in given:
+                given = {**given, "prompt": given["message"]}
+            yield Entry(at, EntryKind.CALL, "", call, _tool_of(payload), given)
+        case "custom_tool_call":
+            yield Entry(at, EntryKind.CALL, "", call, text(payload, "name") or "", {"input": payload.get("input")})
+        case "local_shell_call":
+            yield Entry(at, EntryKind.CALL, "", call, "shell", inner(payload, "action"))
+        case "web_search_call":
+            yield Entry(at, EntryKind.CALL, "", call, "web_search", inner(payload, "action"))
+            yield Entry(at, EntryKind.RESULT, "", call)
+        case "function_call_output" | "custom_tool_call_output":
+            yield _result(payload, call, at)
+
+
+def _tool_of(payload: Fields) -> str:
+    """The name of a function, that of an MCP server before it, as other programs write it: `mcp__server__tool`."""
+    name, server = text(payload, "name") or "", text(payload, "namespace") or ""
+    return f"{server.rstrip('_')}__{name}" if server.startswith(MCP) and not name.startswith(MCP) else name
+
+
+def _result(payload: Fields, call: str, at: float) -> Entry:
+    words = text(payload, "output") or "\n".join(parts_in(payload, "output"))
+    code = 0
+    if words.startswith("{"):
+        # Older versions wrote an object.
+        told = object_in(words)
+        code = whole(inner(told, "metadata"), "exit_code") or 0
+        words = text(told, "output") or words
+    head, cut, output = words[:_HEAD].partition(_OUTPUT)
+    exits = _EXIT.findall(head if cut else words[:_HEAD])
+    code = int(exits[-1]) if exits else code
+    refused = _REFUSED.search(words[:_HEAD]) is not None and not cut
+    failed = refused or code != 0 or _FAILED.match(words) is not None
+    if cut:
+        # What came of it stands first, and then what Codex tells of it.
+        output = words[len(head) + len(cut) :]
+        words = f"{output.rstrip()}\n\n{head}".strip() if not failed else f"exit code {code}\n{output}\n{head}"
+    return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused)

@@ -1,0 +1,257 @@
+"""The transcript of one run, followed: its steps as a screen shows them, one of them whole, and all of it as a text.
+
+A program gives one function that says what stands in a record (`EntriesIn`).
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol, runtime_checkable
+
+from agentwatch.delegation.run import Run
+from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.fields import Fields
+from agentwatch.sources.sessions.steps import Step, Steps, says_again
+from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, line_at, lines_of, open_regular, record
+
+EntriesIn = Callable[[Fields], Iterable[Entry]]
+"""What stands in a record. Never raises for what it holds."""
+
+AT_ONCE: Final = 200
+"""Steps that the first look gives, about, and each look at older ones."""
+_GONE: Final = "The transcript is not there any more: this is what it said."
+_EMPTIED: Final = "The transcript was emptied: this is what it said before."
+
+_BLOCK: Final = 256 * 1024
+_FIRST_LOOK: Final = 16 * 1024 * 1024
+_ONE_LOOK: Final = 4 * 1024 * 1024
+"""Bytes that are read for them at most, so that a screen need not wait; a look at older ones may be repeated."""
+_LONGEST_RECORD: Final = 4 * 1024 * 1024
+"""Bytes. A longer one is only said to be there: parsing it would keep the screen waiting."""
+
+
+class Look(NamedTuple):
+    """What is known of a transcript after a look at it.
+
+    `trouble` says why it cannot be read any more, "" where it can be: the steps are then the last that were there.
+    `has_older`: there may be some before them.
+    """
+
+    steps: Sequence[Step] = ()
+    has_older: bool = False
+    trouble: str = ""
+
+
+class WholeStep(NamedTuple):
+    """What a step says, and what came of it, None as long as there is nothing."""
+
+    said: Entry
+    result: Entry | None = None
+
+
+class RunTranscript(ABC):
+    """The transcript of one run. One thread calls `look` and `older`, any thread the rest. None of them raises."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._steps = Steps()
+        self._trouble = ""
+
+    @property
+    def watched(self) -> Sequence[Path]:
+        """The files that change when something is added: all in one directory."""
+        return (self._path,)
+
+    def look(self) -> Look | None:
+        """What is there now, None where nothing has changed since the look before."""
+        try:
+            is_new = self._read()
+        except OSError as error:
+            trouble = _GONE if isinstance(error, FileNotFoundError) else f"It cannot be read: {error.strerror}."
+            if trouble == self._trouble:
+                return None
+            self._trouble = trouble
+        else:
+            if is_new is None or not (is_new or self._trouble):
+                return None
+            self._trouble = ""
+        return self._look()
+
+    def older(self) -> Look:
+        """The same after reading some of what stands before the first step."""
+        return self._look()
+
+    def whole(self, step: Step) -> WholeStep | None:
+        """All that a step says, None where it is not there any more."""
+        (place, number), answered = step.place, step.answered
+        said = self._entries_at(place)
+        if number >= len(said):
+            return None
+        if answered is None:
+            return WholeStep(said[number])
+        results = said if answered[0] == place else self._entries_at(answered[0])
+        return WholeStep(said[number], results[answered[1]] if answered[1] < len(results) else None)
+
+    @abstractmethod
+    def entries(self) -> Iterator[Entry]:
+        """All there is, from the beginning."""
+
+    @abstractmethod
+    def _read(self) -> bool | None:
+        """Take in what is new: whether there was any, None where that cannot be told just now. Raises OSError."""
+
+    @abstractmethod
+    def _entries_at(self, place: int) -> Sequence[Entry]:
+        """What the record at a place says, nothing where it cannot be read any more."""
+
+    def _look(self) -> Look:
+        return Look(self._steps.snapshot(), trouble=self._trouble)
+
+
+@runtime_checkable
+class HasTranscripts(Protocol):
+    """A reader that can show the transcript of a run. Any thread may call it."""
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """That of a run of this reader, None where it has none of its own."""
+
+
+class LinesTranscript(RunTranscript):
+    """A growing file of JSON lines, read from its end: those before its last lines are read when somebody asks.
+
+    `once` gives the mark of a record that may stand in it twice.
+    """
+
+    def __init__(
+        self, path: Path, entries_in: EntriesIn, once: Callable[[Fields], str | None] = lambda _: None
+    ) -> None:
+        super().__init__(path)
+        self._entries_in = entries_in
+        self._once = once
+        self._before: Look | None = None
+        """What was there before the file was cut short, or another one took its place, until that says something."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._steps = Steps()
+        self._marks: set[int] = set()
+        self._tail: Tail | None = None
+        self._start = 0
+        """Where what has been read begins."""
+
+    def older(self) -> Look:
+        if not self._steps.is_full:
+            if self._steps.was_cut:
+                self._steps.was_cut, self._start = False, self._steps.snapshot()[0].place[0]
+                self._marks.clear()
+            with suppress(OSError):
+                self._read_back(_ONE_LOOK)
+        return self._look()
+
+    def entries(self) -> Iterator[Entry]:
+        tail, marks, last = self._from_beginning(), set[int](), None
+        with suppress(OSError):
+            while True:
+                for line in tail.read(_ONE_LOOK).lines:
+                    for entry in self._entries_of(line, marks):
+                        if last is None or not says_again(last, entry) or last.text != entry.text:
+                            yield entry
+                        last = entry
+                if not tail.behind:
+                    return
+
+    def _look(self) -> Look:
+        steps = self._steps.snapshot()
+        if steps or self._before is None:
+            self._before = None
+            has_older = (self._start > 0 or self._steps.was_cut) and not self._steps.is_full
+            return Look(steps, has_older, self._trouble)
+        return Look(self._before.steps, trouble=self._trouble or _EMPTIED)
+
+    def _read(self) -> bool:
+        is_new = self._tail is None
+        if self._tail is None:
+            self._tail = self._open()
+        while True:
+            look = self._tail.read(_ONE_LOOK)
+            if look.restarted:
+                self._before = self._look()
+                self._begin()
+                return self._read()
+            for line in look.lines:
+                entries = self._entries_of(line, self._marks)
+                self._steps.add(line.offset, entries)
+                is_new |= bool(entries)
+            if not self._tail.behind:
+                return is_new
+
+    def _open(self) -> Tail:
+        """Read the last lines there are; what comes after these is for the tail. Raises OSError."""
+        self._start = position = _last_line_end(self._path)
+        self._read_back(_FIRST_LOOK)
+        return Tail(self._path, position=position)
+
+    def _read_back(self, budget: int) -> None:
+        """Read lines before those that were read, until there are enough steps. Raises OSError."""
+        wanted, end = AT_ONCE, self._start
+        with os.fdopen(open_regular(self._path), "rb", 0) as file:
+            while wanted > 0 and self._start > 0 and end - self._start < budget:
+                lines, self._start = _lines_before(file.fileno(), self._start)
+                records = ((line.offset, self._entries_of(line, self._marks)) for line in lines)
+                wanted -= self._steps.add_before(records)
+
+    def _entries_of(self, line: Line, marks: set[int]) -> list[Entry]:
+        size = line.end - line.start
+        if size > _LONGEST_RECORD:
+            return [Entry(0.0, EntryKind.NOTE, f"a record of {size >> 20} MB, which is not shown")]
+        fields = record(line.data)
+        if fields is None:
+            return []
+        if (mark := self._once(fields)) is not None:
+            if hash(mark) in marks:
+                return []
+            marks.add(hash(mark))
+        return list(self._entries_in(fields))
+
+    def _from_beginning(self) -> Tail:
+        return Tail(self._path)
+
+    def _line_at(self, offset: int) -> bytes | None:
+        return line_at(self._path, offset)
+
+    def _entries_at(self, place: int) -> Sequence[Entry]:
+        fields = record(self._line_at(place) or b"")
+        return list(self._entries_in(fields)) if fields is not None else ()
+
+
+def _last_line_end(path: Path) -> int:
+    """Behind the last line that has its end: what follows is not whole yet. Raises OSError."""
+    with os.fdopen(open_regular(path), "rb", 0) as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(end - _BLOCK, 0)
+            at = os.pread(file.fileno(), end - start, start).rfind(b"\n")
+            if at >= 0:
+                return start + at + 1
+            end = start
+    return 0
+
+
+def _lines_before(descriptor: int, end: int) -> tuple[list[Line], int]:
+    """The lines that end at an offset, or before it in one block, and where they begin. A line that is too long for the
+    memory is passed over."""
+    size = _BLOCK
+    while True:
+        start = max(end - size, 0)
+        data = os.pread(descriptor, end - start, start)
+        # The last byte is the end of the last of these lines.
+        first = data.find(b"\n", 0, max(len(data) - 1, 0)) + 1 if start else 0
+        if first or not start:
+            return list(lines_of(Line(start + first, data, first, len(data)))), start + first
+        if size > LINE_LIMIT:
+            return [], start
+        size *= 4

@@ -1,0 +1,274 @@
+"""In which group a run stands by now, what comes next to what, and what a heading says of its group. Pure.
+
+A run is a task without a parent, with all that is below it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agentwatch.delegation.asks import is_history
+from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.task import Below, State, Task
+from agentwatch.view.words import plural
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.tree import DelegationTree
+
+JUST: Final = 600.0
+"""Seconds for which a run that has ended counts as now."""
+SILENT: Final = 3_600.0
+"""Seconds of silence for which a run in which something is said to work counts as now."""
+_NEVER: Final = float("inf")
+_DAY: Final = 86_400.0
+_DECIDED: Final = frozenset({State.RETRYING, State.ESCALATED})
+"""States in which an agent has to carry out what the operator has decided."""
+
+
+class Group(StrEnum):
+    """Where runs stand, in the order of the screen."""
+
+    NOW = "now"
+    TODAY = "today"
+    EARLIER = "earlier"
+    HISTORY = "history"
+
+
+GROUPS: Final = tuple(Group)
+
+ABOUT: Final = {
+    Group.NOW: "Runs in which something works or needs you, and those that were alive in the last ten minutes.",
+    Group.TODAY: "Runs that were alive today, and in which nothing works or needs you any more.",
+    Group.EARLIER: "Runs that were last alive before today, and in which nothing works or needs you.",
+    Group.HISTORY: "Runs that had long been silent when this workspace was first watched. They ask nothing; what is"
+    " open about them can be looked at and decided all the same. A new sign of life brings a run back.",
+}
+"""What each group is, in a sentence or two."""
+
+
+class Stretch(NamedTuple):
+    """A calendar day of this computer: from, to; seconds since the epoch."""
+
+    start: float
+    end: float
+
+    @classmethod
+    def of(cls, now: float) -> Stretch:
+        """The day of a moment."""
+        return _day(now // 900)
+
+
+@lru_cache(maxsize=4)
+def _day(quarter: float) -> Stretch:
+    """The day of a quarter of an hour: midnight is on one everywhere."""
+    now = quarter * 900
+    try:
+        local = datetime.fromtimestamp(now, UTC).astimezone()
+        start, end = (
+            datetime(day.year, day.month, day.day).astimezone().timestamp()
+            for day in (local, local + timedelta(days=1))
+        )
+    except (OverflowError, OSError, ValueError):
+        return Stretch(now // _DAY * _DAY, (now // _DAY + 1) * _DAY)
+    return Stretch(start, max(end, now + 900))
+
+
+def works(task: Task) -> bool:
+    """Whether something works in a run, or has to carry out what the operator has decided."""
+    if task.state is State.WORKING or task.state in _DECIDED:
+        return True
+    states: Iterable[State] = task.below.states if task.below is not None else ()
+    return any(state is State.WORKING or state in _DECIDED for state in states)
+
+
+def asks(task: Task) -> bool:
+    """Whether something in a run needs the operator."""
+    return task.needs_operator or (task.below is not None and task.below.needs_operator > 0)
+
+
+def has_finished(task: Task) -> bool:
+    """Whether a task with others below it has ended with all of them, and nothing there waits for the operator."""
+    below = task.below
+    return below is not None and below.ended == below.tasks and not task.state.is_open and not asks(task)
+
+
+def group_of(task: Task, now: float, line: float = float("-inf")) -> Group:
+    """The group of a run at a moment; all three are epoch seconds. What was last alive before `line` may be history."""
+    return _placed(task, now, line)[0]
+
+
+def _placed(task: Task, now: float, line: float) -> tuple[Group, float]:
+    """The group of a run, and when the time alone may give it another one (epoch seconds)."""
+    alive_at = task.alive_at or 0.0
+    lively = alive_at + (SILENT if works(task) else JUST)
+    if asks(task):
+        return Group.NOW, lively if now < lively else _NEVER
+    if is_history(task, line):
+        return Group.HISTORY, _NEVER
+    is_decided = task.state in _DECIDED or (task.below is not None and not _DECIDED.isdisjoint(task.below.states))
+    if is_decided:
+        return Group.NOW, _NEVER
+    if now < lively:
+        return Group.NOW, lively
+    today = Stretch.of(now)
+    return (Group.TODAY, today.end) if alive_at >= today.start else (Group.EARLIER, _NEVER)
+
+
+class Present(NamedTuple):
+    """How many tasks are what. A silent one counts as that alone, and no more once it is past."""
+
+    states: Mapping[State, int]
+    silent: int = 0
+    contradicted: int = 0
+    verified: int = 0
+    asking: int = 0
+
+    @classmethod
+    def of(cls, sums: Below) -> Present:
+        """What is summed up."""
+        states = {**sums.states, State.WORKING: sums.states.get(State.WORKING, 0) - sum(sums.silences.values())}
+        false, verified = (sums.verdicts.get(one, 0) for one in (Verdict.CONTRADICTED, Verdict.VERIFIED))
+        return cls(states, sums.stale, false, verified, sums.needs_operator)
+
+    @classmethod
+    def of_run(cls, root: Task) -> Present:
+        """A run: its first task, and all below it; of a workspace, what is below its row."""
+        below = NOTHING if root.below is None else cls.of(root.below)
+        if root.workspace:
+            return below
+        states = Counter[State](below.states)
+        states[root.state] += not root.stale
+        is_verified = root.verdict is Verdict.VERIFIED and root.state is State.COMPLETED
+        silent = below.silent + (root.stale and not root.past)
+        false, asking = below.contradicted + root.contradicted, below.asking + root.needs_operator
+        return cls(states, silent, false, below.verified + is_verified, asking)
+
+    def plus(self, other: Present, sign: int) -> Present:
+        """With, or without, another one."""
+        states = {state: self.states.get(state, 0) + sign * count for state, count in other.states.items()}
+        return Present(
+            {**self.states, **states},
+            self.silent + sign * other.silent,
+            self.contradicted + sign * other.contradicted,
+            self.verified + sign * other.verified,
+            self.asking + sign * other.asking,
+        )
+
+
+NOTHING: Final = Present({})
+
+
+class Standing(NamedTuple):
+    """How a run stands: in which group, until when at most by time alone, what it counts there as."""
+
+    group: Group
+    until: float
+    asks: bool
+    works: bool
+    is_live: bool
+    """Whether it was alive a short while ago: ten minutes, or an hour where it works."""
+    state: State
+    activity: float
+    """Its last sign of life, epoch seconds; 0 where nothing tells."""
+    tasks: int
+    unreviewed: int
+    present: Present
+    """What its tasks are."""
+
+    @property
+    def mark(self) -> tuple[Group, int, State]:
+        """While this stays as it is, the run stays where it is: a mere sign of life moves nothing."""
+        return self.group, self.tier, self.state
+
+    @property
+    def tier(self) -> int:
+        """Before the others of its group: what asks and works, what asks and was just alive, what works, what asked
+        long ago."""
+        if self.asks:
+            return 3 if not self.is_live else 0 if self.works else 1
+        return 2 if self.works and self.group is Group.NOW else 4
+
+
+def standing(tree: DelegationTree, root: Task, now: float) -> Standing:
+    """How a run stands at a moment. Costs a look at its tasks where it is history, else nothing."""
+    group, until = _placed(root, now, tree.history_before)
+    return Standing(
+        group,
+        until,
+        asks(root),
+        works(root),
+        now < (root.alive_at or 0.0) + (SILENT if works(root) else JUST),
+        root.state,
+        root.alive_at or 0.0,
+        (not root.workspace) + (root.below.tasks if root.below is not None else 0),
+        _unreviewed(tree, root) if group is Group.HISTORY else 0,
+        Present.of_run(root),
+    )
+
+
+def _unreviewed(tree: DelegationTree, root: Task) -> int:
+    count, pending = 0, [root]
+    while pending:
+        task = pending.pop()
+        count += task.past and task.question is not None and not task.acknowledged
+        pending += map(tree.tasks.__getitem__, task.children)
+    return count
+
+
+class Tally:
+    """What a group holds, kept up to date run by run."""
+
+    def __init__(self) -> None:
+        self.runs = self.tasks = self.asking = self.unreviewed = 0
+        self.present = NOTHING
+
+    def add(self, run: Standing, sign: int = 1) -> None:
+        """A run comes (1) or goes (-1)."""
+        self.runs += sign
+        self.tasks += sign * run.tasks
+        self.asking += sign * run.asks
+        self.unreviewed += sign * run.unreviewed
+        self.present = self.present.plus(run.present, sign)
+
+    def words(self, group: Group, since: float, now: float) -> tuple[str, ...]:
+        """What a heading says of it, in several lengths, the fullest first. Its oldest run was alive at `since`."""
+        runs = plural(self.runs, "run")
+        tasks = f"{runs}, {plural(self.tasks, 'task')}" if self.tasks > self.runs else runs
+        is_old = since > 0 and group in (Group.EARLIER, Group.HISTORY)
+        dated = f"{tasks} since {day(since, now)}" if is_old else tasks
+        more = self._more(group)
+        ways = [f"{dated}{more}", f"{tasks}{more}", f"{runs}{more}", dated, tasks, runs]
+        return tuple(dict.fromkeys(ways))
+
+    def _more(self, group: Group) -> str:
+        """What is left to do of the history, else how its tasks stand."""
+        if group is Group.HISTORY:
+            return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
+        states = {state: count for state, count in self.present.states.items() if count > 0}
+        counts = [(states[state], state.value) for state in sorted(states, key=lambda state: -state.urgency)]
+        counts += [(self.present.silent, "silent")] if self.present.silent else []
+        if len(counts) == 1 and counts[0][0] == self.tasks and not self.present.asking:
+            return f", {'all ' if self.tasks > 1 else ''}{counts[0][1]}"
+        return "".join(f" · {count:,} {word}" for count, word in counts)
+
+
+def day(moment: float, now: float) -> str:
+    """A day as people name it: `today`, `yesterday`, `Friday` (in a week), `3 May` (in the year), else `Mar 2024`."""
+    today = Stretch.of(now)
+    try:
+        then, here = (datetime.fromtimestamp(at, UTC).astimezone() for at in (moment, now))
+    except (OverflowError, OSError, ValueError):
+        return "?"
+    if moment >= today.start:
+        return "today"
+    days = (here.date() - then.date()).days
+    if days == 1:
+        return "yesterday"
+    if days < 7:
+        return f"{then:%A}"
+    return f"{then.day} {then:%b}" if then.year == here.year else f"{then:%b %Y}"

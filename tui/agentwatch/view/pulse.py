@@ -1,0 +1,79 @@
+"""What working tasks do and use at the moment: activity, tokens, and tokens per minute."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agentwatch.delegation.pulse import WINDOW
+from agentwatch.delegation.run import Doing
+from agentwatch.delegation.task import Task
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view.times import iso
+
+
+class Rates(NamedTuple):
+    """Tokens used in the last minute: by all, by tasks themselves, and by tasks with all below them. Who used none is
+    not there."""
+
+    total: int
+    own: Mapping[str, int]
+    all: Mapping[str, int]
+
+
+def rates(tree: DelegationTree) -> Rates:
+    """The tokens of the last minute, as the tree has seen them. Costs what has happened in it, however large the tree
+    is."""
+    own: Counter[str] = Counter()
+    for spent in tree.spent(tree.now - WINDOW):
+        if spent.task_id in tree.tasks:
+            own[spent.task_id] += spent.tokens
+    everything = Counter(own)
+    for task_id, tokens in own.items():
+        for above in tree.ancestors(task_id):
+            everything[above] += tokens
+    return Rates(sum(own.values()), own, everything)
+
+
+def tokens_with_below(task: Task) -> int | None:
+    """The tokens that a task and all below it have used; None where nothing tells."""
+    below = task.below.tokens if task.below is not None else 0
+    return None if task.tokens is None and not below else (task.tokens or 0) + below
+
+
+def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
+    """What the tokens of a task itself cost, by the price of a million tokens of each model, which is named with or
+    without its provider; None where a price is missing, or no store tells of tokens."""
+    cost = None
+    for run in (attempt.run for attempt in task.attempts):
+        if run is None or run.tokens is None:
+            continue
+        model = run.model or ""
+        price = prices.get(model, prices.get(model.rpartition("/")[2]))
+        if price is None:
+            return None
+        cost = (cost or 0.0) + run.tokens * price / 1_000_000
+    return cost
+
+
+def activity_document(doing: Doing | None, now: float) -> dict[str, Any] | None:
+    """What a task does, for programs; `now` is in epoch seconds. Texts are foreign and unsanitised."""
+    if doing is None:
+        return None
+    return {
+        "at": iso(doing.at),
+        "kind": doing.kind.value,
+        "what": doing.what,
+        "about": doing.about,
+        "over": doing.over,
+        "repeats": doing.repeats,
+        "seconds": round(max(now - doing.at, 0.0), 1) if doing.at and now > float("-inf") else None,
+    }
+
+
+def activity_words(doing: Doing) -> str:
+    """The same in one line: `Bash npm test (3 times)`, a todo as a checkbox. Foreign and unsanitised."""
+    mark = ("[x]" if doing.over else "[-]") if doing.kind == "todo" else doing.what
+    words = " ".join(filter(None, (mark, doing.about)))
+    return f"{words} ({doing.repeats} times)" if doing.repeats > 1 else words
