@@ -14,7 +14,8 @@ from tests.app.stage import Stage
 from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.dialogs.frame import ARMING_SECONDS, DecisionScreen
+from agentwatch.app.dialogs.decision import DecisionScreen
+from agentwatch.app.dialogs.frame import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk

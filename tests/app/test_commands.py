@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from agentwatch.app.actions import COMMANDS, Group, Home, Place, bindings, footer_commands
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.dialogs.frame import DecisionScreen
+from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.putting_aside import ChoiceScreen
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.main import MainScreen

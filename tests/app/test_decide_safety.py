@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.app.deciding import FAILED, Office, handoff, office, returned
 
+from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.dialogs.document import Document
-from agentwatch.app.dialogs.frame import ARMING_SECONDS, DecisionScreen
+from agentwatch.app.dialogs.frame import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action

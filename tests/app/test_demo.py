@@ -11,7 +11,7 @@ import pytest
 from tests.app.scenes import Scene, ToldSource
 from tests.app.stage import Stage
 
-from agentwatch.app.dialogs.frame import DecisionScreen
+from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.played import DemoApp
 from agentwatch.app.screens.pages import HelpScreen
 from agentwatch.app.screens.task import TaskScreen

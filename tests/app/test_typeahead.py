@@ -13,7 +13,7 @@ from textual.keys import key_to_character
 from textual.widgets import Input
 
 from agentwatch.app import app as app_module
-from agentwatch.app.dialogs.frame import DecisionScreen
+from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.pages import HelpScreen
 from agentwatch.app.screens.task import TaskScreen

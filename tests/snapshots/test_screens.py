@@ -15,8 +15,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.dialogs.document import Document
-from agentwatch.app.dialogs.frame import DecisionScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.task_tree import TaskTree

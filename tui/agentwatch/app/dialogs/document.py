@@ -189,8 +189,8 @@ class Document(Vertical):
             (self._page if self.has_class("-changes") else self._area).focus()
         self._show_changes()
 
-    async def sound_text(self, note: str) -> str | None:
-        """The text as it is handed on; None if something is wrong with it, which `missing` tells then.
+    async def is_sound(self, note: str) -> bool:
+        """Whether the text can be handed on as it is now; else `missing` tells what is wrong with it.
 
         It is made once more: a key that was typed right after the note comes before the news of the note.
         """
@@ -199,7 +199,7 @@ class Document(Vertical):
             self._making.stop()
         if not self.is_edited:
             await self._make()
-        return None if await self._check() else self.text
+        return not await self._check()
 
     async def _check(self) -> list[str]:
         """What is wrong with the text as it is now, in sentences."""

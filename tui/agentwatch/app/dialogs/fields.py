@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from rich.cells import cell_len
 from textual import events
@@ -15,6 +16,11 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
+
+from agentwatch.text import clean
+
+if TYPE_CHECKING:
+    from agentwatch.decisions.desk import Desk
 
 LABEL: Final = 10
 """Cells of the column with the labels."""
@@ -114,14 +120,44 @@ class Row(Horizontal):
     Row:focus-within > .label {{ color: $text-accent; text-style: bold; }}
     """
 
-    def __init__(self, label: str, field: Input | Choice | Static, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
+    def __init__(self, label: str, field: Input | Choice | Static) -> None:
+        super().__init__()
         self._label = label
         self._field = field
 
     def compose(self) -> ComposeResult:
         yield Static(self._label, classes="label", markup=False)
         yield self._field
+
+
+class Unlock(Row):
+    """Asks for the passphrase of the key that signs, once that key is found locked."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._passphrase = Input(
+            placeholder="the passphrase of the key that signs decisions", password=True, compact=True
+        )
+        super().__init__("unlock", self._passphrase)
+        self.display = False
+        self._desk = desk
+
+    async def open(self) -> str | None:
+        """Unlock the key with what was typed. Returns why it cannot sign yet, a sentence; None if it can.
+
+        Raises KeyProblemError.
+        """
+        if not self._passphrase.value:
+            why = await asyncio.to_thread(self._desk.why_locked)
+            if why is None:
+                return None
+            self.display = True
+            self._passphrase.focus()
+            return f"{clean(why[:1].upper() + why[1:], 1_000)}: type its passphrase, then press ctrl+s."
+        with self._passphrase.prevent(Input.Changed):
+            passphrase, self._passphrase.value = self._passphrase.value, ""
+        await asyncio.to_thread(self._desk.unlock, passphrase)
+        self.display = False
+        return None
 
 
 class Standing(Static):

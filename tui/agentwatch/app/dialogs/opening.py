@@ -9,8 +9,9 @@ from textual.app import App
 
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.case import Case
+from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.dialogs.forms import FORMS
-from agentwatch.app.dialogs.frame import DecisionScreen, End
+from agentwatch.app.dialogs.frame import End
 from agentwatch.app.messages import TaskDecided
 from agentwatch.decisions import policy
 from agentwatch.delegation.decision import Action
