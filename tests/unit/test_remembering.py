@@ -183,8 +183,7 @@ async def test_a_second_failure_in_the_same_words_asks_and_does_so_after_a_resta
     words = "## Status\nstate: ERROR\nsummary: boom\n"
     other = workspace / "a.handoff.json"
     other.write_text(packet("a"))
-    if while_watching or not deletes:
-        (workspace / "a.return.md").write_text(words)
+    (workspace / "a.return.md").write_text(words)
     handed.write_text(packet("b"))
     steps = [
         lambda: failed.write_text(words),

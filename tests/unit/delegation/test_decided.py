@@ -8,6 +8,7 @@ import pytest
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outline, returned, tree_of
 
 from agentwatch.contracts.shapes import Finding
+from agentwatch.delegation.aside import mark_of
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Checked, Decided, Observation, Tick
@@ -355,3 +356,22 @@ def test_what_was_accepted_and_rewritten_since_is_asked_about_anew() -> None:
         accepted = decided(replace(decision, action=Action.ACCEPT))
         task = tree_of([observations[0], rewritten, accepted]).tasks["a"]
         assert task.ask == "the return changed since you accepted it: look at it again, then accept or retry"
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_child_that_goes_on_after_a_retry_and_fails_in_the_same_words_asks_again(*, remembers: bool) -> None:
+    _, (handed, result), decision = failed()
+    retried = decided(read(decision, Action.RETRY, handed.digest))  # type: ignore[union-attr]
+    again = [result._replace(seq=seq, at=at) for seq, at in ((7, 1_009.5), (8, 1_020.0), (9, 1_030.0))]  # type: ignore[union-attr]
+    touched, failed_again, touched_again = again
+    tree = tree_of([handed, result, touched, retried], remembers=remembers)
+    assert tree.tasks["a"].state is State.RETRYING, "it was only touched before anybody knew of the decision"
+    tree.apply(failed_again)
+    mark = mark_of(tree.tasks["a"])
+    task = tree.tasks["a"]
+    assert [(one.number, one.state) for one in task.attempts] == [(1, State.FAILED), (2, State.FAILED)]
+    assert (task.needs_operator, task.retry.remaining, stage_of(tree)) == (True, 0, Stage.ACTED)
+    tree.apply(touched_again)
+    assert mark_of(tree.tasks["a"]) == mark, "a mere touch is nothing new"
+    late = tree_of([handed, result, failed_again, retried], remembers=remembers)
+    assert late.tasks["a"].attempt == 2, "in whatever order it is known"

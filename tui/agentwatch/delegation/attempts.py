@@ -116,12 +116,14 @@ class Attempts:
     def _sent_on(self, attempt: Attempt, version: Version) -> Decision | None:
         """The decision because of which a return file was rewritten, None where that is not known."""
         before = attempt.returned
-        if before is None or before.digest == version.digest or self._is_rival(before, version):
+        if before is None or self._is_rival(before, version) or attempt is not self.latest():
             return None
-        if attempt is not self.latest():
-            return None
+        is_same = before.digest == version.digest
         for one in self.decisions:
             about_it = one.attempt == attempt.number and one.return_sha256 == before.digest
+            # The same words may have been written once more before anybody knew of the decision.
+            if is_same and not one.sent_on(before.digest, before.at, version.at):
+                continue
             if one.action in SENDS_ON and about_it and one.is_read and is_of_handoff(one, attempt):
                 return one
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -94,6 +95,14 @@ class Decision:
     def is_read(self) -> bool:
         """Whether some agent knows it."""
         return self.receipt.stage.rank >= Stage.READ.rank
+
+    def sent_on(self, digest: str, since: float, until: float) -> bool:
+        """Whether the child that gave this return was sent on between two moments (epoch seconds)."""
+        if self.action not in SENDS_ON or self.return_sha256 != digest:
+            return False
+        # The ledger's seconds are whole.
+        read_at = next((one.at for one in self.receipts if one.stage.rank >= Stage.READ.rank), math.inf)
+        return math.floor(since) <= read_at <= until
 
     def acted(self, at: float | None) -> Decision:
         """The same, carried out at this time (None: not known), as what came after it shows. Agents made that, so it is

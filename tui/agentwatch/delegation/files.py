@@ -9,6 +9,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return, Todo, TodoList
 from agentwatch.delegation import identity
+from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.indexes import Groups
 from agentwatch.delegation.observation import Seen, Unreadable
 from agentwatch.delegation.ownership import Ownership
@@ -274,9 +275,10 @@ def _todos_in(document: Document) -> tuple[Todo, ...] | None:
     return document.todos if isinstance(document, Handoff) else None
 
 
-def counting(versions: Sequence[Version]) -> tuple[Version, ...]:
+def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) -> tuple[Version, ...]:
     """The versions of one task that say something, in their order. The same return written again says something only
-    after a handoff, or after the file has said something else; `times` tells how often it was said."""
+    after a handoff, after the file has said something else, or after one of the `decisions` has sent the child on;
+    `times` tells how often it was said."""
     counted: list[Version] = []
     last: dict[str, Version] = {}
     times = defaultdict[tuple[str, str], int](int)
@@ -287,7 +289,12 @@ def counting(versions: Sequence[Version]) -> tuple[Version, ...]:
         before = last.get(version.path)
         last[version.path] = version
         if isinstance(version.document, Return):
-            if before is not None and _held(before) == _held(version) and handed_off < before.seq:
+            if (
+                before is not None
+                and _held(before) == _held(version)
+                and handed_off < before.seq
+                and not any(one.sent_on(version.digest, before.at, version.at) for one in decisions)
+            ):
                 continue
             said = version.path, version.digest
             times[said] += 1

@@ -329,8 +329,9 @@ class DelegationTree(TaskTree):
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""
-        versions = counting(versions)
-        attempts = self._fold(versions, runs, self._decisions.of(task.task_id, self.now))
+        decisions = self._decisions.of(task.task_id, self.now)
+        versions = counting(versions, decisions)
+        attempts = self._fold(versions, runs, decisions)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(version.path) for version in versions)
         standing.fill(task, attempts, versions, runs)
         latest = task.latest

@@ -34,9 +34,10 @@ _WAITING: Final = 10_000
 _UNSAVED: Final = "the last attempts are not saved yet"
 _PAGE: Final = 500
 _FILES: Final = "SELECT path, digest, mtime_ns, ctime_ns, size, inode FROM files WHERE contracts = ?"
-_HELD: Final = """SELECT path, digest, at FROM observations
-    WHERE id IN (SELECT max(id) FROM observations GROUP BY path)"""
-"""What each file held when it was last seen; no digest where it was gone."""
+_HELD: Final = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
+    (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
+    ON held.id = seen"""
+"""What each file held when it was last seen, and whether it has been there since."""
 
 _ATTEMPTS: Final = 3
 
@@ -143,7 +144,8 @@ class History:
         return unpack(rows[0][0]) if rows else None
 
     def files(self) -> dict[str, KnownFile]:
-        """The files that were there when agentwatch ended, and what tells whether they have changed since."""
+        """The files that were there when agentwatch ended, and what tells whether they have changed since; of those
+        that were gone, what they held."""
         rows = self._query(_FILES, (contracts_version(),))
         index = {
             path: (fingerprint_of(*numbers), digest)
@@ -151,13 +153,14 @@ class History:
             if all(isinstance(number, int) for number in numbers)
         }
         files = {path: KnownFile(fingerprint, digest="") for path, (fingerprint, digest) in index.items() if not digest}
-        for path, digest, at in self._query(_HELD, ()):
+        for path, digest, at, is_there in self._query(_HELD, ()):
             if digest and isinstance(digest, str):
                 fingerprint, indexed = index.get(path, (None, None))
-                known = fingerprint if indexed == digest else None
+                known = fingerprint if indexed == digest and is_there else None
                 since = at if isinstance(at, float) else None
                 written = None if known is None else numbers_in(known)[0]
-                files[path] = KnownFile(known, digest=digest, shown=digest, at=since, written_ns=written)
+                shown = digest if is_there else None
+                files[path] = KnownFile(known, digest=digest, shown=shown, at=since, written_ns=written)
         return files
 
     def keep_files(self, files: Mapping[str, KnownFile]) -> None:

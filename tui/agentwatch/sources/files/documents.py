@@ -88,9 +88,10 @@ class Dating:
         """Until when the workspace was watched before, in nanoseconds since the epoch; None where it was not."""
         return None if self._looked_at is None else int(self._looked_at * 1e9)
 
-    def remember(self, name: str, digest: str, at: float) -> None:
-        """This was known when the workspace was last looked at."""
-        self._known.setdefault(digest, (name, at))
+    def remember(self, name: str, digest: str, at: float, *, is_gone: bool = False) -> None:
+        """A file held this when the workspace was last looked at, or had held it before it was gone."""
+        if not is_gone:
+            self._known.setdefault(digest, (name, at))
         self._last[name] = digest, at
 
     def looked(self, at: float) -> None:

@@ -124,14 +124,17 @@ class FilesSource(Source):
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
-        is neither read nor observed again. `looked_at` is when that was (epoch seconds), None where it never was.
+        is neither read nor observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds),
+        None where it never was.
         """
         if looked_at is not None:
             self._dating.looked(looked_at)
         for path, file in files.items():
-            name = to_name(path)
+            name, is_gone = to_name(path), bool(file.digest) and file.shown is None
             if file.digest and file.at is not None:
-                self._dating.remember(name, file.digest, file.at)
+                self._dating.remember(name, file.digest, file.at, is_gone=is_gone)
+            if is_gone:
+                continue
             self._documents.files[name] = file
             if file.digest:
                 self._contents.place(file.digest, name)
