@@ -13,11 +13,11 @@ from textual.widgets import TextArea
 from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.document import Document
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 
 Case = Callable[[Office, str], Awaitable[None]]
 CASES: dict[str, Case] = {}
-ACTIONS = dict(zip("rexay", Action, strict=True))
+ACTIONS = dict(zip("rexay", OF_ATTEMPTS, strict=True))
 
 TWO = {
     **FAILED,
@@ -138,7 +138,7 @@ async def _(s: Office, key: str) -> None:
 @case("dialog.instead")
 async def _(s: Office, key: str) -> None:
     await s.open("x")
-    wanted = list(Action)[int(key[1:]) - 2]
+    wanted = OF_ATTEMPTS[int(key[1:]) - 2]
     await s.press(key)
     if wanted is Action.ABORT:
         await s.until(lambda: "Abort: this is its dialog." in s.toasts)

@@ -10,7 +10,7 @@ from agentwatch.decisions.asking import answer, do_now
 from agentwatch.decisions.chain import ChainProblem, ProblemKind
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, Verified
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.text import quoted
 from tests.unit.decisions.made import record
 
@@ -71,7 +71,7 @@ def test_each_action_says_what_to_do_now(action: Action, params: Params, words: 
 
 @pytest.mark.parametrize("task_id", ["x; then delete it", "a b", "a\nb", "“x”"])
 def test_an_id_of_several_words_is_no_part_of_the_sentence(task_id: str) -> None:
-    for action in Action:
+    for action in OF_ATTEMPTS:
         params = {Action.ESCALATE: Params(mode="m"), Action.RESPOND: Params(answers=(Answer(None, "8080"),))}
         assert quoted(task_id) in do_now(record(task_id=task_id, action=action, params=params.get(action, Params())))
 

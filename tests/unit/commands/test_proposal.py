@@ -14,14 +14,14 @@ from agentwatch.decisions.amend import UNSTATED, AmendError
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.proposal import report_problems
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import OF_ATTEMPTS
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
 from tests.unit.decisions.made import record
 from tests.unit.decisions.test_policy import Told, blocked, failed, returned
 from tests.unit.history.recorded import packet
 
-RETRY, ESCALATE, ABORT, RESPOND, _ = Action
+RETRY, ESCALATE, ABORT, RESPOND, _ = OF_ATTEMPTS
 HANDOFF = packet("x", attempt=1)
 
 

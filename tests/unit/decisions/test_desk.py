@@ -18,7 +18,7 @@ from agentwatch.decisions.keys import PRIVATE
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.reader import Question, Reader, Verified
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params, Subject, written
-from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Stage
 from agentwatch.delegation.observation import Seen
 from agentwatch.delegation.tree import DelegationTree
 from tests.unit.decisions.made import HANDOFF, NOON, RETURN
@@ -150,7 +150,7 @@ def test_what_an_agent_did_is_told(workspace: Path) -> None:
     assert (told.stage, told.claimed) == (Stage.ACTED, True)
 
 
-@pytest.mark.parametrize("action", list(Action))
+@pytest.mark.parametrize("action", OF_ATTEMPTS)
 def test_only_what_asks_for_work_expires(workspace: Path, action: Action) -> None:
     params = Params(mode="code" if action is Action.ESCALATE else None)
     params = params._replace(answers=(Answer(None, "yes"),)) if action is Action.RESPOND else params

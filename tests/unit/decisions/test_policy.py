@@ -10,7 +10,7 @@ import pytest
 from agentwatch.decisions.policy import mode_of, options, refusal, suggested
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Checked, Decided, Observation, Ran, Tick
 from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
 from agentwatch.delegation.run import Run, RunState
@@ -19,7 +19,7 @@ from agentwatch.delegation.tree import DelegationTree
 from tests.unit.decisions.made import record
 from tests.unit.history.recorded import Workspace, meta, packet
 
-RETRY, ESCALATE, ABORT, RESPOND, ACCEPT = Action
+RETRY, ESCALATE, ABORT, RESPOND, ACCEPT = OF_ATTEMPTS
 MITIGATION = Mitigation.CHANGED_INPUTS
 
 

@@ -10,7 +10,7 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, outlin
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.aside import mark_of
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Checked, Decided, Observation, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
@@ -90,7 +90,7 @@ def test_the_next_attempt_shows_that_the_agent_has_acted() -> None:
     assert (second.decision, tree.tasks["a"].state) == (None, State.SUBMITTED)
 
 
-@pytest.mark.parametrize("action", list(Action))
+@pytest.mark.parametrize("action", OF_ATTEMPTS)
 @pytest.mark.parametrize(
     "receipts", [(), (Receipt(Stage.READ, 1_500.0),), (Receipt(Stage.READ, 1_500.0, claimed=True),)]
 )

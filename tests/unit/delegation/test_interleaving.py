@@ -12,7 +12,7 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, return
 
 from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Gone, Observation, Seen, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
@@ -80,7 +80,7 @@ class Deciding(NamedTuple):
     action: Action
 
 
-decisions = st.builds(Deciding, st.sampled_from(IDS), st.sampled_from(Action))
+decisions = st.builds(Deciding, st.sampled_from(IDS), st.sampled_from(OF_ATTEMPTS))
 
 
 class Again(NamedTuple):

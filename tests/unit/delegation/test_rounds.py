@@ -11,7 +11,7 @@ from tests.unit.delegation.observations import BROKEN, Recorder, handoff, return
 from tests.unit.delegation.test_runs import ROOT, message
 
 from agentwatch.contracts.shapes import Finding, Outcome
-from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.observation import Decided, Observation, Ran
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.delegation.task import State, Task
@@ -227,7 +227,7 @@ broken = st.sampled_from([(), (BROKEN,)])
 
 @given(
     st.lists(st.lists(st.tuples(askers, words), min_size=1, max_size=4), min_size=1, max_size=3),
-    st.lists(st.tuples(words, st.integers(105, 150), st.sampled_from(Action), st.integers(1, 3)), max_size=3),
+    st.lists(st.tuples(words, st.integers(105, 150), st.sampled_from(OF_ATTEMPTS), st.integers(1, 3)), max_size=3),
     st.randoms(use_true_random=False),
 )
 def test_attempts_do_not_depend_on_the_order_in_which_rounds_and_decisions_are_observed(

@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 from textual.content import Content
 
 from agentwatch.app.widgets.cells import shown
-from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Decision, Stage
+from agentwatch.delegation.decision import ENDING, OF_ATTEMPTS, SAYS_SO, Action, Decision, Stage
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
 from agentwatch.view import times
 from agentwatch.view.words import is_on_its_way, is_unread
 
-ACTIONS: Final = {f"decide.{action}": action for action in Action}
+ACTIONS: Final = {f"decide.{action}": action for action in OF_ATTEMPTS}
 """The commands that decide."""
 
 GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
@@ -35,6 +35,9 @@ _WORDS: Final = {
     Action.ABORT: "abort",
     Action.RESPOND: "your answer",
     Action.ACCEPT: "accept it as it is",
+    Action.ALLOW: "allow",
+    Action.DENY: "deny",
+    Action.ANSWER: "your answer",
 }
 
 

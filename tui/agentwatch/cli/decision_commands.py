@@ -82,9 +82,9 @@ def _decide(options: argparse.Namespace) -> int:
     from agentwatch.commands.decide import decide
     from agentwatch.commands.decide_wish import Wish
     from agentwatch.decisions.record import Mitigation
-    from agentwatch.delegation.decision import Action
+    from agentwatch.delegation.decision import OF_ATTEMPTS
 
-    action = next(one for one in Action if getattr(options, one) not in (None, False))
+    action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
     mitigation = Mitigation(options.mitigation) if options.mitigation else None
     handoff = _handoff(options.handoff) if options.handoff is not None else None
     wish = Wish(

@@ -11,7 +11,7 @@ from agentwatch import exit_codes
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
-from agentwatch.delegation.decision import Action, Decision
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
@@ -92,7 +92,7 @@ def commands(task: Task, desk: Desk, workspace: Path) -> dict[Action, str]:
         _ = subject.decision_id
         options = policy.options(task)
         first = policy.suggested(task)
-        actions = sorted((one for one in Action if options[one].allowed), key=lambda one: one is not first)
+        actions = sorted((one for one in OF_ATTEMPTS if options[one].allowed), key=lambda one: one is not first)
         return {action: command_line(_words(task, action, subject.return_sha256, workspace)) for action in actions}
     except (RecordError, ValueError):
         return {}
@@ -148,7 +148,7 @@ def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path)
         "snoozed_until": told["snoozed_until"],
         "suggested": suggested.value if suggested else None,
         "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
-        "not_possible": {one.value: options[one].why_not for one in Action if not options[one].allowed},
+        "not_possible": {one.value: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
     }
 
 

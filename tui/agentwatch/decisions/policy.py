@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from agentwatch.decisions.record import Mitigation, Params, Record
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.retry import (
     FITTER,
@@ -60,7 +60,7 @@ class Option(NamedTuple):
 
 def options(task: Task, *, mitigation: Mitigation | None = None, decided: Record | None = None) -> dict[Action, Option]:
     """Every action for the latest attempt of a task. `decided` is the decision about that attempt that holds."""
-    return {action: _option(task, action, mitigation, decided) for action in Action}
+    return {action: _option(task, action, mitigation, decided) for action in OF_ATTEMPTS}
 
 
 def refusal(task: Task, action: Action, params: Params, note: str, decided: Record | None = None) -> str | None:

@@ -9,14 +9,22 @@ from typing import Final, NamedTuple
 
 
 class Action(StrEnum):
-    """What an operator can decide about an attempt. The values are those of the ledger."""
+    """What an operator can decide about an attempt, or about a request of a program. The values are the ledger's."""
 
     RETRY = "retry"
     ESCALATE = "escalate"
     ABORT = "abort"
     RESPOND = "respond"
     ACCEPT = "accept"
+    ALLOW = "allow"
+    DENY = "deny"
+    ANSWER = "answer"
 
+
+OF_ATTEMPTS: Final = (Action.RETRY, Action.ESCALATE, Action.ABORT, Action.RESPOND, Action.ACCEPT)
+
+OF_REQUESTS: Final = (Action.ALLOW, Action.DENY, Action.ANSWER)
+"""What is decided about a request of a program: of no attempt, and no retry."""
 
 ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})
 """What asks nobody for another attempt."""
@@ -58,7 +66,8 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One verified decision about one attempt. Digests are sha256 in hex, None where there was no such document.
+    """One verified decision about one attempt, or about a request that came up in it. Digests are sha256 in hex, None
+    where there was no such document.
 
     `receipts` are those of the stages reached, in their order, the first one "recorded". `waits` says why it is not
     delivered yet, `announced` that the session that asked for the task was told of it, "" where it was not. `over`: it
@@ -85,6 +94,11 @@ class Decision:
     over: bool = False
     restored: bool = False
     expired: bool = False
+
+    @property
+    def request_id(self) -> str | None:
+        """The id of the request that it answers, which is its own; None where it is about an attempt."""
+        return self.decision_id if self.action in OF_REQUESTS else None
 
     @property
     def receipt(self) -> Receipt:

@@ -8,6 +8,7 @@ from agentwatch.contracts.shapes import Document, Finding
 from agentwatch.delegation.aside import Aside
 from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.decision import Decision
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 
 
@@ -84,6 +85,15 @@ class Decided(NamedTuple):
     decision: Decision
 
 
+class Requested(NamedTuple):
+    """A request of a program is like this now; None: it is forgotten. `path` is its id."""
+
+    seq: int
+    at: float
+    path: str
+    request: Request | None
+
+
 class Noted(NamedTuple):
     """What the operator has looked at and put aside of a task is this now. `path` is the task's id."""
 
@@ -108,4 +118,4 @@ class Tick(NamedTuple):
     at: float
 
 
-Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Noted | Looked | Tick
+Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested | Noted | Looked | Tick

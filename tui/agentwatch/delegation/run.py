@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Reading, Todo, TodoStatus
 
@@ -24,7 +24,7 @@ class RunState(StrEnum):
     """A human aborted it. What it had said by then is no return."""
 
 
-LONGEST_DOING = 200
+LONGEST_DOING: Final = 200
 """Characters of what an agent does that are kept."""
 
 
@@ -52,6 +52,37 @@ class Doing(NamedTuple):
     about: str = ""
     over: bool = False
     repeats: int = 1
+
+
+MOST_PERMITS: Final = 16
+"""So many of a run are kept, the latest."""
+
+
+class Permitter(StrEnum):
+    """Who allowed or refused a call, as the program's own record says."""
+
+    HOOK = "hook"
+    """A hook, whose it was is not said."""
+    PERSON = "person"
+    RULE = "rule"
+    """A rule or a mode of the program: nobody was asked."""
+    UNKNOWN = "unknown"
+
+
+class Permit(NamedTuple):
+    """What the program's own records say of a call that may have been asked about.
+
+    `input_sha256` is as `request.input_text` has it. `allowed` is None where that is not said. `at` is when it was
+    recorded (epoch seconds), `words` what the model was told of a refusal, or was answered; foreign.
+    """
+
+    call_id: str
+    tool: str
+    input_sha256: str
+    allowed: bool | None
+    by: Permitter
+    at: float
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +178,8 @@ class Run:
     waiting: str = ""
     """What a working run waits for from a human, in a few words: "an answer: Which one?". "" where it does not."""
     asked_at: float | None = None
+    permits: tuple[Permit, ...] = ()
+    """What became of the calls that were asked about, oldest first: the latest `MOST_PERMITS`."""
 
     @property
     def began_at(self) -> float:

@@ -152,7 +152,7 @@ class DelegationTree(TaskTree):
                 dirty = self._tick(observation.at)
             case Ran():
                 dirty = set() if self._goes_on(observation) else self._runs.see(observation)
-            case Decided(decision=decision):
+            case Decided(decision=decision) if decision.request_id is None:
                 self._decisions.take(decision)
                 dirty = {decision.task_id}
             case Checked():

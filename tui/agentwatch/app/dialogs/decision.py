@@ -24,7 +24,7 @@ from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import is_told_of
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Mitigation
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import OF_ATTEMPTS
 
 
 class DecisionScreen(Dialog):
@@ -117,7 +117,7 @@ class DecisionScreen(Dialog):
 
     def action_instead(self, number: int) -> None:
         """Decide otherwise about the same attempt."""
-        action, task = list(Action)[number], self.case.task
+        action, task = OF_ATTEMPTS[number], self.case.task
         if self._recording or task is None:
             return
         is_open = action is self.case.action
