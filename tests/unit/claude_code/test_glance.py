@@ -44,6 +44,16 @@ def structured(log: Log, use: str, result: object) -> None:
     log.raw(json.dumps(record, separators=(",", ":")).encode())
 
 
+def permitted(log: Log, use: str, keys: dict[str, object], line: object, error: bool) -> None:
+    """A tool gives its result, and the program says who allowed or refused it."""
+    if line is not None:
+        attachment = {"type": "hook_permission_decision", "decision": line, "toolUseID": use}
+        log.record("attachment", attachment=attachment | {"hookEvent": "PermissionRequest"})
+    log.got(use, "ok", error=error)
+    record = json.loads(log.lines.pop()) | keys
+    log.raw(json.dumps(record, separators=(",", ":")).encode())
+
+
 def again(log: Log) -> None:
     """A record is written twice."""
     log.raw(log.lines[-1].removesuffix(b"\n"))
@@ -82,7 +92,27 @@ RESULTS = (
     {"uuid": "its own", "timestamp": "2099-01-01T00:00:00Z"},
     [{"message": {}, "uuid": "its own", "timestamp": "2099-01-01T00:00:00Z"}],
 )
+SOURCES = st.sampled_from(["hook", "user_temporary", "config", "of a new kind"])
+DECISIONS = st.fixed_dictionaries({"decision": st.sampled_from(["accept", "reject", "?"]), "source": SOURCES})
+FORGED = {"permissionDecision": {"decision": "accept", "source": "config"}}
+PERMITTED = st.fixed_dictionaries(
+    {},
+    optional={
+        "toolUseResult": st.sampled_from(
+            ({"permissionDecision": {"decision": "accept", "source": "config"}}, "Error: no")
+        ),
+        "toolDenialKind": st.sampled_from(["user-rejected", "permission-rule"]),
+        "permissionDecision": DECISIONS,
+    },
+)
 STEPS = st.one_of(
+    st.tuples(
+        st.just(permitted),
+        st.sampled_from(["u1", "u2"]),
+        PERMITTED,
+        st.sampled_from([None, "allow", "deny"]),
+        st.booleans(),
+    ),
     st.tuples(
         st.just(answered),
         st.lists(BLOCKS, max_size=2),

@@ -267,6 +267,7 @@ class ClaudeSession(StoredSession[Transcript]):
             tokens=main.tokens,
             doing=main.pulse.doing,
             waiting=_waiting(main),
+            permits=tuple(main.permits.told),
         )
 
     def _agent(
@@ -320,6 +321,7 @@ class ClaudeSession(StoredSession[Transcript]):
             background=meta.get("requestShape") == "background" or any(call.background for call in bond.calls),
             waiting=_waiting(conversation) if stands.state is RunState.WORKING else "",
             asked_at=call.asked_at if call is not None else None,
+            permits=tuple(conversation.permits.told),
         )
 
 

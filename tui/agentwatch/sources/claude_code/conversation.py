@@ -8,6 +8,7 @@ from typing import Final
 from agentwatch.delegation.run import Asker, Message, Round, RunState
 from agentwatch.sources.claude_code.entries import ClaudePulse, entries
 from agentwatch.sources.claude_code.frames import is_understood, texts
+from agentwatch.sources.claude_code.permits import Permits
 from agentwatch.sources.claude_code.tools import Checklist, Use
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, mapping, moment, text, whole
@@ -42,6 +43,7 @@ class Conversation(Account):
         self.rising = Rising()
         """For the calls that hand out work."""
         self.checklist = Checklist()
+        self.permits = Permits()
         self.uses: dict[str, Use] = {}
         """Those of tools in the last message that have no result yet, by id; not of those that hand out work."""
         self._updated_at = 0.0
@@ -129,6 +131,8 @@ class Conversation(Account):
         self.stepped(message_id, text(message, "model"), tokens, uses_tools="tool_use" in types)
         for entry in entries(record, at):
             self.pulse.take(entry)
+            if entry.kind is EntryKind.CALL:
+                self.permits.called(entry.call, (entry.tool, entry.given))
         said = "\n".join(texts(message.get("content")))
         if said.strip() not in NOTHING:
             self._text = self._saying(said, at, offset)
@@ -198,6 +202,7 @@ class Conversation(Account):
         self._uses_tools = self._is_strange = False
         self.uses.clear()
         self.pulse.go_on()
+        self.permits.go_on()
 
     def _count_round(self, at: float) -> None:
         self.rounds += 1

@@ -101,7 +101,7 @@ class ClaudePulse(Pulse):
     @property
     def doing(self) -> Doing | None:
         if self._written:
-            tool, given = _call_in(self._glimpse or b"")
+            tool, given = call_in(self._glimpse or b"")
             entry = Entry(moment(self._written.decode()) or 0.0, EntryKind.CALL, tool=tool, given=given)
             self._does(call_of(entry, self._places, self._repeats)._replace(over=True))
         return super().doing
@@ -120,7 +120,7 @@ class ClaudePulse(Pulse):
             self._repeats = 1
         else:
             # The same arguments may stand in another order.
-            self._count(digest_of_call(*_call_in(call)))
+            self._count(digest_of_call(*call_in(call)))
         self._glimpse, self._written = call, written
 
     def _does(self, doing: Doing | None, call: str = "") -> None:
@@ -129,11 +129,11 @@ class ClaudePulse(Pulse):
 
     def _count(self, digest: int) -> None:
         if self._glimpse is not None:
-            self._last, self._glimpse = digest_of_call(*_call_in(self._glimpse)), None
+            self._last, self._glimpse = digest_of_call(*call_in(self._glimpse)), None
         super()._count(digest)
 
 
-def _call_in(call: bytes) -> tuple[str, Fields]:
+def call_in(call: bytes) -> tuple[str, Fields]:
     """The tool and its arguments, in what follows `"name":"` in a transcript."""
     try:
         block = mapping(_DECODER.raw_decode('{"name":"' + call.decode("utf-8", "replace"))[0])

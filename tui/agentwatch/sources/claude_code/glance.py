@@ -22,6 +22,7 @@ _TOLD_ELSEWHERE: Final = frozenset(
 
 _TYPE: Final = re.compile(rb'"type":\s*"([^"\\]{1,60})"')
 _ATTACHMENT: Final = b'"attachment":{'
+_TELLING_ATTACHMENTS: Final = (b"queued_command", b"hook_permission_decision")
 _OWN: Final = b'"isSidechain":false'
 _ABOUT: Final = re.compile(rb'"(?:tool_use_id|parentToolUseID)":\s*"([^"\\]{1,200})"')
 _INTERRUPTED: Final = INTERRUPTED.encode()
@@ -48,6 +49,12 @@ _OPENING: Final = re.compile(
 )
 _RESULT: Final = 1
 _TOOL: Final = 5
+_ERRONEOUS: Final = b'"is_error":true'
+_BEHIND_ERROR: Final = 300
+"""Bytes in which that stands before the name of its record."""
+_PERMITTED: Final = b'"permissionDecision":'
+_UNASKED: Final = b'{"decision":"accept","source":"config"'
+"""Nobody was asked about a call."""
 _LONGEST_CALL: Final = 256 * 1024
 _CLOSING: Final = re.compile(
     rb'"stop_reason":(?:null|"tool_use"),(?:"stop_sequence":null,)?"usage":\{"input_tokens":(\d{1,12}),'
@@ -119,6 +126,8 @@ class Glance:
         written = _last(_UUID, _NAME_AND_TIME, buffer, behind, end)
         if written is None or self._tells(buffer, opening.start(), end, self.unanswered):
             return False
+        if _may_be_asked_about(buffer, behind, end):
+            return False
         self._conversation.seen(written)
         return True
 
@@ -157,7 +166,9 @@ class Glance:
             name = model.decode() if model is not None else None
             self._conversation.stepped(message_id.decode(), name, tokens, uses_tools=tool is not None)
             if tool is not None:
-                self._conversation.pulse.glimpsed(buffer[call:reason], written)
+                glimpse = buffer[call:reason]
+                self._conversation.pulse.glimpsed(glimpse, written)
+                self._conversation.permits.called(use.decode(), glimpse)
         return True
 
     def _takes_aside(self, buffer: bytes, start: int, end: int) -> bool:
@@ -174,7 +185,7 @@ class Glance:
         if not self.begun or not is_own:
             return False
         is_attachment = buffer.endswith(_ATTACHMENT, start, found.start())
-        if kind == b"queued_command" if is_attachment else kind != b"progress":
+        if kind in _TELLING_ATTACHMENTS if is_attachment else kind != b"progress":
             return False
         written = _last(_TIMESTAMP, _TIME, buffer, start, end)
         if written is None or self._tells(buffer, start, end, self.unnamed):
@@ -189,6 +200,15 @@ class Glance:
             return False
         names = [name.decode("utf-8", "replace") for name in _ABOUT.findall(buffer, start, end)]
         return any(name in uses or name in self._awaited or name in unanswered for name in names)
+
+
+def _may_be_asked_about(buffer: bytes, start: int, end: int) -> bool:
+    """Whether the result of a tool may say who allowed or refused it: not if nobody was asked, as older programs do."""
+    place = buffer.rfind(_UUID, start, end)
+    if buffer.find(_ERRONEOUS, max(start, place - _BEHIND_ERROR), place) >= 0:
+        return True
+    decided = buffer.rfind(_PERMITTED, start, end)
+    return decided >= 0 and not buffer.startswith(_UNASKED, decided + len(_PERMITTED))
 
 
 def _last(mark: bytes, pattern: re.Pattern[bytes], buffer: bytes, start: int, end: int) -> bytes | None:

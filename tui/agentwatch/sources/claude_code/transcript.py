@@ -109,6 +109,8 @@ class Transcript:
                 attachment = inner(fields, "attachment")
                 if attachment.get("type") == "queued_command":
                     self._notified(attachment.get("prompt"), at, offset)
+                elif attachment.get("type") == "hook_permission_decision":
+                    self.main.permits.decided(attachment)
                 self.main.touch(at)
             case "progress":
                 data = inner(fields, "data")
@@ -163,6 +165,8 @@ class Transcript:
         result = inner(fields, "toolUseResult") if len(results) == 1 else {}
         for block in results:
             self._answered(block, result, conversation, at, offset)
+            if len(results) == 1:
+                conversation.permits.answered(fields, block, result, at)
         said = "\n".join(texts(message.get("content")))
         if said.startswith(INTERRUPTED):
             conversation.interrupted(said, at)
