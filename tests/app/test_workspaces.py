@@ -21,6 +21,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.delegation.task import State
 from agentwatch.place import workspace_id
+from agentwatch.view.groups import SILENT
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ async def test_what_is_past_of_all_workspaces_is_the_one_history(home: Path) -> 
         # The states add up to the tasks, without the rows of the workspaces.
         assert tree.totals.tasks == 4
         now = stage.main.task_tree.now()
-        assert (now.tasks, sum(now.present.states.values()) + now.present.silent) == (2, 2)
+        assert (now.tasks, sum(now.present[one] for one in (*State, SILENT))) == (2, 2)
 
 
 @pytest.mark.parametrize("names", [("one",), ("one", "two")])

@@ -318,7 +318,7 @@ class Monitor:
         if self._since is None:
             return set()
         changed, self._since = self.tree.leave_out(self._since), None
-        if words := older_words(self.tree):
+        if words := older_words(len(self.tree.left_out)):
             self.complaints.append(f"{words}, as --since asks.")
         return changed
 

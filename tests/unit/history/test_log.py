@@ -200,9 +200,9 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
     told = StateChanges(DelegationTree(), tells_activity=True).tell(observations)
     assert [line(change).partition("  s  ")[2] for change in told][1:] == [
         "· Bash make ␛[31m",
-        "· Bash make ␛[31m (2 times)",
-        "· [-] Test",
-        "· [x] Test",
+        "· Bash ×2 make ␛[31m",
+        "· ◐ Test",
+        "· ✓ Test",
     ]
     assert len(list(changes(observations))) == 1
     (first,) = (one for one in StateChanges(DelegationTree(), tells_activity=True).tell(observations[:2]) if one.at)

@@ -27,7 +27,7 @@ from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch, Health, Problem, complain_of
 from agentwatch.sources.source import Source
 from agentwatch.text import clean, complain, say
-from agentwatch.view.words import left_out_words
+from agentwatch.view.words import older_words
 
 if TYPE_CHECKING:
     from agentwatch.sources.files.documents import KnownFile
@@ -146,7 +146,7 @@ class _Log:
 
     def tell_left_out(self) -> None:
         """Say on stderr how many tasks are not printed."""
-        if words := left_out_words(len(self._left_out)):
+        if words := older_words(len(self._left_out)):
             complain(words)
 
     def take(self, observations: Iterable[Observation]) -> None:

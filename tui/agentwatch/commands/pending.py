@@ -76,7 +76,7 @@ def print_pending(
             say(f"{history}: see `agentwatch pending --past`")
         if not (past or acknowledged) and (counted := counted_aside(tree)):
             say(f"{counted}: see `agentwatch pending --acknowledged`")
-        if older := older_words(tree):
+        if older := older_words(len(tree.left_out)):
             say(older)
     complain_of(monitor.problems)
     return exit_codes.NOT if monitor.problems else exit_codes.DONE

@@ -79,7 +79,7 @@ def _summary(monitor: Monitor, left_out: int) -> str:
     totals = monitor.tree.totals
     files = len(monitor.tree.troubled)
     noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
-    older = older_words(monitor.tree)
+    older = older_words(len(monitor.tree.left_out))
     if not totals.tasks:
         where = clean(str(monitor.workspace))
         # Of sessions that were not asked for, nobody has counted the tasks, unless they are all that there is.

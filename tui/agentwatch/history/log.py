@@ -11,8 +11,9 @@ from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import clean, exact
-from agentwatch.view.pulse import activity_document, activity_words
+from agentwatch.view.pulse import activity_document
 from agentwatch.view.times import iso
+from agentwatch.view.words import doing_words
 
 _ID: Final = 80
 _REASON: Final = 200
@@ -118,7 +119,7 @@ def changes(observations: Iterable[Observation], tree: DelegationTree | None = N
 def line(change: StateChange | Activity) -> str:
     """One line, safe to print."""
     if isinstance(change, Activity):
-        does = clean(activity_words(change.doing), _REASON)
+        does = clean(doing_words(change.doing), _REASON)
         return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  · {does}"
     before = change.before or "new"
     after = change.after or "gone"

@@ -170,7 +170,9 @@ def account_of(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=verdict_of(summary, unseen=len(problems), history=history_words(tree), older=older_words(tree)),
+        verdict=verdict_of(
+            summary, unseen=len(problems), history=history_words(tree), older=older_words(len(tree.left_out))
+        ),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=tuple(_line(tree, task, depth, now) for task, depth in tree.preorder()),

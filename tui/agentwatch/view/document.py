@@ -120,7 +120,7 @@ def task_document(
         "activity": activity_document(task.doing, tree.now),
         "tokens": task.tokens,
         "tokens_below": task.below.tokens if task.below else None,
-        "tokens_per_minute": spent.all.get(task.task_id),
+        "tokens_per_minute": spent.by_task.get(task.task_id),
         "cost": cost_of(task, prices),
         "stale": task.stale,
         "past": task.past,

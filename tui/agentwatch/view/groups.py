@@ -6,7 +6,7 @@ A run is a task without a parent, with all that is below it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 JUST: Final = 600.0
 """Seconds for which a run that has ended counts as now."""
-SILENT: Final = 3_600.0
+_LIVE_SILENCE: Final = 3_600.0
 """Seconds of silence for which a run in which something is said to work counts as now."""
 _NEVER: Final = float("inf")
 _DAY: Final = 86_400.0
@@ -105,7 +105,7 @@ def group_of(task: Task, now: float, line: float = float("-inf")) -> Group:
 def _placed(task: Task, now: float, line: float) -> tuple[Group, float]:
     """The group of a run, and when the time alone may give it another one (epoch seconds)."""
     alive_at = task.alive_at or 0.0
-    lively = alive_at + (SILENT if works(task) else JUST)
+    lively = alive_at + (_LIVE_SILENCE if works(task) else JUST)
     if asks(task):
         return Group.NOW, lively if now < lively else _NEVER
     if is_history(task, line):
@@ -119,48 +119,36 @@ def _placed(task: Task, now: float, line: float) -> tuple[Group, float]:
     return (Group.TODAY, today.end) if alive_at >= today.start else (Group.EARLIER, _NEVER)
 
 
-class Present(NamedTuple):
-    """How many tasks are what. A silent one counts as that alone, and no more once it is past."""
+SILENT: Final = "silent"
+FALSE: Final = "false"
+VERIFIED: Final = "verified"
+ASKING: Final = "asking"
 
-    states: Mapping[State, int]
-    silent: int = 0
-    contradicted: int = 0
-    verified: int = 0
-    asking: int = 0
-
-    @classmethod
-    def of(cls, sums: Below) -> Present:
-        """What is summed up."""
-        states = {**sums.states, State.WORKING: sums.states.get(State.WORKING, 0) - sum(sums.silences.values())}
-        false, verified = (sums.verdicts.get(one, 0) for one in (Verdict.CONTRADICTED, Verdict.VERIFIED))
-        return cls(states, sums.stale, false, verified, sums.needs_operator)
-
-    @classmethod
-    def of_run(cls, root: Task) -> Present:
-        """A run: its first task, and all below it; of a workspace, what is below its row."""
-        below = NOTHING if root.below is None else cls.of(root.below)
-        if root.workspace:
-            return below
-        states = Counter[State](below.states)
-        states[root.state] += not root.stale
-        is_verified = root.verdict is Verdict.VERIFIED and root.state is State.COMPLETED
-        silent = below.silent + (root.stale and not root.past)
-        false, asking = below.contradicted + root.contradicted, below.asking + root.needs_operator
-        return cls(states, silent, false, below.verified + is_verified, asking)
-
-    def plus(self, other: Present, sign: int) -> Present:
-        """With, or without, another one."""
-        states = {state: self.states.get(state, 0) + sign * count for state, count in other.states.items()}
-        return Present(
-            {**self.states, **states},
-            self.silent + sign * other.silent,
-            self.contradicted + sign * other.contradicted,
-            self.verified + sign * other.verified,
-            self.asking + sign * other.asking,
-        )
+Present = Counter[str]
+"""How many tasks are what: in each state, and silent, false, verified and asking. A silent one is not in its state, and
+is counted no more once it is past."""
 
 
-NOTHING: Final = Present({})
+def present_in(sums: Below) -> Present:
+    """What is summed up."""
+    present = Present(sums.states)
+    present[State.WORKING] -= sum(sums.silences.values())
+    verdicts = sums.verdicts
+    present[FALSE], present[VERIFIED] = verdicts.get(Verdict.CONTRADICTED, 0), verdicts.get(Verdict.VERIFIED, 0)
+    present[SILENT], present[ASKING] = sums.stale, sums.needs_operator
+    return present
+
+
+def _present_of(root: Task) -> Present:
+    """A run: its first task, and all below it; of a workspace, what is below its row."""
+    present = Present() if root.below is None else present_in(root.below)
+    if not root.workspace:
+        present[root.state] += not root.stale
+        present[SILENT] += root.stale and not root.past
+        present[FALSE] += root.contradicted
+        present[VERIFIED] += root.verdict is Verdict.VERIFIED and root.state is State.COMPLETED
+        present[ASKING] += root.needs_operator
+    return present
 
 
 class Standing(NamedTuple):
@@ -202,12 +190,12 @@ def standing(tree: DelegationTree, root: Task, now: float) -> Standing:
         until,
         asks(root),
         works(root),
-        now < (root.alive_at or 0.0) + (SILENT if works(root) else JUST),
+        now < (root.alive_at or 0.0) + (_LIVE_SILENCE if works(root) else JUST),
         root.state,
         root.alive_at or 0.0,
         (not root.workspace) + (root.below.tasks if root.below is not None else 0),
         _unreviewed(tree, root) if group is Group.HISTORY else 0,
-        Present.of_run(root),
+        _present_of(root),
     )
 
 
@@ -225,7 +213,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.runs = self.tasks = self.asking = self.unreviewed = 0
-        self.present = NOTHING
+        self.present = Present()
 
     def add(self, run: Standing, sign: int = 1) -> None:
         """A run comes (1) or goes (-1)."""
@@ -233,7 +221,7 @@ class Tally:
         self.tasks += sign * run.tasks
         self.asking += sign * run.asks
         self.unreviewed += sign * run.unreviewed
-        self.present = self.present.plus(run.present, sign)
+        (self.present.update if sign > 0 else self.present.subtract)(run.present)
 
     def words(self, group: Group, since: float, now: float) -> tuple[str, ...]:
         """What a heading says of it, in several lengths, the fullest first. Its oldest run was alive at `since`."""
@@ -249,10 +237,9 @@ class Tally:
         """What is left to do of the history, else how its tasks stand."""
         if group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        states = {state: count for state, count in self.present.states.items() if count > 0}
-        counts = [(states[state], state.value) for state in sorted(states, key=lambda state: -state.urgency)]
-        counts += [(self.present.silent, "silent")] if self.present.silent else []
-        if len(counts) == 1 and counts[0][0] == self.tasks and not self.present.asking:
+        shown = (*reversed(State), SILENT)
+        counts = [(self.present[word], str(word)) for word in shown if self.present[word] > 0]
+        if len(counts) == 1 and counts[0][0] == self.tasks and not self.present[ASKING]:
             return f", {'all ' if self.tasks > 1 else ''}{counts[0][1]}"
         return "".join(f" · {count:,} {word}" for count, word in counts)
 

@@ -14,12 +14,10 @@ from agentwatch.view.times import iso
 
 
 class Rates(NamedTuple):
-    """Tokens used in the last minute: by all, by tasks themselves, and by tasks with all below them. Who used none is
-    not there."""
+    """Tokens used in the last minute: by all, and by each task, with all below it, that used any."""
 
     total: int
-    own: Mapping[str, int]
-    all: Mapping[str, int]
+    by_task: Mapping[str, int]
 
 
 def rates(tree: DelegationTree) -> Rates:
@@ -29,17 +27,11 @@ def rates(tree: DelegationTree) -> Rates:
     for spent in tree.spent(tree.now - WINDOW):
         if spent.task_id in tree.tasks:
             own[spent.task_id] += spent.tokens
-    everything = Counter(own)
+    by_task = Counter(own)
     for task_id, tokens in own.items():
         for above in tree.ancestors(task_id):
-            everything[above] += tokens
-    return Rates(sum(own.values()), own, everything)
-
-
-def tokens_with_below(task: Task) -> int | None:
-    """The tokens that a task and all below it have used; None where nothing tells."""
-    below = task.below.tokens if task.below is not None else 0
-    return None if task.tokens is None and not below else (task.tokens or 0) + below
+            by_task[above] += tokens
+    return Rates(own.total(), by_task)
 
 
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
@@ -70,10 +62,3 @@ def activity_document(doing: Doing | None, now: float) -> dict[str, Any] | None:
         "repeats": doing.repeats,
         "seconds": round(max(now - doing.at, 0.0), 1) if doing.at and now > float("-inf") else None,
     }
-
-
-def activity_words(doing: Doing) -> str:
-    """The same in one line: `Bash npm test (3 times)`, a todo as a checkbox. Foreign and unsanitised."""
-    mark = ("[x]" if doing.over else "[-]") if doing.kind == "todo" else doing.what
-    words = " ".join(filter(None, (mark, doing.about)))
-    return f"{words} ({doing.repeats} times)" if doing.repeats > 1 else words

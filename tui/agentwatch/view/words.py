@@ -18,7 +18,6 @@ from agentwatch.view.times import ago, clock, iso
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Handoff
     from agentwatch.delegation.run import Run
-    from agentwatch.delegation.tree import DelegationTree
 
 BASES: Final = {
     Basis.PACKET: "its packet names the parent",
@@ -59,13 +58,8 @@ def history_words(tree: DelegationTree) -> str:
     return f"{plural(count, 'open question')} from before {day} {'is' if count == 1 else 'are'} history"
 
 
-def older_words(tree: DelegationTree) -> str:
-    """How many tasks of a tree are left out for being old; blank where none is."""
-    return left_out_words(len(tree.left_out))
-
-
-def left_out_words(count: int) -> str:
-    """That so many older tasks are not shown; blank for none."""
+def older_words(count: int) -> str:
+    """That so many older tasks are left out; blank for none."""
     return f"{plural(count, 'older task')} {'is' if count == 1 else 'are'} not shown" if count else ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.screen import Screen, ScreenResultType
@@ -32,7 +32,13 @@ PERIOD: Final = 5.0
 class MonitorScreen(Screen[ScreenResultType]):
     """A screen with a header and a footer. `clock` gives seconds since the epoch."""
 
-    DEFAULT_CSS = "MonitorScreen { layout: vertical; background: $background; }"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
+
+    DEFAULT_CSS = """
+    MonitorScreen { layout: vertical; background: $background; }
+    MonitorScreen > .details--faint { color: $text-muted; }
+    MonitorScreen:ansi > .details--faint { text-style: dim; }
+    """
 
     footer: Footer
 

@@ -52,13 +52,8 @@ class InspectScreen(MonitorScreen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
 
-    DEFAULT_CSS = """
-    InspectScreen > .details--faint { color: $text-muted; }
-    InspectScreen:ansi > .details--faint { text-style: dim; }
-    InspectScreen #inspect-head { height: auto; max-height: 6; padding: 0 1 1 1; }
-    """
+    DEFAULT_CSS = "InspectScreen #inspect-head { height: auto; max-height: 6; padding: 0 1 1 1; }"
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: Inspect) -> None:
         super().__init__(monitor, clock)

@@ -57,13 +57,8 @@ class StepScreen(MonitorScreen[None]):
     """Shows an entry of the transcript; as long as a call has no result, it waits for that."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
 
-    DEFAULT_CSS = """
-    StepScreen > .details--faint { color: $text-muted; }
-    StepScreen:ansi > .details--faint { text-style: dim; }
-    StepScreen #step-head { height: auto; max-height: 4; padding: 0 1 1 1; }
-    """
+    DEFAULT_CSS = "StepScreen #step-head { height: auto; max-height: 4; padding: 0 1 1 1; }"
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: ReadStep, task_id: str | None) -> None:
         super().__init__(monitor, clock)
@@ -74,7 +69,7 @@ class StepScreen(MonitorScreen[None]):
         self._is_reading = False
         self._head = Static(id="step-head", markup=False)
         self._page = Page()
-        self.footer = Footer(Place.INSPECT, is_useless=self.is_useless, why_not=self.why_not)
+        self.footer = Footer(Place.INSPECT, is_useless=self.is_out_of_question)
 
     @property
     def task_id(self) -> str | None:
@@ -100,10 +95,7 @@ class StepScreen(MonitorScreen[None]):
         """What an entry says does not depend on the tree."""
 
     def is_useless(self, command_id: str) -> bool:
-        return command_id in ("inspect.switch", "edit", "copy") or self.is_out_of_question(command_id)
-
-    def is_out_of_question(self, command_id: str) -> bool:
-        return super().is_useless(command_id) or self.why_not(command_id) is not None
+        return command_id in ("inspect.switch", "edit", "copy") or super().is_useless(command_id)
 
     def action_back(self) -> None:
         self.dismiss()

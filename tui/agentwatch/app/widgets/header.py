@@ -12,7 +12,7 @@ from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.pulse import WINDOW
 from agentwatch.delegation.task import State
-from agentwatch.view.groups import Present
+from agentwatch.view.groups import FALSE, SILENT, VERIFIED, Present, present_in
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE, Look
 from agentwatch.view.words import plural, short_count
 
@@ -81,10 +81,10 @@ def _counts(present: Present) -> Iterator[tuple[Look, int]]:
     """How many tasks look like this."""
     for state in _ORDER:
         if state is State.COMPLETED:
-            yield CONTRADICTED, present.contradicted
-        yield LOOKS[state], present.states.get(state, 0)
+            yield CONTRADICTED, present[FALSE]
+        yield LOOKS[state], present[state]
         if state is State.WORKING:
-            yield STALE, present.silent
+            yield STALE, present[SILENT]
 
 
 class Header(LineWidget):
@@ -154,7 +154,7 @@ class Header(LineWidget):
             if not count:
                 continue
             word = f" {face.word}" if detail.words else ""
-            known = f" ({present.verified:,} verified)" if present.verified and face is LOOKS[State.COMPLETED] else ""
+            known = f" ({present[VERIFIED]:,} verified)" if present[VERIFIED] and face is LOOKS[State.COMPLETED] else ""
             tooltip = f"{count:,} {face.word}{known}"
             if face is CONTRADICTED:
                 word, tooltip = f" {face.word}" if detail.wide else "", f"{plural(count, 'task')} with a false claim"
@@ -168,7 +168,7 @@ class Header(LineWidget):
         if self.counted is not None:
             return self.counted()
         totals = self._monitor.tree.totals
-        return Counted(totals.tasks, Present.of(totals))
+        return Counted(totals.tasks, present_in(totals))
 
     def _tokens(self) -> int:
         """Those of the last minute, counted once a second."""

@@ -6,7 +6,7 @@ update does not grow with the tree, and where nothing visible changed, nothing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
 from time import monotonic
@@ -21,71 +21,23 @@ from textual.strip import Strip
 
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip
+from agentwatch.app.widgets.cursor import Cursor
 from agentwatch.app.widgets.header import Counted
 from agentwatch.app.widgets.heading_line import Headline, heading_line
+from agentwatch.app.widgets.neighbours import lit_guide, shared_beginnings
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.app.widgets.rows import Heading, Row, RowId, Splice
 from agentwatch.app.widgets.task_line import Columns, Pose, pose, task_line
 from agentwatch.delegation.task import Task
 from agentwatch.view.chains import chain_name
-from agentwatch.view.groups import ABOUT, Group
+from agentwatch.view.groups import ABOUT, ASKING, Group
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
 
-_SHORTEST: Final = 10
-"""Characters of a title from which one may be cut."""
 _AT_WORK: Final = 60.0
 """Seconds after a key or a click for which the line under the cursor stays, whatever begins above it."""
-
-
-class Cursor:
-    """The cursor of one view of a tree: bound to a row, which is None if there is none; `row` is its place."""
-
-    def __init__(self, tree: DelegationTree) -> None:
-        self._tree = tree
-        self.row_id: RowId | None = None
-        self.row = 0
-        self._above: list[str] = []
-        self._parent_id: str | None = None
-        self._before: RowId | None = None
-        """What it was on before there was nothing, as where a filter matches nothing."""
-
-    @property
-    def task_id(self) -> str | None:
-        """The task that it is on, None where it is on a heading or nowhere."""
-        return None if isinstance(self.row_id, Heading) else self.row_id
-
-    def put(self, row: Row | None, place: int) -> None:
-        """Put it on a row, which is at this place."""
-        self._before = (self.row_id or self._before) if row is None else None
-        self.row_id, self.row = None if row is None else row.row_id, place
-        # Where it goes when its task disappears has to be known before that does.
-        self._parent_id = None if row is None else row.parent_id
-        task_id = self.task_id
-        self._above = self._tree.ancestors(task_id) if task_id is not None and task_id in self._tree.tasks else []
-
-    def successor(self, outline: Outline, place: int) -> int:
-        """Its row has gone, and what is at `place` now took its place. The place to go to.
-
-        That is the sibling in its place, else the nearest that is left of what it was part of. If there was no row at
-        all, it is that of the task it was on before.
-        """
-        rows = outline.rows
-        if self._before is not None and self._before in rows:
-            return rows.index(self._before)
-        gone = self.task_id
-        if gone is None:
-            return place
-        is_there = gone in self._tree.tasks
-        if not is_there and rows[place].task_id is not None and rows[place].parent_id == self._parent_id:
-            return place
-        for task_id in [gone, *self._above]:
-            if (row := rows.standing_for(task_id)) is not None:
-                return rows.index(row.row_id)
-        heading = outline.heading_of(self._above[-1] if self._above else gone)
-        return place if heading is None else rows.index(heading)
 
 
 class TreeView(ScrollView, can_focus=True):
@@ -361,11 +313,11 @@ class TreeView(ScrollView, can_focus=True):
         """The lines of the rows from `top` on that are in sight."""
         now = self._clock()
         rows = self.rows_in_sight(top)
-        first, last, level = _lit_guide(rows, self._cursor.row - self._offset)
+        first, last, level = lit_guide(rows, self._cursor.row - self._offset)
         made: dict[str, tuple[Pose, Strip]] = {}
         lines: list[Strip] = []
         tasks = self._tree.tasks
-        shared = _shared_beginnings(rows, tasks)
+        shared = shared_beginnings(rows, tasks)
         for y, row in enumerate(rows):
             if row is not None and isinstance(row.row_id, Heading):
                 lines.append(self._make_heading(row.row_id, now, palette))
@@ -405,7 +357,7 @@ class TreeView(ScrollView, can_focus=True):
         what = Headline(
             group,
             outline.order.words(group, now),
-            outline.order.tallies[group].present.asking,
+            outline.order.tallies[group].present[ASKING],
             folded=outline.is_folded(heading),
             selected=heading == self._cursor.row_id,
             focused=self.has_focus,
@@ -451,42 +403,3 @@ class TreeView(ScrollView, can_focus=True):
     def _draw_focus(self) -> None:
         # The widget's own handlers run after these, and only they set `has_focus`.
         self.call_next(self._draw)
-
-
-def _lit_guide(rows: Sequence[Row | None], at: int) -> tuple[int, int, int]:
-    """The lines whose guide is lit, from, to, and its level: the siblings of the row `at` and what is below them."""
-    depths = [-1 if row is None else row.depth for row in rows]
-    if not 0 <= at < len(rows) or depths[at] <= 0:
-        return 0, 0, -1
-    depth = depths[at]
-    first = last = at
-    while first > 0 and depths[first - 1] >= depth:
-        first -= 1
-    while last + 1 < len(rows) and depths[last + 1] >= depth:
-        last += 1
-    return first, last + 1, depth - 1
-
-
-def _shared_beginnings(rows: Sequence[Row | None], tasks: Mapping[str, Task]) -> dict[str, int]:
-    """By task, how many characters of its title the sibling before or behind it begins with, too."""
-    shared: dict[str, int] = {}
-    before: dict[str | None, tuple[str, str]] = {}
-    for row in rows:
-        task = None if row is None or row.task_id is None else tasks.get(row.task_id)
-        # A short title has room everywhere.
-        if row is None or task is None or len(title := task.title) < _SHORTEST:
-            continue
-        if (sibling := before.get(row.parent_id)) is not None and (common := _common(sibling[1], title)):
-            shared[sibling[0]] = max(shared.get(sibling[0], 0), common)
-            shared[task.task_id] = common
-        before[row.parent_id] = task.task_id, title
-    return shared
-
-
-def _common(one: str, other: str) -> int:
-    """With how many same characters both begin."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one.startswith(other[:middle]) else (low, middle - 1)
-    return low
