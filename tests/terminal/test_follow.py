@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,9 @@ from tests.unit.claude_code import building
 from tests.unit.sessions.conformance import packet, report
 
 DONE = FAILED.replace("state: ERROR", "state: SUCCESS").replace("error_code: E_TOOL_FAILURE\n", "")
+CLAIMS = DONE.replace("- docs/api.md - read", "- made.md - read").replace(
+    "files_created:\n- (none)", "files_created:\n- made.md"
+)
 
 
 @pytest.fixture
@@ -48,9 +52,14 @@ class Following:
         for line in self.process.stdout:
             self._lines.put(line)
 
-    def next(self) -> tuple[str, str | None, str | None]:
+    def change(self) -> dict[str, Any]:
         """The next change, as soon as it is printed."""
-        change = json.loads(self._lines.get(timeout=DEADLINE))
+        change: dict[str, Any] = json.loads(self._lines.get(timeout=DEADLINE))
+        return change
+
+    def next(self) -> tuple[str, str | None, str | None]:
+        """The task of the next change, and its state before and after."""
+        change = self.change()
         return change["task_id"], change["before"], change["after"]
 
     def end(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
@@ -107,6 +116,37 @@ def test_what_was_recorded_comes_first_and_then_each_change_at_once(
         (workspace / "new.handoff.json").write_text(json.dumps({**PACKET, "task_id": "new"}), "utf-8")
         assert following.next() == ("new", None, "submitted")
         assert following.end() == (130, "")
+
+
+def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, environment: dict[str, str]) -> None:
+    made = workspace / "made.md"
+    made.write_text("made")
+    (workspace / "api.return.md").write_text(CLAIMS, "utf-8")
+    with follow(workspace, environment) as following:
+        assert following.next() == ("shop.api", None, "completed")
+        made.unlink()
+        change = following.change()
+        assert (change["before"], change["after"], change["contradicted"]) == ("completed", "completed", True)
+        assert "a claim is false: made.md" in change["reason"]
+        made.write_text("made")
+        change = following.change()
+        assert (change["after"], change["contradicted"]) == ("completed", False)
+        assert change["reason"] == "no claim is false any more"
+        assert following.end() == (130, "")
+
+
+def test_what_was_false_before_is_no_news(workspace: Path, environment: dict[str, str]) -> None:
+    with Terminal(agentwatch(workspace), environment={"XDG_STATE_HOME": environment["XDG_STATE_HOME"]}) as terminal:
+        (workspace / "api.return.md").write_text(CLAIMS, "utf-8")
+        terminal.wait_for(r"⚑ shop\.api")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0
+    with follow(workspace, environment) as following:
+        assert [following.next()[2] for _ in range(2)] == ["submitted", "completed"]
+        (workspace / "late.return.md").write_text(CLAIMS.replace("shop.api", "late"), "utf-8")
+        assert following.next() == ("late", None, "completed")
+        change = following.change()
+        assert (change["task_id"], change["contradicted"]) == ("late", True)
 
 
 def test_a_workspace_that_has_not_changed_since_has_nothing_new(workspace: Path, environment: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agentwatch.aside import NAME as PUT_ASIDE
 from agentwatch.config import Settings
+from agentwatch.dot_directory import NAME as DOT
 from agentwatch.evidence.commits import Commits
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
@@ -232,8 +233,8 @@ def shelf_of(workspace: Path | None, settings: Settings) -> Shelf:
 
 
 def known_desk(workspace: Path) -> Desk | None:
-    """The decisions of a workspace where there are any, for reading."""
-    if not is_there(state_directory(workspace) / "decisions"):
+    """The decisions of a workspace where there are any, or what looks like some, for reading."""
+    if not (is_there(state_directory(workspace) / "decisions") or is_there(workspace / DOT / "decisions")):
         return None
     # Signatures take a while to load.
     from agentwatch.decisions.desk import Desk

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agentwatch.config import Settings
 from agentwatch.delegation.alarms import Limits
-from agentwatch.delegation.observation import Checked, Observation, Ran, Tick
+from agentwatch.delegation.observation import Observation, Ran, Tick
 from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import DelegationTree
-from agentwatch.evidence.inspector import Checks, Inspector, Target
+from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.place import state_directory
 from agentwatch.sources.files.names import to_name
 from agentwatch.sources.health import Batch, Health, Problem
@@ -100,7 +100,6 @@ class Monitor:
         self._herald: Herald | None = None
         self._forgotten: str | None = None
         """Why the history could not be read; told by `scan` only, for the keeper has it in its notice."""
-        self._inspected: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
         self._pending: deque[Observation] = deque()
         self._latest_seq = 0
 
@@ -301,12 +300,12 @@ class Monitor:
     def load(self, batch: Batch) -> None:
         """Apply a whole batch at once, and check the claims in it. Blocks."""
         self.health = batch.health
-        decisions = self.clerk.look(mirror=False) if self.clerk is not None else []
+        decisions = self.clerk.look(writes=False) if self.clerk is not None else []
         self._take_all((*batch.observations, *decisions))
         self.tree.settle()
         self._leave_out()
         if self._inspector is not None:
-            self._take_all(self._checked(self._inspector.check(self._targets(self.tree.tasks))))
+            self._take_all(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))
         self.tree.apply(Tick(len(batch.observations), self._clock()))
 
     def _take_all(self, observations: Iterable[Observation]) -> None:
@@ -345,7 +344,7 @@ class Monitor:
         changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
         if self.health.mode != "starting" and not self._pending:
             changed |= self._leave_out()
-        if self._inspector is not None and (targets := self._targets(changed)):
+        if self._inspector is not None and (targets := self._inspector.news_of(self.tree, changed)):
             self._inspector.want(targets)
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
         if self.clerk is not None:
@@ -356,24 +355,8 @@ class Monitor:
             self._keeper.report(task for task in tasks if _has_new_fault(task))
         return Update(frozenset(changed), self.tree.structure != structure)
 
-    def _targets(self, task_ids: Iterable[str]) -> list[Target]:
-        """The returns of these tasks that were not given to the inspector yet, with this handoff."""
-        targets = []
-        for task_id in task_ids:
-            task = self.tree.tasks.get(task_id)
-            if task is None or (attempt := task.latest) is None or attempt.returned is None:
-                continue
-            returned, handoff = attempt.returned, attempt.handoff
-            former = self.tree.former_places(task_id, returned)
-            key = (returned.path, returned.digest, handoff.digest if handoff else None, former)
-            if self._inspected.get(task_id) != key:
-                self._inspected[task_id] = key
-                targets.append(Target(task_id, returned, handoff, attempt.handed_off_at, former))
-        return targets
-
     def _checked(self, checks: Sequence[Checks]) -> list[Observation]:
-        seq, now = self._latest_seq, self._clock()
-        return [Checked(seq, now, check.path, check.digest, check.claims, check.changed) for check in checks]
+        return [one.observed(self._latest_seq, self._clock()) for one in checks]
 
 
 def tree_by(settings: Settings, *, remembers: bool = False, history_before: float = float("-inf")) -> DelegationTree:

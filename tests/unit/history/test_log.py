@@ -177,6 +177,7 @@ def test_the_document_is_json_with_the_texts_as_they_were_written() -> None:
         "after": "failed",
         "attempt": 3,
         "reason": "why",
+        "contradicted": False,
     }
 
 

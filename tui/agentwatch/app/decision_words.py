@@ -11,7 +11,7 @@ from agentwatch.delegation.decision import ENDING, OF_ATTEMPTS, SAYS_SO, Action,
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
 from agentwatch.view import times
-from agentwatch.view.words import is_on_its_way, is_unread
+from agentwatch.view.words import is_on_its_way, is_unread, taken_words
 
 ACTIONS: Final = {f"decide.{action}": action for action in OF_ATTEMPTS}
 """The commands that decide."""
@@ -83,7 +83,7 @@ def receipt_line(decision: Decision, now: float) -> Content:
     if decision.receipt.stage is Stage.READ and is_on_its_way(decision) and decision.action not in ENDING:
         to_fitter = decision.action is Action.ESCALATE and decision.mode == FITTER
         awaited = f"the {FITTER}" if to_fitter else f"attempt {decision.attempt + 1}"
-        words.append(Content(f"{awaited} not seen yet"))
+        words.append(Content(taken_words(decision) or f"{awaited} not seen yet"))
     return Content(" · ").join(words)
 
 

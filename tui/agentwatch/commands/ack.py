@@ -12,7 +12,7 @@ from agentwatch import exit_codes
 from agentwatch.arguments import did_you_mean
 from agentwatch.aside.shelf import Shelf
 from agentwatch.commands.confirming import confirmed
-from agentwatch.composition import Load, shelf_of
+from agentwatch.composition import Load, known_desk, shelf_of
 from agentwatch.config import Settings
 from agentwatch.delegation.aside import mark_of
 from agentwatch.delegation.sums import below
@@ -52,7 +52,7 @@ def acknowledge(
     shelf = _writable(workspace, settings)
     if task_id is None and not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to ask on; say --yes")
-    monitor = load(workspace, settings)
+    monitor = load(workspace, settings, desk=known_desk(workspace))
     tasks = _below(monitor, task_id) if task_id is not None else list(found_in(monitor.tree, query).matches.values())
     complain_of(monitor.problems)
     asking = [task for task in tasks if task.question is not None and not task.acknowledged]

@@ -13,7 +13,9 @@ from agentwatch.arguments import did_you_mean
 from agentwatch.contracts.rules import RULES as CONTRACT_RULES
 from agentwatch.contracts.rules import Rule, schema_of
 from agentwatch.contracts.shapes import Contract, Finding, Reading, Return, Severity
+from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.rules import RULES as DECISION_RULES
+from agentwatch.decisions.rules import forged
 from agentwatch.delegation.problems import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.delegation.problems import RULES as LINK_RULES
 from agentwatch.delegation.task import PlacedFinding
@@ -68,6 +70,7 @@ def check(paths: Sequence[str], output: str = "text") -> int:
             checked.append(judged)
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
+    checked += (one for path in dict.fromkeys(paths) if os.path.isdir(path) for one in _forged(path))
     {"json": _print_json, "github": _print_github}.get(output, _print_text)(checked)
     return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
 
@@ -143,6 +146,22 @@ def _below(directory: str) -> list[_File]:
         shown = relative if directory == "." and relative else str(Path(directory, relative))
         files.append(_File(to_path(shown), root, relative, closed=closed))
     return files
+
+
+def _forged(directory: str) -> Iterator[_Checked]:
+    """What lies among the decisions of a directory and is none."""
+    # What it imports takes a while to load.
+    from agentwatch.composition import known_desk
+
+    desk = known_desk(Path(os.path.realpath(directory)))
+    if desk is None:
+        return
+    try:
+        for path, why in desk.forged():
+            shown = path if directory == "." else str(Path(directory, path))
+            yield _Checked(to_path(shown), None, None, (forged(why),))
+    except DecisionError as error:
+        complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 
 
 def _alone(path: str) -> _File:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
@@ -17,6 +18,7 @@ from agentwatch.composition import known_desk, sessions_of, source_of
 from agentwatch.config import Settings
 from agentwatch.delegation.observation import Observation, Tick
 from agentwatch.errors import WorkspaceError
+from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.database import last_written
 from agentwatch.history.export import lines, write
 from agentwatch.history.log import Activity, StateChange, StateChanges, document, line
@@ -64,7 +66,8 @@ def print_log(
             source = source_of(workspace, settings, sessions=past.sessions)
             source.remember(past.files(), looked_at)
             complain_of(problems)
-            _follow(source, decisions, log, problems)
+            inspector = Inspector(workspace, lambda one: source.content(one.digest) or past.text(one.digest))
+            _follow(source, decisions, log, problems, inspector)
             return 0
     log.tell_left_out()
     if not past.observations and not problems:
@@ -153,6 +156,16 @@ class _Log:
         """Print what each of these changes."""
         self._print(self._changes.tell(observations))
 
+    def know(self, observations: Iterable[Observation]) -> None:
+        """Take these in as what was so before: nothing is printed."""
+        for observation in observations:
+            self._changes.after(self._tree.apply(observation), observation.at)
+
+    def returned(self, inspector: Inspector) -> list[Target]:
+        """The returns whose claims were not checked yet, as far as was looked."""
+        touched, self._changes.touched = self._changes.touched, set()
+        return inspector.news_of(self._tree, touched)
+
     def take_together(self, observations: Iterable[Observation]) -> None:
         """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
         for observation in observations:
@@ -191,21 +204,41 @@ def _decisions(workspace: Path) -> Iterator[Sequence[Observation]]:
         known = places
 
 
-def _follow(source: Source, decisions: Iterator[Sequence[Observation]], log: _Log, told: Collection[Problem]) -> None:
-    """Print what has changed since the history was written, then what changes from now on."""
+def _follow(
+    source: Source,
+    decisions: Iterator[Sequence[Observation]],
+    log: _Log,
+    told: Collection[Problem],
+    inspector: Inspector,
+) -> None:
+    """Print what has changed since the history was written, then what changes from now on: that a claim was false
+    before is no news."""
     signal.signal(signal.SIGTERM, _end)
     missed: list[Observation] = []
+    checked: SimpleQueue[Sequence[Checks]] = SimpleQueue()
     looking = True
-    for batch in _batches(source, told):
-        # The time that passes ends a decision that nobody reads.
-        observations = [*batch.observations, *next(decisions), Tick(0, time.time())]
-        if not looking:
-            log.take(observations)
-            continue
-        missed += observations
-        looking = batch.health.mode == "starting"
-        if not looking:
-            log.take_together(missed)
+    inspector.start(checked.put)
+    inspector.want(before := log.returned(inspector))
+    quiet = {(target.returned.path, target.returned.digest) for target in before}
+    try:
+        for batch in _batches(source, told):
+            # The time that passes ends a decision that nobody reads.
+            observations = [*batch.observations, *next(decisions), Tick(0, time.time())]
+            if looking:
+                missed += observations
+                looking = batch.health.mode == "starting"
+                if looking:
+                    continue
+                log.take_together(missed)
+            else:
+                log.take(observations)
+            inspector.want(log.returned(inspector))
+            for checks in chain.from_iterable(checked.get() for _ in range(checked.qsize())):
+                take = log.know if (checks.path, checks.digest) in quiet else log.take
+                quiet.discard((checks.path, checks.digest))
+                take([checks.observed(0, time.time())])
+    finally:
+        inspector.stop()
 
 
 def _batches(source: Source, told: Collection[Problem]) -> Iterator[Batch]:

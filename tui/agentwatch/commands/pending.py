@@ -11,6 +11,7 @@ from agentwatch import exit_codes
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
+from agentwatch.decisions.rules import FORGED
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
@@ -22,7 +23,15 @@ from agentwatch.text import clean, exact, indented, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view.plain import summary
 from agentwatch.view.times import ago
-from agentwatch.view.words import aside_words, counted_aside, history_words, older_words, on_their_way, question_at
+from agentwatch.view.words import (
+    aside_words,
+    counted_aside,
+    history_words,
+    older_words,
+    on_their_way,
+    question_at,
+    taken_words,
+)
 
 SCHEMA_VERSION: Final = 1
 
@@ -48,6 +57,7 @@ def print_pending(
     aside = tree.asides.put_aside()
     asking = tree.past_questions() if past else aside if acknowledged else tree.asking()
     moving = [] if past or acknowledged else on_their_way(tree)
+    forged = [placed for placed in tree.notices if placed.finding.rule == FORGED.id]
     now = time.time()
     if as_json:
         document = {
@@ -61,6 +71,7 @@ def print_pending(
             "acknowledged": sum(task.acknowledged for task in aside),
             "snoozed": sum(task.snoozed for task in aside),
             "decisions": [_decision_document(decision, now) for decision in moving],
+            "notices": [view.finding_document(placed) for placed in forged],
         }
         say_document(document)
     else:
@@ -72,6 +83,8 @@ def print_pending(
             seen = " that can be seen" if monitor.problems else ""
             stands = "is left from before" if past else "is put aside" if acknowledged else "needs you"
             say(f"nothing{seen} {stands}")
+        for placed in forged:
+            say(f"! {clean(placed.path)}: {clean(placed.finding.message)}")
         if not past and (history := history_words(tree)):
             say(f"{history}: see `agentwatch pending --past`")
         if not (past or acknowledged) and (counted := counted_aside(tree)):
@@ -130,7 +143,7 @@ def _say_decision(decision: Decision, now: float) -> None:
     steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
     by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
     say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
-    for words in filter(None, (decision.waits, decision.announced)):
+    for words in filter(None, (decision.waits, decision.announced, taken_words(decision))):
         say(f"  {clean(words)}")
 
 
@@ -160,6 +173,7 @@ def _decision_document(decision: Decision, now: float) -> view.Document:
         "action": decision.action.value,
         "operator": decision.operator,
         "waits": decision.waits or None,
+        "claimed_by": decision.receipt.taken_by or None,
         "receipts": [
             {"stage": one.stage.value, "by": one.by, "age_seconds": max(round(now - one.at), 0), "claimed": one.claimed}
             for one in decision.receipts

@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from agentwatch.contracts.shapes import Finding
 from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, Mirror
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Params, Record, Subject, time_of
-from agentwatch.decisions.rules import FORGED
+from agentwatch.decisions.rules import forged
 from agentwatch.delegation import decision as told
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Decided, Observation, Unreadable
@@ -71,11 +70,11 @@ class Clerk:
             # Also where it failed: what is on disk is the truth, whatever was said.
             self._look_soon()
 
-    def look(self, *, mirror: bool = True) -> list[Observation]:
-        """What has changed since the call before. Blocks."""
+    def look(self, *, mirror: bool = True, writes: bool = True) -> list[Observation]:
+        """What has changed since the call before, with the `mirror` or without. Blocks."""
         try:
             if mirror:
-                self._mirror = self.desk.mirror()
+                self._mirror = self.desk.mirror() if writes else Mirror(foreign=tuple(self.desk.forged()))
             chain = self.desk.read()
             records = [entry.record for entry in chain.latest.values()]
             receipts = self.desk.receipts(records)
@@ -83,6 +82,8 @@ class Clerk:
             self.notice = str(error)
             return []
         self.notice = chain.broken or (chain.problems[0].message if chain.problems else None)
+        if len(chain.problems) > 1:
+            self.notice = f"{self.notice} (and {len(chain.problems) - 1:,} more: `agentwatch verify` names them)"
         now = self._clock()
         observations: list[Observation] = []
         for record in records:
@@ -96,8 +97,7 @@ class Clerk:
             if self._forged.get(path) != why and (path in self._forged or len(self._forged) < MOST):
                 # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
                 self._forged[path] = why
-                finding = Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
-                observations.append(Unreadable(0, now, path, finding))
+                observations.append(Unreadable(0, now, path, forged(why)))
         return observations
 
     def note_acted(self, tasks: Iterable[Task]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -36,6 +36,7 @@ _RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 MOST: Final = 1_000
 """Foreign files that are told: whoever puts more there has made the point."""
 
+_SIGNED: Final = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
 _FENCE: Final = re.compile("`{3,}")
 _SAID: Final = {
     Action.RETRY: "Retry",
@@ -118,6 +119,24 @@ def mirror_missing(
     return Mirror(tuple(delivered), tuple(pending), trouble, tuple(foreign[:MOST]))
 
 
+def forgeries(workspace: Path, chain: Chain | None, trust: Trust, disk: Disk = DISK) -> list[Forgery]:
+    """The files of the mirror that are not the ledger's, as `mirror_missing` tells them; nothing is put right.
+
+    Without a `chain`, the ledger is out of sight: then what the operator signed is none, nor is what is no decision.
+    """
+    try:
+        with open_dot_directory(workspace, NAME, disk=disk) as directory:
+            if chain is None:
+                records = [one for one in _foreign(directory, Chain(), trust) if _RECORD.search(one.path)]
+                return [one for one in records if one.why != _SIGNED]
+            lacking = (one for entry in chain.latest.values() for one in _lacking(directory, entry, {}))
+            edited = [Forgery(_path(name), "it differs from the ledger") for name, is_there in lacking if is_there]
+            return [*_foreign(directory, chain, trust), *edited][:MOST]
+    except OSError:
+        # What is not to be seen is not delivered either, which is told where something is.
+        return []
+
+
 def deliver(
     workspace: Path, entry: ChainEntry, bytes_of: Callable[[ChainEntry], bytes], disk: Disk = DISK
 ) -> str | None:
@@ -135,6 +154,15 @@ def _deliver(
 ) -> list[str]:
     """Put both files there. Returns the names of those that were there otherwise."""
     edited = []
+    for name, is_there in _lacking(directory, entry, known):
+        if is_there:
+            edited.append(name)
+        _put(directory, name, bytes_of(entry) if name.endswith(".json") else page(entry.record))
+    return edited
+
+
+def _lacking(directory: Directory, entry: ChainEntry, known: Known) -> Iterator[tuple[str, bool]]:
+    """The names of a decision's files that are not as they should be, and whether something is there."""
     for suffix in (".json", ".md"):
         name = f"{entry.record.decision_id}{suffix}"
         mark = None
@@ -148,10 +176,7 @@ def _deliver(
             if mark is not None:
                 known[name] = mark
             continue
-        if digest is not None:
-            edited.append(name)
-        _put(directory, name, bytes_of(entry) if suffix == ".json" else page(entry.record))
-    return edited
+        yield name, digest is not None
 
 
 def _digest_of(directory: Directory, name: str) -> str | None:
@@ -190,7 +215,7 @@ def why_foreign(directory: Directory, name: str, trust: Trust) -> str:
         return f"it is no decision of yours: {error}"
     except OSError as error:
         return f"it cannot be read: {reason(error)}"
-    return "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
+    return _SIGNED
 
 
 def _path(name: str) -> str:

@@ -13,8 +13,8 @@ from typing import Final
 from agentwatch import dot_directory
 from agentwatch.decisions import delivery, receipts
 from agentwatch.decisions.chain import Chain
-from agentwatch.decisions.delivery import Known, Mirror, deliver, mirror_missing
-from agentwatch.decisions.envelope import SigningKey, Trust
+from agentwatch.decisions.delivery import Forgery, Known, Mirror, deliver, forgeries, mirror_missing
+from agentwatch.decisions.envelope import VARIABLE, SigningKey, Trust, parse_public_keys
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, ReturnChangedError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
@@ -129,12 +129,20 @@ class Desk:
         if self._read_only:
             told = self.receipts(entry.record for entry in chain.latest.values())
             waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
-            return Mirror(pending=waiting, reason=_READ_ONLY if waiting else None)
+            return Mirror((), waiting, _READ_ONLY if waiting else None, tuple(self.forged()))
         given = self._workspace, chain, self.ledger.bytes_of, trust
         mirror = mirror_missing(*given, disk=self._disk, known=self._mirrored)
         for decision_id in mirror.delivered:
             self._mark_delivered(chain.latest[decision_id].record)
         return mirror
+
+    def forged(self) -> list[Forgery]:
+        """What lies among the decisions in the workspace and is none; nothing is put right. Raises DecisionError."""
+        trust, is_hidden = self.keys.trust(), False
+        if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
+            # In a sandbox, the keys are those that the orchestrator was started with.
+            trust, is_hidden = trust.with_more(parse_public_keys(os.environ.get(VARIABLE, ""))), True
+        return forgeries(self._workspace, None if is_hidden else self.ledger.read(trust), trust, self._disk)
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""

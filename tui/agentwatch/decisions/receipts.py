@@ -235,8 +235,13 @@ def _add_receipts(
         if not at:
             continue
         known[name] = by, at
-        told, receipt = receipts[decision_id], Receipt(stage, _seconds(at), by, claimed or stage is Stage.ACTED)
-        held = told.get(stage)
-        is_first = held is None or (receipt.claimed, receipt.at) < (held.claimed, held.at)
-        if is_first and receipt.at >= told[Stage.RECORDED].at:
-            told[stage] = receipt
+        taken_by = by if kind == _CLAIM else ""
+        told, receipt = (
+            receipts[decision_id],
+            Receipt(stage, _seconds(at), by, claimed or stage is Stage.ACTED, taken_by),
+        )
+        if receipt.at < told[Stage.RECORDED].at:
+            continue
+        held = told.get(stage, receipt)
+        first = min(held, receipt, key=lambda one: (one.claimed, one.at))
+        told[stage] = first._replace(taken_by=held.taken_by or taken_by)

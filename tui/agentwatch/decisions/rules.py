@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentwatch.contracts.rules import ERROR, Rule
+from agentwatch.contracts.shapes import Finding
 
 FORGED: Final = Rule(
     "DEC001",
@@ -18,5 +19,11 @@ FORGED: Final = Rule(
     "the files that agentwatch writes into `.agentwatch/decisions/`",
     "any other file there, or one of them edited",
 )
+
+
+def forged(why: str) -> Finding:
+    """That a file among the decisions is none of the operator's."""
+    return Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
+
 
 RULES: Final = (FORGED,)

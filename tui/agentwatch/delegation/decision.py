@@ -51,12 +51,16 @@ SAYS_SO: Final = " (an agent says so)"
 
 
 class Receipt(NamedTuple):
-    """A stage that was reached, when (epoch seconds), by whom. `claimed`: an agent says so, and nothing proves it."""
+    """A stage that was reached, when (epoch seconds), by whom. `claimed`: an agent says so, and nothing proves it.
+
+    `taken_by`: who of those that read it has asked to be the one that carries it out; foreign.
+    """
 
     stage: Stage
     at: float
     by: str = ""
     claimed: bool = False
+    taken_by: str = ""
 
     @property
     def words(self) -> str:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.delegation.claims import Change, Claim
+from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.task import Version
 from agentwatch.evidence.disk import trace
 from agentwatch.sources.files.names import to_name
 
 if TYPE_CHECKING:
+    from agentwatch.delegation.tree import DelegationTree
     from agentwatch.evidence.checker import Checker, Request
 
 _ROUND: Final = 1_000
@@ -49,6 +51,10 @@ class Checks(NamedTuple):
     claims: tuple[Claim, ...]
     changed: tuple[Change, ...] | None
 
+    def observed(self, seq: int, now: float) -> Checked:
+        """The same as an observation, made now (epoch seconds)."""
+        return Checked(seq, now, self.path, self.digest, self.claims, self.changed)
+
 
 Emit = Callable[[Sequence[Checks]], None]
 TextOf = Callable[[Version], str | None]
@@ -76,6 +82,7 @@ class Inspector:
         self._text_of = text_of
         self._wanted: dict[str, Target] = {}
         self._known: dict[str, _Checked] = {}
+        self._given: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
         self._news = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -93,6 +100,21 @@ class Inspector:
             self._news.notify()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
+
+    def news_of(self, tree: DelegationTree, task_ids: Iterable[str]) -> list[Target]:
+        """The returns of these tasks that were not given out here yet, with this handoff."""
+        targets = []
+        for task_id in task_ids:
+            task = tree.tasks.get(task_id)
+            if task is None or (attempt := task.latest) is None or attempt.returned is None:
+                continue
+            returned, handoff = attempt.returned, attempt.handoff
+            former = tree.former_places(task_id, returned)
+            key = (returned.path, returned.digest, handoff.digest if handoff else None, former)
+            if self._given.get(task_id) != key:
+                self._given[task_id] = key
+                targets.append(Target(task_id, returned, handoff, attempt.handed_off_at, former))
+        return targets
 
     def want(self, targets: Iterable[Target]) -> None:
         """Check these returns, soon. A target replaces the one before of the same task."""

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.observation import Gone, Observation, Seen
 from agentwatch.delegation.run import Doing, DoingKind
-from agentwatch.delegation.task import State
+from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import clean, exact
 from agentwatch.view.pulse import activity_document
@@ -24,7 +24,8 @@ class StateChange:
     """A task came (`before` is None), went (`after` is None), or changed its state or its attempt.
 
     `at` is the time of the observation that showed it, in seconds since the epoch. `attempt` is the number of the
-    latest attempt. `task_id` and `reason` are foreign and unsanitised.
+    latest attempt. `contradicted`: a claim of its return is false; that it is now, or is no more, is a change as well.
+    `task_id` and `reason` are foreign and unsanitised.
     """
 
     at: float
@@ -33,6 +34,7 @@ class StateChange:
     after: State | None
     attempt: int
     reason: str
+    contradicted: bool = False
 
 
 class Activity(NamedTuple):
@@ -51,7 +53,9 @@ class StateChanges:
         self._tells_activity = tells_activity
         self._did: dict[str, Doing] = {}
         """What each working task was told to do last."""
-        self._known = {task.task_id: (task.state, task.attempt) for task in tree.tasks.values()}
+        self._known = {task.task_id: (task.state, task.attempt, task.contradicted) for task in tree.tasks.values()}
+        self.touched = set[str]()
+        """The tasks that were told of or looked at; whoever reads it empties it."""
         self._at = float("-inf")
         self._held: dict[str, str] = {}
         """By file, the digest of what it holds."""
@@ -67,12 +71,14 @@ class StateChanges:
         tasks = self._tree.tasks
         changes: list[StateChange | Activity] = []
         self._at = at = max(self._at, at)
+        self.touched |= (changed := set(changed))
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
-            before, number = self._known.pop(task_id, (None, 0))
+            before, number, lied = self._known.pop(task_id, (None, 0, False))
             if (task := tasks.get(task_id)) is not None:
-                self._known[task_id] = task.state, task.attempt
-                if (before, number) != self._known[task_id]:
-                    changes.append(StateChange(at, task_id, before, task.state, task.attempt, task.why))
+                self._known[task_id] = now = task.state, task.attempt, task.contradicted
+                if (before, number, lied) != now:
+                    why = _why(task, lied=lied and (before, number) == now[:2])
+                    changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
                 if self._tells_activity and (doing := self._news(task_id, task.doing)) is not None:
                     changes.append(Activity(at, task_id, doing))
             elif before is not None:
@@ -110,6 +116,13 @@ class StateChanges:
             yield moving
 
 
+def _why(task: Task, *, lied: bool) -> str:
+    """Why it is in its state, or what is false; of one that `lied` and is as it was otherwise, that nothing is."""
+    if task.contradicted:
+        return task.question or task.why
+    return "no claim is false any more" if lied else task.why
+
+
 def changes(observations: Iterable[Observation], tree: DelegationTree | None = None) -> Iterator[StateChange]:
     """Replay observations and give every state change in its order. `tree` is an empty one with other settings."""
     told = StateChanges(DelegationTree() if tree is None else tree).tell(observations)
@@ -122,7 +135,7 @@ def line(change: StateChange | Activity) -> str:
         does = clean(doing_words(change.doing), _REASON)
         return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  · {does}"
     before = change.before or "new"
-    after = change.after or "gone"
+    after = f"{change.after or 'gone'}{', contradicted' if change.contradicted else ''}"
     number = f"  attempt {change.attempt}" if change.attempt > 1 else ""
     reason = f"  {clean(change.reason, _REASON)}" if change.reason else ""
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"

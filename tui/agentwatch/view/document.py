@@ -175,6 +175,7 @@ def _decision(decision: Decision) -> Document:
         "action": decision.action.value,
         "receipt": decision.receipt.stage.value,
         "claimed": decision.receipt.claimed,
+        "claimed_by": decision.receipt.taken_by or None,
     }
 
 

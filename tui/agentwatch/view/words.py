@@ -13,6 +13,7 @@ from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import Alarm, Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.text import quoted
 from agentwatch.view.times import ago, clock, iso
 
 if TYPE_CHECKING:
@@ -226,6 +227,12 @@ def is_on_its_way(decision: Decision) -> bool:
         # It is over when it was read, for nothing will be seen of it: so a claim of that is not enough.
         return not any(one.stage is Stage.READ and not one.claimed for one in decision.receipts)
     return decision.receipt.stage is not Stage.ACTED
+
+
+def taken_words(decision: Decision) -> str:
+    """Who carries it out, as far as is known, and that nothing is seen of it yet; "" where nobody said so."""
+    by = decision.receipt.taken_by
+    return f"claimed by {quoted(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
 
 
 def on_their_way(tree: DelegationTree) -> list[Decision]:
