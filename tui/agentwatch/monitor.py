@@ -277,6 +277,9 @@ class Monitor:
             except TimeoutError:
                 structure = self.tree.structure
                 changed = self.tree.apply(Tick(self._latest_seq, self._clock()))
+                if self.health.mode != "starting":
+                    self.tree.asides.watch(self.tree.now)
+                self._put_back()
                 if self._herald is not None:
                     self._herald.look(self.tree, changed)
                 if changed:
@@ -353,7 +356,14 @@ class Monitor:
             self.clerk.note_acted(tasks)
         if self._keeper is not None:
             self._keeper.report(task for task in tasks if _has_new_fault(task))
+        self._put_back()
         return Update(frozenset(changed), self.tree.structure != structure)
+
+    def _put_back(self) -> None:
+        """Have written down what is aside no more."""
+        over, self.tree.asides.over = self.tree.asides.over, {}
+        if over and self.shelf is not None:
+            self.shelf.end(over)
 
     def _checked(self, checks: Sequence[Checks]) -> list[Observation]:
         return [one.observed(self._latest_seq, self._clock()) for one in checks]

@@ -436,6 +436,31 @@ def test_what_was_looked_at_is_written_in_few_records_and_all_of_it_at_the_end(t
     assert len(lines(tmp_path)) <= 4
 
 
+def test_what_is_over_stays_over_and_what_is_put_aside_anew_does_not_end_with_it(tmp_path: Path) -> None:
+    shelf, tree = screen(tmp_path)
+    shelf.acknowledge({"a": "1 failed x", "b": "1 failed y", "c": "1 failed z"})
+    over = {one: put for one in "abc" if (put := tree.asides[one].put) is not None}
+    shelf.acknowledge({"b": "1 failed y"})
+    shelf.see({"c": "1 completed"})
+    for one in (over, over):
+        shelf.end(one)
+        shelf._stopped = False
+        shelf.start(tree.take)  # type: ignore[arg-type]
+        shelf.stop()
+    told = known(tmp_path)
+    assert (told["a"].put, told["a"].seen) == (None, ""), "new, whatever it looks like"
+    assert told["b"].put is not None
+    assert (told["c"].put, told["c"].seen) == (None, "1 completed")
+    assert told == tree.known
+    (tmp_path / NAME).write_bytes(b"".join(map(written, shelf._book.shortened(1_000_100.0))))
+    assert known(tmp_path) == told
+    assert [one["record"] for one in lines(tmp_path)].count("over") == 1
+    shelf.look()
+    shelf.undo()
+    shelf.undo()
+    assert all(one.put is None for one in known(tmp_path).values())
+
+
 def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
     shelf.begin()

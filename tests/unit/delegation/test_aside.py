@@ -294,3 +294,52 @@ def test_what_fails_in_the_same_words_after_another_state_asks_again(*, remember
     again = tree_of([*seen, later[1], later[2], noted], remembers=True)
     assert stands(again) == (True, False, False)
     assert stands(tree) == (True, False, False)
+
+
+def test_what_comes_back_after_it_was_put_aside_asks_again_and_after_a_restart_it_does_not() -> None:
+    record, tree = failing()
+    done = record.seen("a.return.md", returned("completed", task_id="a"))
+    lie = record.checked("a.return.md", done.digest, "contradicted")
+    tree.apply(done)
+    tree.apply(lie)
+    noted = acknowledged(tree)
+    tree.apply(noted)
+    tree.asides.watch(2_000.0)
+    assert stands(tree) == (False, True, False)
+    tree.apply(record.checked("a.return.md", done.digest, "verified"))
+    assert tree.asides.over == {"a": noted.aside.put}
+    assert not tree.tasks["a"].needs_operator
+    tree.apply(lie)
+    assert stands(tree) == (True, False, False)
+
+    again = tree_of([noted, *failure(Recorder()), done])
+    again.asides.watch(2_000.0)
+    again.apply(lie)
+    assert stands(again) == (False, True, False), "that it was not checked yet is no change"
+    mended = tree_of([noted, *failure(Recorder()), done, record.checked("a.return.md", done.digest, "verified")])
+    mended.asides.watch(2_000.0)
+    mended.apply(lie)
+    assert stands(mended) == (True, False, False), "it was mended while nobody watched"
+
+
+def test_an_alarm_that_comes_back_asks_again() -> None:
+    run = Run(
+        source="agents", session_id="s", parent_session="lead", state=RunState.WORKING, place="/store",
+        started_at=1_000.0, updated_at=1_500.0, process_gone=True,
+    )  # fmt: skip
+    tree = tree_of([Ran(1, 0.0, "agents:s", run)])
+    tree.apply(acknowledged(tree, "s"))
+    tree.asides.watch(2_000.0)
+    assert stands(tree, "s") == (False, True, False)
+    for gone in (False, True):
+        tree.apply(Ran(1, 0.0, "agents:s", replace(run, process_gone=gone)))
+    assert stands(tree, "s") == (True, False, False)
+
+
+def test_a_snooze_that_is_over_by_time_alone_ends_nothing() -> None:
+    _, tree = failing()
+    tree.apply(snoozed(tree, 2_500.0))
+    tree.asides.watch(2_000.0)
+    tree.apply(Tick(9, 2_600.0))
+    assert stands(tree) == (True, False, False)
+    assert tree.asides.over == {}

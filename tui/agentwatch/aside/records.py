@@ -26,6 +26,7 @@ class Kind(StrEnum):
     BEGAN = "began"
     ACKNOWLEDGE = "acknowledge"
     SNOOZE = "snooze"
+    OVER = "over"
     UNDO = "undo"
     SEEN = "seen"
 
@@ -133,6 +134,10 @@ class Book:
             case Kind.UNDO:
                 return self._undo(record.undoes)
             case _:
+                if record.kind is Kind.OVER:
+                    # If it comes back as it was, it is new, too.
+                    same = {one for one, mark in record.tasks.items() if self._seen.get(one, (mark,))[0] == mark}
+                    self._seen |= dict.fromkeys(same, ("", record.at))
                 self._count += 1
                 self._puts[self._count] = record
                 if record.name:
@@ -153,7 +158,8 @@ class Book:
     def aside(self, task_id: str) -> Aside:
         """What is known of a task now."""
         numbers = self._of_task.get(task_id)
-        put = self._puts[numbers[-1]].put(task_id) if numbers else None
+        record = self._puts[numbers[-1]] if numbers else None
+        put = record.put(task_id) if record is not None and record.kind is not Kind.OVER else None
         return Aside(put, self._seen[task_id][0] if task_id in self._seen else None)
 
     def tasks(self) -> set[str]:

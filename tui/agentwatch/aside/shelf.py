@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agentwatch.aside import NAME
 from agentwatch.aside.records import Book, Kind, NoRecordError, Record, is_record, read, written
+from agentwatch.delegation.aside import Put
 from agentwatch.delegation.observation import Looked, Noted, Observation
 from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
 from agentwatch.errors import AgentwatchError
@@ -65,6 +67,7 @@ class Shelf:
         self._io = threading.RLock()
         self._news = threading.Condition()
         self._looked_at: dict[str, str] = {}
+        self._over: dict[str, Put] = {}
         self._stopped = False
         self._thread: threading.Thread | None = None
 
@@ -106,6 +109,12 @@ class Shelf:
         """These tasks were looked at when they had these marks. Never blocks; it is written soon."""
         with self._news:
             self._looked_at |= marks
+            self._news.notify()
+
+    def end(self, over: Mapping[str, Put]) -> None:
+        """These tasks are not any more what they were put aside as, if nobody has put them aside anew. Never blocks."""
+        with self._news:
+            self._over |= over
             self._news.notify()
 
     def look(self) -> list[Observation]:
@@ -151,6 +160,11 @@ class Shelf:
     def _undoing(self) -> Record | None:
         last = self._book.last()
         return None if last is None else Record(Kind.UNDO, self._clock(), undoes=last.name)
+
+    def _ending(self, over: Mapping[str, Put]) -> Record | None:
+        """That these are over, without those that were put aside anew since."""
+        tasks = {task_id: put.mark for task_id, put in over.items() if self._book.aside(task_id).put == put}
+        return Record(Kind.OVER, self._clock(), tasks) if tasks else None
 
     def _beginning(self) -> Record | None:
         """What the file begins with, where it does not."""
@@ -279,24 +293,29 @@ class Shelf:
         while True:
             with self._news:
                 is_last = self._stopped
-                looked_at: dict[str, str] = {}
+                looked_at, over = dict[str, str](), dict[str, Put]()
                 if is_last or time.monotonic() >= due:
                     looked_at, self._looked_at = self._looked_at, {}
-            if looked_at:
+                    over, self._over = self._over, {}
+            if looked_at or over:
                 due = time.monotonic() + _BATCH_SECONDS
                 try:
-                    self._put(Record(Kind.SEEN, self._clock(), looked_at))
+                    if over:
+                        self._add(partial(self._ending, over))
+                    if looked_at:
+                        self._put(Record(Kind.SEEN, self._clock(), looked_at))
                 except AsideError as error:
                     self._trouble, due = str(error), time.monotonic() + _RETRY_SECONDS
                     with self._news:
-                        self._looked_at = looked_at | self._looked_at
+                        self._looked_at, self._over = looked_at | self._looked_at, over | self._over
             else:
                 with self._io:
                     self._tell(self.look())
             with self._news:
                 if is_last:
                     return
-                if not self._stopped and (not self._looked_at or time.monotonic() < due):
+                is_news = self._looked_at or self._over
+                if not self._stopped and (not is_news or time.monotonic() < due):
                     self._news.wait(_PAUSE_SECONDS)
 
 

@@ -93,6 +93,11 @@ class Asides:
         self._looked_at = _FOREVER
         """What was there by then is not new, in epoch seconds. Where nobody looks, nothing is."""
         self.unseen: Ordered[float] = Ordered()
+        self._held: dict[str, Put] = {}
+        """How tasks are aside now."""
+        self.over: dict[str, Put] = {}
+        """How tasks were aside that are something else now, until somebody takes it: what comes back asks again."""
+        self._is_watching = False
 
     def of(self, task_id: str) -> Aside:
         """What is known of a task, whether it still holds or not."""
@@ -114,21 +119,34 @@ class Asides:
         is_later, self._looked_at = at >= self._looked_at, at
         return {*self.unseen} if is_later else {*self._tasks}
 
+    def watch(self, now: float) -> None:
+        """All that is there has been taken in: from now on, what is aside and becomes something else is over.
+
+        Of a result that was checked all is known, so it is over also where it became something else before."""
+        if not self._is_watching:
+            self._is_watching = True
+            for task_id in self._known.keys() & self._tasks.keys():
+                self.lay(self._tasks[task_id], now)
+
     def again(self, now: float, before: float) -> set[str]:
         """The tasks whose snooze was over `before`, and is not now that time has gone back."""
         return {name for name, one in self._known.items() if one.put is not None and now < one.put.ends_at <= before}
 
     def lay(self, task: Task, now: float) -> None:
         """Heed how a task was put aside, as long as it is as it was then. What it asks must be known."""
-        put = self.of(task.task_id).put
+        (put, seen), held = self.of(task.task_id), self._held.pop(task.task_id, None)
         task.acknowledged, task.snoozed_until = False, None
-        if put is None or task.question is None or put.ends_at <= now:
+        if put is None or put.ends_at <= now:
             return
-        if put.mark == mark_of(task):
+        if task.question is not None and put.mark == mark_of(task):
+            self._held[task.task_id] = put
             task.acknowledged = not put.snoozed
             if put.snoozed:
                 task.snoozed_until = put.ends_at
                 self._due.put(task.task_id, put.ends_at)
+        elif self._is_watching and (put == held or task.verdict is not None):
+            self._known[task.task_id] = Aside(seen="" if seen in (None, put.mark) else seen)
+            self.over[task.task_id] = put
 
     def look(self, task: Task) -> None:
         """Tell whether a task is new to the operator."""
@@ -142,5 +160,4 @@ class Asides:
         put, seen = self.of(task.task_id)
         if seen is None and changed_at(task) <= self._looked_at:
             return True
-        marks = (seen, put.mark if put is not None else None)
-        return any(marks) and mark_of(task) in marks
+        return mark_of(task) in (seen, put.mark if put is not None else None)
