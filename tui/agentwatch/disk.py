@@ -19,11 +19,16 @@ from typing import Final, Self
 
 OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 OPEN_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+OPEN_HELD: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+"""For a lock: some file systems lock only what may be written."""
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 TEMPORARY: Final = ".writing-"
+_TICK_NANOSECONDS: Final = 2_000_000_000
+"""The coarsest clock of a file system: two changes within one tick of it look like one."""
+
 LOCK: Final = ".lock"
 LOCK_SECONDS: Final = 10.0
 """Whoever holds a lock does so for milliseconds; only a stopped process can hold it for longer."""
@@ -188,6 +193,19 @@ class Directory:
             self._rename(temporary, name)
             self.sync()
 
+    def replace_held(self, name: str, data: bytes) -> int:
+        """As `replace`. Returns a descriptor of the file, on which it was locked, shared, before it had its name."""
+        with self._written(data, 0o600) as temporary:
+            descriptor = self._disk.open(temporary, OPEN_HELD, dir_fd=self.descriptor)
+            try:
+                self._disk.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                self._rename(temporary, name)
+                self.sync()
+            except OSError:
+                self._disk.close(descriptor)
+                raise
+        return descriptor
+
     def append(self, name: str, data: bytes, size: int, mode: int = 0o600) -> None:
         """Write behind the first `size` bytes of a file, which is made where it is missing; whatever was behind them
         goes. All of it is there then, and on disk, or nothing is. Only under the lock."""
@@ -294,6 +312,18 @@ def take_lock(descriptor: int, seconds: float, disk: Disk = DISK) -> None:
             time.sleep(0.001)
         else:
             return
+
+
+def sign_of(directory: Path) -> tuple[int, int, int] | None:
+    """What changes when a name comes into a directory or goes, and with time where one just did; None where there is
+    no directory to be seen. Costs next to nothing."""
+    try:
+        status = directory.stat()
+    except OSError:
+        return None
+    now = time.time_ns()
+    is_settled = now - status.st_mtime_ns > _TICK_NANOSECONDS
+    return status.st_mtime_ns, status.st_ino, 0 if is_settled else now
 
 
 def _is_there(path: Path, disk: Disk) -> bool:

@@ -63,19 +63,21 @@ def come_back() -> None:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
-def is_shown(state: Path) -> bool:
-    """Whether a screen of this user shows it now, on this machine."""
+def is_shown(state: Path, tries: int = _TRIES) -> bool:
+    """Whether a screen of this user shows it now, on this machine. Who asks again soon needs one try only: at worst it
+    takes somebody else who asks for a screen."""
     try:
         with Directory.open(state) as directory:
             descriptor = os.open(_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory.descriptor)
     except OSError:
         return False
     try:
-        for _ in range(_TRIES):
+        for left in reversed(range(tries)):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                time.sleep(_PAUSE_SECONDS)
+                if left:
+                    time.sleep(_PAUSE_SECONDS)
             except OSError:
                 return False
             else:

@@ -139,7 +139,7 @@ def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Result]:
         yield bad("mirror", f"{len(names) - _MOST:,} more files, which were not looked at; remove them")
     if sound := min(len(names), _MOST) - len(differing):
         yield good("mirror", f"{plural(sound, 'file')} in {place} as the ledger has them")
-    missing = [one for one in chain.latest if not {f"{one}.json", f"{one}.md"} <= set(names)]
+    missing = [one for one in chain.of_attempts if not {f"{one}.json", f"{one}.md"} <= set(names)]
     if missing:
         yield note("mirror", f"{len(missing)} not delivered yet, or removed; agentwatch puts them back")
 
@@ -147,7 +147,7 @@ def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Result]:
 def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str | None:
     """How a file of the mirror differs from the ledger; None if it does not."""
     stem, _, ending = name.rpartition(".")
-    entry = chain.latest.get(stem) if ending in ("json", "md") else None
+    entry = chain.of_attempts.get(stem) if ending in ("json", "md") else None
     if entry is None:
         return why_foreign(directory, name, trust)
     try:

@@ -89,6 +89,11 @@ class Chain:
         """The decision that holds, by its id: the newest, where one had expired."""
         return {entry.record.decision_id: entry for entry in self.entries}
 
+    @cached_property
+    def of_attempts(self) -> Mapping[str, ChainEntry]:
+        """Those of them that agents are told: answers to requests of programs go to these programs only."""
+        return {name: entry for name, entry in self.latest.items() if entry.record.request is None}
+
 
 def name_of(record: Record) -> str:
     """The name of its file in the ledger."""

@@ -16,6 +16,7 @@ from agentwatch.decisions.rules import forged
 from agentwatch.delegation import decision as told
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Decided, Observation, Unreadable
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import Task
 
 _PAUSE_SECONDS: Final = 0.5
@@ -68,6 +69,23 @@ class Clerk:
             return self.desk.decide(subject, action, params, returned=returned, note=note)
         finally:
             # Also where it failed: what is on disk is the truth, whatever was said.
+            self._look_soon()
+
+    def answer(
+        self,
+        request: Request,
+        action: Action,
+        params: Params | None,
+        *,
+        task_id: str,
+        attempt: int,
+        gone: Callable[[], str | None],
+        note: str,
+    ) -> DecisionMade:
+        """Record the answer to a request, as `Desk.answer` does. Blocks; any thread may call it."""
+        try:
+            return self.desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
+        finally:
             self._look_soon()
 
     def look(self, *, mirror: bool = True, writes: bool = True) -> list[Observation]:

@@ -96,7 +96,7 @@ def mirror_missing(
     that changed are read. Nothing is made where nothing was decided.
     """
     known = {} if known is None else known
-    entries = chain.latest
+    entries = chain.of_attempts
     delivered, pending, trouble = list[str](), list[str](), None
     try:
         mirror = make_dot_directory if entries else open_dot_directory
@@ -129,7 +129,7 @@ def forgeries(workspace: Path, chain: Chain | None, trust: Trust, disk: Disk = D
             if chain is None:
                 records = [one for one in _foreign(directory, Chain(), trust) if _RECORD.search(one.path)]
                 return [one for one in records if one.why != _SIGNED]
-            lacking = (one for entry in chain.latest.values() for one in _lacking(directory, entry, {}))
+            lacking = (one for entry in chain.of_attempts.values() for one in _lacking(directory, entry, {}))
             edited = [Forgery(_path(name), "it differs from the ledger") for name, is_there in lacking if is_there]
             return [*_foreign(directory, chain, trust), *edited][:MOST]
     except OSError:
@@ -200,7 +200,7 @@ def _put(directory: Directory, name: str, data: bytes) -> None:
 
 def _foreign(directory: Directory, chain: Chain, trust: Trust) -> list[Forgery]:
     """The files that the ledger does not have."""
-    ours = {f"{decision_id}{suffix}" for decision_id in chain.latest for suffix in (".json", ".md")}
+    ours = {f"{decision_id}{suffix}" for decision_id in chain.of_attempts for suffix in (".json", ".md")}
     names = [name for name in sorted(directory.names()) if name not in ours and not name.startswith(TEMPORARY)]
     return [Forgery(_path(name), why_foreign(directory, name, trust)) for name in names[:MOST]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -12,16 +13,24 @@ from typing import Final
 
 from agentwatch import dot_directory
 from agentwatch.decisions import delivery, receipts
+from agentwatch.decisions.answering import asked_of, refusal
 from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.delivery import Forgery, Known, Mirror, deliver, forgeries, mirror_missing
 from agentwatch.decisions.envelope import VARIABLE, SigningKey, Trust, parse_public_keys
-from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, ReturnChangedError
+from agentwatch.decisions.errors import (
+    KeyMissingError,
+    KeyProblemError,
+    NotAllowedError,
+    RequestGoneError,
+    ReturnChangedError,
+)
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
 from agentwatch.decisions.passphrase import unlocked
 from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
-from agentwatch.decisions.record import Params, Record, Subject, written
+from agentwatch.decisions.record import ANSWER_LIFETIME, Params, Record, Subject, time_of, written
 from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import Task
 from agentwatch.disk import DISK, Disk
 from agentwatch.place import state_directory, workspace_id
@@ -113,6 +122,50 @@ class Desk:
             self._mark_delivered(made.record)
         return made._replace(undelivered=undelivered)
 
+    def answer(
+        self,
+        request: Request,
+        action: Action,
+        params: Params | None = None,
+        *,
+        task_id: str,
+        attempt: int,
+        gone: Callable[[], str | None],
+        note: str = "",
+        operator: str | None = None,
+        now: datetime | None = None,
+    ) -> DecisionMade:
+        """Record the answer to a request as it was shown. Its holder, who waits for that, hands it to the program.
+
+        `gone` looks once more and says, in a sentence, why nobody waits for it any more; None where somebody does. Task
+        and attempt are those that it was shown at. Raises DecisionError: see `errors`.
+        """
+        now, params = now or datetime.now(UTC), params or Params()
+        why_not = refusal(request, action, params, note)
+        if why_not is not None:
+            raise NotAllowedError(f"not recorded: {why_not}")
+        before = self.read().latest.get(request.request_id)
+        if before is not None and _is_older(before.record, request) and not before.record.is_expired(now):
+            # Its holder waits for what was decided since, and the ledger would take this one for that.
+            raise NotAllowedError(
+                f"not recorded: an answer to an equal request of before holds until {before.record.expires_at}; answer"
+                " it in its program, or decide again then"
+            )
+        expires_at = now + ANSWER_LIFETIME
+        if request.until is not None:
+            # Records have whole seconds; its holder knows the time to a fraction.
+            ends_at = datetime.fromtimestamp(math.ceil(request.until), UTC)
+            expires_at = min(expires_at, ends_at)
+
+        def returned() -> None:
+            why = gone() or ("its time is over" if expires_at <= now else None)
+            if why is not None:
+                raise RequestGoneError(f"not recorded: {why}")
+
+        subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
+        draft = Draft(subject, action, params, note, operator or operator_name(), now, expires_at)
+        return self.ledger.append(draft, self._key(), self.keys.trust(), returned)
+
     def read(self) -> Chain:
         """Every decision, and what is wrong in the ledger. Cheap where nothing changed. Raises DecisionError."""
         return self.ledger.read(self.keys.trust())
@@ -127,7 +180,7 @@ class Desk:
         chain = self.ledger.read(trust)
         self._book.tidy()
         if self._read_only:
-            told = self.receipts(entry.record for entry in chain.latest.values())
+            told = self.receipts(entry.record for entry in chain.of_attempts.values())
             waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
             return Mirror((), waiting, _READ_ONLY if waiting else None, tuple(self.forged()))
         given = self._workspace, chain, self.ledger.bytes_of, trust
@@ -162,7 +215,8 @@ class Desk:
         Raises ReceiptError.
         """
         since = written(datetime.fromtimestamp(decision.at, UTC))
-        self._book.mark(decision.decision_id, Stage.ACTED, by, since=since)
+        is_private = decision.request_id is not None
+        self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
     def why_locked(self) -> str | None:
         """Why the passphrase has to be typed before the next decision can be signed; None where it has not.
@@ -210,6 +264,11 @@ class Desk:
             if record.seq not in self._marked:
                 self._book.mark(record.decision_id, Stage.DELIVERED, _OURSELVES, since=record.created_at)
                 self._marked.add(record.seq)
+
+
+def _is_older(record: Record, request: Request) -> bool:
+    """Whether it was decided before the request was made: its program gave an id twice."""
+    return time_of(record.created_at).timestamp() < math.floor(request.asked_at)
 
 
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:

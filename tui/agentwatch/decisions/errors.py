@@ -28,6 +28,12 @@ class ReturnChangedError(DecisionError):
     exit_code = 7
 
 
+class RequestGoneError(DecisionError):
+    """Nobody waits for an answer to the request any more."""
+
+    exit_code = 4
+
+
 class NotRecordedError(DecisionError):
     """It is certainly not in the ledger."""
 

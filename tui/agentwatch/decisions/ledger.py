@@ -36,7 +36,7 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
-from agentwatch.decisions.record import VERSION, AlreadyDecidedError, Params, Record, Subject, written
+from agentwatch.decisions.record import OF_REQUEST, VERSION, AlreadyDecidedError, Params, Record, Subject, written
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
 from agentwatch.text import quoted
@@ -168,7 +168,7 @@ class Ledger:
             raise ReturnChangedError(f"not recorded: {why}")
         before = chain.entries[-1] if chain.entries else None
         record = Record(
-            version=VERSION,
+            version=VERSION if subject.request is None else OF_REQUEST,
             **(subject._asdict() | {"workspace_id": self._workspace_id}),
             seq=len(chain.entries) + 1,
             prev_sha256=before.sha256 if before else None,

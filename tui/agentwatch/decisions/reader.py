@@ -28,7 +28,7 @@ from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import calls_fitter
-from agentwatch.disk import DISK, Directory, Disk
+from agentwatch.disk import DISK, Directory, Disk, sign_of
 from agentwatch.dot_directory import NAME as DOT
 from agentwatch.dot_directory import open_dot_directory
 from agentwatch.place import state_directory, workspace_id
@@ -36,9 +36,6 @@ from agentwatch.place import state_directory, workspace_id
 POLL_SECONDS: Final = 0.2
 _LOOK_ANYWAY_SECONDS: Final = 2.0
 """So often is looked without a sign: a file may be edited in place."""
-
-_TICK_NANOSECONDS: Final = 2_000_000_000
-"""The coarsest clock of a file system: two changes within one tick of it look like one."""
 
 _MOST: Final = 20_000
 """Files of the mirror that are looked at."""
@@ -114,7 +111,9 @@ class Question(NamedTuple):
     def fits(self, record: Record) -> bool:
         reports = self.is_final and record.action is Action.ABORT
         return (
-            self.task_id in (None, record.task_id)
+            # Else an agent could take what was said to a program for what was said to it.
+            record.request is None
+            and self.task_id in (None, record.task_id)
             and self.attempt in (None, record.attempt)
             and (self.return_sha256 in (None, record.return_sha256) or reports)
             and self.since <= record.attempt
@@ -220,7 +219,7 @@ class Reader:
         chain = self._chain(trust)
         if chain is None and not self._keys.is_in_sight():
             return Place.MIRROR, mirrored, refused
-        held = [entry.record for entry in chain.latest.values()] if chain is not None else []
+        held = [entry.record for entry in chain.of_attempts.values()] if chain is not None else []
         # An old copy, or one of a decision that the operator had set aside. Where the key that signs lies in sight, no
         # sandbox hides the ledger: then it is lost, and the operator can decide otherwise by now.
         why = "does not have it" if chain is not None else "is gone or cannot be read: put it back, or decide again"
@@ -266,18 +265,13 @@ class Reader:
             return (), _problem(name, ProblemKind.UNREADABLE, reason(error))
         if name != f"{record.decision_id}.json":
             return identity, _problem(name, ProblemKind.MISPLACED, "a copy of another decision")
+        if record.request is not None:
+            return identity, _problem(name, ProblemKind.MISPLACED, "an answer to a request, which is never put here")
         return identity, record
 
-    def _sign(self) -> dict[Path, tuple[int, int, int]]:
-        """What changes when a file comes or goes in one of the two places, and with time where one just did."""
-        signs = {}
-        for directory in (self._ledger.directory, self._workspace / DOT / MIRROR):
-            with suppress(OSError):
-                status = directory.stat()
-                now = time.time_ns()
-                is_settled = now - status.st_mtime_ns > _TICK_NANOSECONDS
-                signs[directory] = status.st_mtime_ns, status.st_ino, 0 if is_settled else now
-        return signs
+    def _sign(self) -> list[tuple[int, int, int] | None]:
+        """What changes when a file comes or goes in one of the two places."""
+        return [sign_of(self._ledger.directory), sign_of(self._workspace / DOT / MIRROR)]
 
 
 def _problem(name: str, kind: ProblemKind, message: str) -> ChainProblem:

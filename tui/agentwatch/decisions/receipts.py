@@ -7,6 +7,9 @@ An agent in a sandbox can only write into the workspace, and so can one that lie
 that somebody has read the decision, for only the next attempt shows that it is carried out. That, too, agents make, so
 it stays a claim wherever it is written down.
 
+What answers a request of a program has its receipts in the state directory alone: nothing of it is in the workspace,
+and nothing that is there counts for it.
+
 An attempt whose decision has expired is decided anew under the same id. What was told of the decision before is older
 than the new one and says nothing of it, so the new one's receipts have its time in their names.
 """
@@ -80,13 +83,15 @@ class ReceiptBook:
         since: str = "",
         reader: str = "",
         inside: bool = False,
+        private: bool = False,
         now: datetime | None = None,
     ) -> None:
         """Tell a stage, unless it was told before (by this `reader`, such as `wait` or `mcp`).
 
         `since` is when the decision was made, as in records, where that is known. Where the state directory cannot be
         written, it is claimed in the workspace; so it is for who is `inside` of a sandbox, whose state directory, if
-        it may be written, is not the operator's. Raises ReceiptError where the workspace cannot be written either.
+        it may be written, is not the operator's. What is `private` never goes into the workspace. Raises ReceiptError
+        where the workspace cannot be written either.
         """
         names = _names(decision_id, stage.value, reader, since)
         content = _content(decision_id, stage.value, by, now, since)
@@ -94,8 +99,9 @@ class ReceiptBook:
             with suppress(OSError), self._directory.make() as directory:
                 _first(directory, names, content, since)
                 return
-        if self._read_only:
-            raise ReceiptError("no receipt is written: agentwatch was told to write nothing into the workspace")
+        if self._read_only or private:
+            why = "it is nothing for" if private else "agentwatch was told to write nothing into"
+            raise ReceiptError(f"no receipt is written in {self._directory.path}, and {why} the workspace")
         try:
             with self._claims() as directory:
                 _first(directory, names, content, since)
@@ -105,17 +111,20 @@ class ReceiptBook:
                 f" {remedy(error)}, the decision itself is not touched by this"
             ) from error
 
-    def claim(self, decision_id: str, by: str, now: datetime | None = None, *, since: str = "") -> Claim:
+    def claim(
+        self, decision_id: str, by: str, now: datetime | None = None, *, since: str = "", private: bool = False
+    ) -> Claim:
         """Ask to be the one who carries a decision out, before an effect that must not happen twice. `since` as above.
 
         Exactly one asker wins among all who can write the same places. Whoever can write both must win both, so that
-        one inside a sandbox and one outside never both do. Raises ReceiptError where no place can be written.
+        one inside a sandbox and one outside never both do. What is `private` is claimed in the state directory alone.
+        Raises ReceiptError where no place can be written.
         """
         names, content = _names(decision_id, _CLAIM, "", since), _content(decision_id, _CLAIM, by, now, since)
         trouble, won = OSError(), None
-        if self._read_only and (held := self._held_inside(names, since)) is not None:
+        if self._read_only and not private and (held := self._held_inside(names, since)) is not None:
             return held
-        for place, proof in ((self._claims, False), (self._directory.make, True))[self._read_only :]:
+        for place, proof in ((self._claims, False), (self._directory.make, True))[self._read_only or private :]:
             try:
                 with place() as directory:
                     won = Claim(*_first(directory, names, content, since), proof)
@@ -144,6 +153,7 @@ class ReceiptBook:
         What agentwatch saw itself comes before a claim, then the first to tell is believed. What cannot be read, or is
         older than its decision, is not told.
         """
+        records = list(records)
         receipts = {
             one.decision_id: {Stage.RECORDED: Receipt(Stage.RECORDED, _seconds(one.created_at), one.operator)}
             for one in records
@@ -152,7 +162,12 @@ class ReceiptBook:
             # Nobody changes a receipt of ours.
             _add_receipts(receipts, directory, self._known, claimed=False)
         with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
-            _add_receipts(receipts, directory, {}, claimed=True)
+            public = {one.decision_id: receipts[one.decision_id] for one in records if one.request is None}
+            _add_receipts(public, directory, {}, claimed=True)
+        for one in records:
+            if one.request is not None:
+                # Who holds it claims it before the program has it: no agent has read anything.
+                receipts[one.decision_id].pop(Stage.READ, None)
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
     def tidy(self) -> None:

@@ -6,29 +6,29 @@ Equal records have equal bytes, and only those bytes are read: a record is signe
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from agentwatch.decisions.errors import DecisionError, RecordError
-from agentwatch.delegation.decision import Action
+from agentwatch.decisions.strict import compact, exactly, hex_digits, named, one_of, parsed, positive, text
+from agentwatch.delegation.decision import OF_REQUESTS, Action
+from agentwatch.delegation.request import RequestKind, request_id_of
 
 VERSION: Final = 1
+OF_REQUEST: Final = 2
+"""The version of a record that answers a request of a program: it has two more keys, `request` and `params.rule`."""
+
+ANSWER_LIFETIME: Final = timedelta(minutes=10)
+"""An answer holds no longer: whoever waited for it does not any more, and nobody remembers what it was about."""
+
 LARGEST: Final = 2 * 1024 * 1024
 """Bytes of a record. A handoff of the largest file that is read fits, with everything escaped that can be."""
 
-_LARGEST_INTEGER: Final = 2**53 - 1
-"""What every reader of JSON can hold."""
-
-_HEX: Final = re.compile(r"[0-9a-f]+\Z")
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
-
-Word = TypeVar("Word", bound=StrEnum)
 
 
 class Mitigation(StrEnum):
@@ -40,7 +40,7 @@ class Mitigation(StrEnum):
 
 
 class Answer(NamedTuple):
-    """The operator's answer; `question` is the blocker it answers, None where there is only one thing to say."""
+    """The operator's answer; `question` is what it answers, None where there is only one thing to say."""
 
     question: str | None
     answer: str
@@ -50,7 +50,7 @@ class Params(NamedTuple):
     """What a decision brings along.
 
     `handoff` is the amended handoff, the text of a file. `mode` is that to escalate to. `report` is the final error
-    report of an abort.
+    report of an abort. `rule` is what else is allowed for the rest of the session that asked.
     """
 
     mitigation: Mitigation | None = None
@@ -58,12 +58,24 @@ class Params(NamedTuple):
     mode: str | None = None
     answers: tuple[Answer, ...] = ()
     report: str | None = None
+    rule: str | None = None
+
+
+class Asked(NamedTuple):
+    """The request that is answered: who asked it, where, and the sha256 in hex of the exact input that was shown."""
+
+    program: str
+    session: str
+    nonce: str
+    kind: RequestKind
+    input_sha256: str
 
 
 class Subject(NamedTuple):
     """What is decided about: one attempt, with the sha256 in hex of the handoff and the return that were looked at.
 
-    `after` is the id of the decision that called a fitter for this very attempt, once that fitter has ended.
+    `after` is the id of the decision that called a fitter for this very attempt, once that fitter has ended. Where it
+    is about a `request`, task and attempt only say where that came up, and there are no digests of theirs.
     """
 
     workspace_id: str
@@ -72,14 +84,23 @@ class Subject(NamedTuple):
     handoff_sha256: str | None
     return_sha256: str | None
     after: str | None = None
+    request: Asked | None = None
 
     @property
     def decision_id(self) -> str:
         """One attempt has one decision: its id follows from what is decided about (DESIGN.md, "Decisions").
 
-        A station whose fitter has ended is decided about once more: `after` keeps the two apart. Raises RecordError.
+        A station whose fitter has ended is decided about once more: `after` keeps the two apart. A request has one,
+        too, and gives it its own id. Raises RecordError.
         """
-        spelled = _compact([*self[:-1]] if self.after is None else [*self])
+        if self.request is not None:
+            asked = self.request
+            given = self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256
+            try:
+                return request_id_of(*given)
+            except ValueError as error:
+                raise RecordError("the request holds half a character, which cannot be written") from error
+        spelled = compact([*self[:5]] if self.after is None else [*self[:6]])
         try:
             return hashlib.sha256(spelled.encode()).hexdigest()[:32]
         except UnicodeEncodeError as error:
@@ -92,7 +113,7 @@ class Record:
 
     Times are UTC, `2030-01-01T00:00:00Z`; `expires_at` is None where it holds for ever. `seq` counts the decisions of
     a workspace from 1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, is
-    written only where there is one.
+    written only where there is one, and so is `request`, in version 2.
     """
 
     version: int
@@ -111,6 +132,7 @@ class Record:
     created_at: str
     expires_at: str | None
     after: str | None = None
+    request: Asked | None = None
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -123,6 +145,7 @@ class Record:
         if self.decision_id != self.subject.decision_id:
             raise RecordError("the decision id is not that of the attempt it speaks of")
         _check_params(self.action, self.params)
+        _check_request(self)
 
     @property
     def subject(self) -> Subject:
@@ -136,13 +159,16 @@ class Record:
         """The record as JSON values, keys in their order."""
         mitigation = self.params.mitigation.value if self.params.mitigation else None
         answers = [one._asdict() for one in self.params.answers]
-        params = self.params._asdict() | {"mitigation": mitigation, "answers": answers}
-        values = {name: getattr(self, name) for name in _keys(has_after=self.after is not None)}
+        names = _params_keys(self.version)
+        params = {name: getattr(self.params, name) for name in names} | {"mitigation": mitigation, "answers": answers}
+        values = {name: getattr(self, name) for name in _keys(self.version, has_after=self.after is not None)}
+        if self.request is not None:
+            values["request"] = self.request._asdict() | {"kind": self.request.kind.value}
         return values | {"action": self.action.value, "params": params}
 
     def to_bytes(self) -> bytes:
         """The one spelling of the record. Raises RecordError where it is too large."""
-        data = _compact(self.document()).encode()
+        data = compact(self.document()).encode()
         if len(data) > LARGEST:
             raise RecordError(f"the decision has {len(data):,} bytes, {LARGEST:,} are allowed; shorten the handoff")
         return data
@@ -153,23 +179,32 @@ def parse(data: bytes) -> Record:
     if len(data) > LARGEST:
         raise RecordError(f"it is larger than {LARGEST:,} bytes")
     try:
-        document = json.loads(data.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        document = parsed(data)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"it is not JSON as a decision has it ({error})") from error
     if isinstance(document, dict):
         # First of all: a record of a later version may have any other keys.
         _version("version", document.get("version"))
     has_after = isinstance(document, dict) and "after" in document
-    values = _exactly(document, _keys(has_after=has_after), "the record")
-    record = Record(**(values | {"action": _one_of(Action, values["action"]), "params": _params(values["params"])}))
+    version = document["version"] if isinstance(document, dict) else VERSION
+    values = exactly(document, _keys(version, has_after=has_after), "the record")
+    made = {"action": one_of(Action, values["action"]), "params": _params(values["params"], version)}
+    if version == OF_REQUEST:
+        made["request"] = _asked(values["request"])
+    record = Record(**(values | made))
     # JSON has many spellings of one value; signing only one of them leaves nothing to argue about.
     if record.to_bytes() != data:
         raise RecordError("it is not spelled as agentwatch spells it")
     return record
 
 
-def _keys(*, has_after: bool) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(Record) if has_after or field.name != "after")
+def _keys(version: int, *, has_after: bool) -> tuple[str, ...]:
+    has = {"after": has_after, "request": version == OF_REQUEST}
+    return tuple(field.name for field in fields(Record) if has.get(field.name, True))
+
+
+def _params_keys(version: int) -> tuple[str, ...]:
+    return tuple(name for name in Params._fields if name != "rule" or version == OF_REQUEST)
 
 
 def written(time: datetime) -> str:
@@ -185,99 +220,74 @@ def time_of(text: str) -> datetime:
     return time
 
 
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise RecordError("a key stands in it twice")
-    return made
-
-
-def _refuse_constant(name: str) -> None:
-    raise RecordError(f"{name} is not JSON")
-
-
-def _exactly(value: object, keys: tuple[str, ...], what: str) -> dict[str, Any]:
-    """A copy of an object that has exactly these keys."""
-    if not isinstance(value, dict) or set(value) != set(keys):
-        raise RecordError(f"{what} must be an object with exactly {', '.join(keys)}")
-    return dict(value)
-
-
-def _params(value: object) -> Params:
-    raw = _exactly(value, Params._fields, "params")
+def _params(value: object, version: int) -> Params:
+    raw = exactly(value, _params_keys(version), "params")
     if not isinstance(raw["answers"], list):
         raise RecordError("params.answers must be a list")
-    answers = [_exactly(one, ("question", "answer"), "an answer") for one in raw["answers"]]
-    mitigation = None if raw["mitigation"] is None else _one_of(Mitigation, raw["mitigation"])
+    answers = [exactly(one, ("question", "answer"), "an answer") for one in raw["answers"]]
+    mitigation = None if raw["mitigation"] is None else one_of(Mitigation, raw["mitigation"])
     return Params(**(raw | {"mitigation": mitigation, "answers": tuple(Answer(**one) for one in answers)}))
 
 
-def _one_of(words: type[Word], value: object) -> Word:
-    if not isinstance(value, str) or value not in list(words):
-        raise RecordError(f"{str(value)[:40]!r} is none of {', '.join(words)}")
-    return words(value)
+def _asked(value: object) -> Asked:
+    raw = exactly(value, Asked._fields, "request")
+    return Asked(**(raw | {"kind": one_of(RequestKind, raw["kind"])}))
 
 
 _MEANT: Final[Mapping[str, tuple[Action, ...]]] = {
     "mitigation": (Action.RETRY,),
     "handoff": (Action.RETRY, Action.ESCALATE),
     "mode": (Action.ESCALATE,),
-    "answers": (Action.RESPOND,),
+    "answers": (Action.RESPOND, Action.ANSWER),
     "report": (Action.ABORT,),
+    "rule": (Action.ALLOW,),
 }
 
 
 def _check_params(action: Action, params: Params) -> None:
     """A parameter that means nothing for the action is refused: nobody must wonder whether it counts."""
     texts = [("params.handoff", params.handoff), ("params.mode", params.mode), ("params.report", params.report)]
+    texts += [("params.rule", params.rule)]
     texts += [("a question", one.question) for one in params.answers]
     for name, value in texts:
         if value is not None:
-            _text(name, value)
+            text(name, value)
     for one in params.answers:
-        _text("an answer", one.answer)
+        text("an answer", one.answer)
     for name, actions in _MEANT.items():
         if getattr(params, name) not in (None, ()) and action not in actions:
             raise RecordError(f"{name} belongs to {' and '.join(actions)}, not to {action}")
     if action is Action.ESCALATE and not params.mode:
         raise RecordError("escalating needs the mode to escalate to")
-    if action is Action.RESPOND and not params.answers:
+    if action in (Action.RESPOND, Action.ANSWER) and not params.answers:
         raise RecordError("a response needs an answer")
 
 
+def _check_request(record: Record) -> None:
+    """What answers a request is of its own kind throughout: nothing of it can pass for a decision about an attempt."""
+    asked = record.request
+    if len({record.version == OF_REQUEST, asked is not None, record.action in OF_REQUESTS}) != 1:
+        raise RecordError(f"version {OF_REQUEST}, a request, and an answer to one belong together")
+    if asked is None:
+        return
+    for name in ("program", "session", "nonce"):
+        named(f"request.{name}", getattr(asked, name))
+    hex_digits(64, "request.input_sha256", asked.input_sha256)
+    if not {record.handoff_sha256, record.return_sha256, record.after} <= {None}:
+        raise RecordError("an answer to a request is about no handoff and no return")
+    if record.action in (Action.ALLOW, Action.ANSWER) and (record.action is Action.ALLOW) != (
+        asked.kind is RequestKind.PERMISSION
+    ):
+        raise RecordError(f"a {asked.kind} cannot be decided with {record.action}")
+    if record.note and record.action is not Action.DENY:
+        raise RecordError(f"the words of a note belong to {Action.DENY}, not to {record.action}")
+    if record.expires_at is None or time_of(record.expires_at) - time_of(record.created_at) > ANSWER_LIFETIME:
+        raise RecordError("an answer to a request expires within ten minutes")
+
+
 def _version(name: str, value: object) -> None:
-    if type(value) is not int or value != VERSION:
+    if type(value) is not int or value not in (VERSION, OF_REQUEST):
         raise RecordError(f"{name} {str(value)[:20]} of a decision is not known here; update agentwatch")
-
-
-def _text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise RecordError(f"{name} must be a text")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise RecordError(f"{name} holds half a character, which cannot be written; remove it") from error
-
-
-def _named(name: str, value: object) -> None:
-    _text(name, value)
-    if not value:
-        raise RecordError(f"{name} must not be empty")
-
-
-def _positive(name: str, value: object) -> None:
-    # `True` is an int, and JSON's `true` would be one, too.
-    if type(value) is not int or not 1 <= value <= _LARGEST_INTEGER:
-        raise RecordError(f"{name} must be a whole number, 1 or more")
-
-
-def _hex(digits: int, name: str, value: object) -> None:
-    if not (isinstance(value, str) and len(value) == digits and _HEX.match(value)):
-        raise RecordError(f"{name} must be {digits} hex digits")
 
 
 def _moment(name: str, value: Any) -> None:
@@ -289,21 +299,21 @@ def _moment(name: str, value: Any) -> None:
 
 _CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     "version": _version,
-    "workspace_id": _named,
-    "seq": _positive,
-    "decision_id": partial(_hex, 32),
-    "task_id": _named,
-    "attempt": _positive,
-    "note": _text,
-    "operator": _named,
+    "workspace_id": named,
+    "seq": positive,
+    "decision_id": partial(hex_digits, 32),
+    "task_id": named,
+    "attempt": positive,
+    "note": text,
+    "operator": named,
     "created_at": _moment,
 }
 _CHECKS_UNLESS_NULL: Final[Mapping[str, Callable[[str, object], None]]] = {
-    "prev_sha256": partial(_hex, 64),
-    "handoff_sha256": partial(_hex, 64),
-    "return_sha256": partial(_hex, 64),
+    "prev_sha256": partial(hex_digits, 64),
+    "handoff_sha256": partial(hex_digits, 64),
+    "return_sha256": partial(hex_digits, 64),
     "expires_at": _moment,
-    "after": partial(_hex, 32),
+    "after": partial(hex_digits, 32),
 }
 
 
@@ -313,8 +323,7 @@ class AlreadyDecidedError(DecisionError):
     exit_code = 6
 
     def __init__(self, existing: Record) -> None:
-        super().__init__(
-            f"already decided: {existing.operator} said {existing.action} at {existing.created_at}; that holds,"
-            " and you can decide about a new attempt"
-        )
+        next_one = "" if existing.request is not None else ", and you can decide about a new attempt"
+        said = f"{existing.operator} said {existing.action} at {existing.created_at}"
+        super().__init__(f"already decided: {said}; that holds{next_one}")
         self.existing = existing

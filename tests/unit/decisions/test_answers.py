@@ -1,0 +1,263 @@
+"""What answers a request of a program: signed as any decision, read by nobody but who holds the request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agentwatch.decisions.answering import refusal
+from agentwatch.decisions.clerk import Clerk
+from agentwatch.decisions.errors import NotAllowedError, RecordError, RequestGoneError
+from agentwatch.decisions.reader import Forged, Pending, Question, Reader
+from agentwatch.decisions.record import (
+    OF_REQUEST,
+    AlreadyDecidedError,
+    Answer,
+    Asked,
+    Params,
+    Record,
+    Subject,
+    parse,
+    written,
+)
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.observation import Decided
+from agentwatch.delegation.request import RequestKind
+from tests.unit.decisions.made import HANDOFF, NOON, record
+from tests.unit.decisions.test_record import KEYS
+from tests.unit.requests.asked import ANSWERED, Place, place, question, request
+
+__all__ = ["place"]
+
+INPUT = hashlib.sha256(b"input").hexdigest()
+ASKED = Asked("claude", "5f0c", "nonce", RequestKind.PERMISSION, INPUT)
+ID = Subject("shop-0123456789abcdef", "a.b", 1, None, None, request=ASKED).decision_id
+
+
+def answer(**changes: Any) -> Record:
+    values = {
+        "version": OF_REQUEST,
+        "decision_id": ID,
+        "handoff_sha256": None,
+        "return_sha256": None,
+        "action": Action.ALLOW,
+        "note": "",
+        "expires_at": "2030-01-01T12:10:00Z",
+        "request": ASKED,
+    }
+    return record(**(values | changes))
+
+
+def test_an_answer_names_the_request_and_its_exact_input() -> None:
+    document = json.loads(answer().to_bytes())
+    assert list(document) == [*KEYS, "request"]
+    assert document["request"] == {**ASKED._asdict(), "kind": "permission"}
+    assert parse(answer(params=Params(rule="Bash(ls)")).to_bytes()) == answer(params=Params(rule="Bash(ls)"))
+
+
+def test_its_id_is_that_of_the_request_wherever_it_was_shown() -> None:
+    spelled = f'["shop-0123456789abcdef","claude","5f0c","nonce","{INPUT}"]'
+    assert hashlib.sha256(spelled.encode()).hexdigest()[:32] == ID
+    assert Subject("shop-0123456789abcdef", "other", 7, None, None, request=ASKED).decision_id == ID
+
+
+def test_a_decision_about_an_attempt_is_spelled_as_ever() -> None:
+    assert list(json.loads(record().to_bytes())) == KEYS
+    assert list(json.loads(record().to_bytes())["params"]) == ["mitigation", "handoff", "mode", "answers", "report"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 1},
+        {"version": 3},
+        {"request": None},
+        {"action": Action.RETRY},
+        {"action": Action.ANSWER, "params": Params(answers=(Answer("q", "a"),))},
+        {"action": Action.DENY, "params": Params(rule="Bash(ls)")},
+        {"params": Params(answers=(Answer("q", "a"),))},
+        {"params": Params(mode="x")},
+        {"note": "words that nobody hears"},
+        {"handoff_sha256": HANDOFF},
+        {"return_sha256": HANDOFF},
+        {"after": "0" * 32},
+        {"expires_at": None},
+        {"expires_at": "2030-01-01T12:10:01Z"},
+        {"decision_id": "0" * 32},
+        *({"request": ASKED._replace(**{name: ""})} for name in ("program", "session", "nonce", "input_sha256")),
+        {"request": ASKED._replace(nonce="\ud800")},
+        {"request": ASKED._replace(session=5)},
+    ],
+)
+def test_an_answer_that_is_not_one_throughout_is_refused(changes: dict[str, Any]) -> None:
+    asked = changes.get("request", ASKED)
+    if asked is not None and "decision_id" not in changes and changes.get("version") != 1:
+        try:
+            subject = Subject("shop-0123456789abcdef", "a.b", 1, None, None, changes.get("after"), asked)
+            changes = changes | {"decision_id": subject.decision_id}
+        except RecordError:
+            pass
+    with pytest.raises(RecordError):
+        answer(**changes)
+
+
+@pytest.mark.parametrize("value", [None, {}, [], "x", {**ASKED._asdict(), "kind": "x"}, {**ASKED._asdict(), "more": 1}])
+def test_a_request_that_is_none_is_refused(value: object) -> None:
+    document = answer().document() | {"request": value}
+    with pytest.raises(RecordError):
+        parse(json.dumps(document, separators=(",", ":")).encode())
+
+
+def test_neither_kind_of_record_takes_the_keys_of_the_other() -> None:
+    for document in (
+        record().document() | {"request": None},
+        record().document() | {"params": record().document()["params"] | {"rule": None}},
+        {name: value for name, value in answer().document().items() if name != "request"},
+        answer().document() | {"params": record().document()["params"]},
+    ):
+        with pytest.raises(RecordError):
+            parse(json.dumps(document, separators=(",", ":")).encode())
+
+
+def test_an_answer_is_signed_and_comes_into_the_ledger_and_nowhere_else(place: Place) -> None:
+    asked = request(place.workspace)
+    made = place.answer(asked)
+    assert made.record.decision_id == asked.request_id
+    desk = place.desk()
+    assert [entry.record for entry in desk.read().entries] == [made.record]
+    mirror = desk.mirror()
+    assert (mirror.delivered, mirror.pending) == ((), ())
+    assert list(place.workspace.iterdir()) == []
+
+
+def test_an_answer_holds_for_ten_minutes_or_until_the_request_ends(place: Place) -> None:
+    now = datetime.now(UTC)
+    assert place.answer(request(place.workspace), now=NOON).record.expires_at == "2030-01-01T12:10:00Z"
+    until = now.timestamp() + 5.5
+    made = place.answer(request(place.workspace, until=until), now=now)
+    assert made.record.expires_at == written(datetime.fromtimestamp(until + 1, UTC))
+
+
+def test_agents_are_not_told_of_answers(place: Place) -> None:
+    asked = request(place.workspace)
+    made = place.answer(asked)
+    given: dict[str, Any] = {"state": place.state, "configuration": place.configuration, "environment": {}}
+    reader = Reader(place.workspace, **given)
+    for wanted in (Question("a.b"), Question("a.b", 1), Question(None, decision_id=asked.request_id)):
+        assert isinstance(reader.find(wanted), Pending)
+    # Nor where somebody put a copy among the decisions, and the ledger is out of sight.
+    mirror = place.workspace / ".agentwatch" / "decisions"
+    mirror.mkdir(parents=True)
+    (file,) = (place.state / "decisions").glob("*.json")
+    shutil.copy(file, mirror / f"{made.record.decision_id}.json")
+    assert isinstance(reader.find(Question("a.b")), Forged)
+    public = place.desk().keys.show().text
+    nowhere = place.root / "nowhere"
+    hidden = Reader(place.workspace, public_key=public, state=nowhere, configuration=nowhere, environment={})
+    assert isinstance(hidden.find(Question("a.b")), Forged)
+    assert len(place.desk().mirror().foreign) == 1
+
+
+def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place: Place) -> None:
+    asked = request(place.workspace)
+    clerk = Clerk(place.desk())
+    clerk.answer(asked, Action.DENY, None, task_id="a.b", attempt=1, gone=lambda: None, note="No.")
+    (told,) = clerk.look()
+    assert isinstance(told, Decided)
+    assert told.decision.request_id == asked.request_id
+    assert (told.decision.waits, told.decision.note) == ("", "No.")
+    holder = place.holder()
+    with holder.box.offer(asked) as offer:
+        taken = holder.look(offer)
+        assert taken is not None
+        # Claimed, and no agent has read it.
+        assert clerk.look() == []
+        holder.delivered(taken)
+    (told,) = clerk.look()
+    assert isinstance(told, Decided)
+    assert told.decision.receipt.stage is Stage.DELIVERED
+    place.desk().acted(told.decision, "the program says so")
+    (told,) = clerk.look()
+    assert isinstance(told, Decided)
+    assert told.decision.receipt.stage is Stage.ACTED
+    assert list(place.workspace.iterdir()) == []
+
+
+def test_one_answer_holds_and_the_same_again_is_the_same(place: Place) -> None:
+    asked = request(place.workspace)
+    assert place.answer(asked).fresh
+    assert not place.answer(asked).fresh
+    with pytest.raises(AlreadyDecidedError, match=r"ada said allow .* that holds$"):
+        place.answer(asked, Action.DENY)
+
+
+def test_nobody_answers_what_nobody_waits_for(place: Place) -> None:
+    with pytest.raises(RequestGoneError, match="its holder has ended"):
+        place.answer(request(place.workspace), gone="its holder has ended")
+    with pytest.raises(RequestGoneError, match="its time is over"):
+        place.answer(request(place.workspace, until=time.time() - 5))
+    assert place.desk().read().entries == ()
+
+
+def test_an_answer_from_before_is_not_taken_for_one_to_an_equal_request(place: Place) -> None:
+    now = datetime.now(UTC)
+    asked = request(place.workspace, asked_at=now.timestamp() - 100)
+    place.answer(asked, now=now)
+    again = request(place.workspace, nonce=asked.nonce, asked_at=now.timestamp() + 2)
+    assert again.request_id == asked.request_id
+    with pytest.raises(NotAllowedError, match="equal request of before"):
+        place.answer(again, now=now)
+
+
+@pytest.mark.parametrize(
+    ("changes", "action", "given", "words"),
+    [
+        ({"actions": ()}, Action.ALLOW, (Params(), ""), "not possible"),
+        ({"actions": (), "why_not": "only in its terminal"}, Action.ALLOW, (Params(), ""), "only in its terminal"),
+        ({}, Action.ANSWER, (Params(), ""), "not possible"),
+        ({}, Action.ALLOW, (Params(), "words"), "no words"),
+        ({"words": False}, Action.DENY, (Params(), "words"), "no words"),
+        ({}, Action.ALLOW, (Params(rule="Bash(*)"), ""), "none of the rules"),
+        ({"rules": ("Bash(ls)",)}, Action.ALLOW, (Params(rule="Bash(*)"), ""), "none of the rules"),
+    ],
+)
+def test_a_request_says_which_answers_it_takes(
+    place: Place, changes: dict[str, Any], action: Action, given: tuple[Params, str], words: str
+) -> None:
+    params, note = given
+    asked = request(place.workspace, **changes)
+    assert words in (refusal(asked, action, params, note) or "")
+    with pytest.raises(NotAllowedError, match=words):
+        place.answer(asked, action, params, note=note)
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ((), "all of its questions"),
+        ((Answer("Which store?", "SQLite"),), "all of its questions"),
+        ((*ANSWERED.answers, Answer("Which day?", "x")), "does not ask"),
+        ((*ANSWERED.answers, Answer("Which store?", "Redis")), "one answer"),
+        ((*ANSWERED.answers, Answer("Which checks?", "x")), "given twice"),
+        ((*ANSWERED.answers, Answer("Which checks?", " ")), "empty"),
+        ((*ANSWERED.answers, Answer(None, "x")), "does not ask"),
+    ],
+)
+def test_questions_are_answered_all_and_each_as_it_was_asked(
+    place: Place, answers: tuple[Answer, ...], words: str
+) -> None:
+    asked = question(place.workspace)
+    assert refusal(asked, Action.ANSWER, ANSWERED) is None
+    assert words in (refusal(asked, Action.ANSWER, Params(answers=answers)) or "")
+
+
+def test_equal_questions_cannot_be_told_apart_and_are_not_answered(place: Place) -> None:
+    asked = question(place.workspace)
+    twice = question(place.workspace, queries=(*asked.queries, asked.queries[0]))
+    assert "twice" in (refusal(twice, Action.ANSWER, ANSWERED) or "")

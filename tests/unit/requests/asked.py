@@ -1,0 +1,114 @@
+"""Requests as adapters offer them, and an operator who answers them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.ledger import DecisionMade
+from agentwatch.decisions.record import Answer, Params
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.place import workspace_id
+from agentwatch.presence import shown
+from agentwatch.requests.box import Box
+from agentwatch.requests.holding import Holder
+from tests.unit.decisions.made import QUICK
+
+AT = 1_893_499_200.0
+"""2030-01-01 12:00 UTC."""
+
+_COUNT = itertools.count()
+
+
+def request(workspace: Path, command: str = "touch x", **changes: Any) -> Request:
+    """A permission that can be allowed, and denied with words, with some fields changed. Each has a nonce of its own,
+    and the id that follows from its parts unless one is given."""
+    text, digest = input_text(changes.pop("given", {"command": command}))
+    values: dict[str, Any] = {
+        "source": "claude",
+        "session_id": "5f0c",
+        "nonce": f"nonce-{next(_COUNT)}",
+        "kind": RequestKind.PERMISSION,
+        "tool": "Bash",
+        "input": text,
+        "input_sha256": digest,
+        "shown": command,
+        "asked_at": 0.0,
+        "actions": (Action.ALLOW, Action.DENY),
+        "words": True,
+    } | changes
+    if "request_id" not in values:
+        identity = (values[name] for name in ("source", "session_id", "nonce", "input_sha256"))
+        values["request_id"] = request_id_of(workspace_id(workspace), *identity)
+    return Request(**values)
+
+
+def question(workspace: Path, **changes: Any) -> Request:
+    """Two questions, the second of which takes several answers."""
+    queries = (
+        Query("Which store?", "Store", (Option("SQLite", "a file"), Option("Redis"))),
+        Query("Which checks?", options=(Option("Lint"), Option("Types")), several=True),
+    )
+    values: dict[str, Any] = {
+        "kind": RequestKind.QUESTION,
+        "tool": "AskUserQuestion",
+        "given": {"questions": [query.question for query in queries]},
+        "queries": queries,
+        "actions": (Action.ANSWER, Action.DENY),
+    }
+    return request(workspace, "", **(values | changes))
+
+
+ANSWERED = Params(
+    answers=(Answer("Which store?", "SQLite"), Answer("Which checks?", "Lint"), Answer("Which checks?", "x"))
+)
+
+
+class Place:
+    """A workspace with the directories of an operator beside it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.workspace = root / "workspace"
+        self.workspace.mkdir(parents=True, exist_ok=True)
+        self.state, self.configuration = root / "state" / workspace_id(self.workspace), root / "configuration"
+        self.box = Box(self.workspace, state=self.state, disk=QUICK)
+
+    def desk(self) -> Desk:
+        return Desk(self.workspace, state=self.state, configuration=self.configuration, disk=QUICK)
+
+    def holder(self, name: str = "test") -> Holder:
+        given = {"state": self.state, "configuration": self.configuration, "disk": QUICK}
+        return Holder(self.workspace, name=name, **given)  # type: ignore[arg-type]
+
+    def answer(
+        self,
+        asked: Request,
+        action: Action = Action.ALLOW,
+        params: Params | None = None,
+        *,
+        note: str = "",
+        now: datetime | None = None,
+        gone: str | None = None,
+    ) -> DecisionMade:
+        return self.desk().answer(
+            asked, action, params, task_id="a.b", attempt=1, gone=lambda: gone, note=note, operator="ada", now=now
+        )
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        with shown(self.state):
+            yield
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)

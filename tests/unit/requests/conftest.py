@@ -1,0 +1,3 @@
+from tests.unit.requests.asked import place
+
+__all__ = ["place"]

@@ -1,0 +1,273 @@
+"""What is offered is seen as it was offered for as long as somebody holds it; nothing else in the box is believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.decisions.errors import RecordError
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Option, Query, RequestStage, input_text
+from agentwatch.place import workspace_id
+from agentwatch.requests import box as box_module
+from agentwatch.requests.box import KEPT_SECONDS, Box, BoxError
+from agentwatch.requests.offered import parse, to_bytes
+from tests.unit.decisions.made import QUICK
+from tests.unit.requests.asked import Place, question, request
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def file_of(place: Place) -> Path:
+    (file,) = place.box.directory.glob("*.json")
+    return file
+
+
+def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place: Place) -> None:
+    asked = question(place.workspace, until=5.5, rules=("Bash(ls)",), call_id="toolu_1", ends_others=2)
+    with place.box.offer(asked) as offer:
+        assert place.box.read() == [asked]
+        assert place.box.find(asked.request_id) == asked
+        assert offer.is_whole()
+        assert file_of(place).stat().st_mode & 0o777 == 0o600
+        assert place.box.directory.stat().st_mode & 0o777 == 0o700
+        offer.end(RequestStage.DELIVERED, by="ada")
+    (ended,) = place.box.read()
+    assert ended.ended_at is not None
+    assert ended == replace(asked, stage=RequestStage.DELIVERED, by="ada", ended_at=ended.ended_at)
+    assert place.box.problems == []
+
+
+def test_what_is_left_without_an_end_is_gone(place: Place) -> None:
+    with place.box.offer(request(place.workspace)):
+        pass
+    (left,) = place.box.read()
+    assert left.stage is RequestStage.GONE
+    assert left.ended_at is not None
+
+
+def test_the_first_end_holds(place: Place) -> None:
+    asked = request(place.workspace)
+    with place.box.offer(asked) as one, place.box.offer(asked) as other:
+        one.end(RequestStage.DELIVERED, by="ada")
+        other.end(RequestStage.ELSEWHERE)
+    assert [read.stage for read in place.box.read()] == [RequestStage.DELIVERED]
+
+
+def test_what_two_hold_is_open_until_both_have_let_go(place: Place) -> None:
+    asked = request(place.workspace)
+    with place.box.offer(asked) as one:
+        with place.box.offer(asked) as other:
+            assert one.is_whole()
+            assert other.is_whole()
+        assert place.box.read() == [asked]
+        assert one.is_whole()
+    assert [read.stage for read in place.box.read()] == [RequestStage.GONE]
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from agentwatch.requests.box import Box
+from tests.unit.requests.asked import request
+workspace, state = map(Path, sys.argv[1:])
+with Box(workspace, state=state).offer(request(workspace)):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_held_is_gone(place: Place) -> None:
+    arguments = [sys.executable, "-c", HOLDS, str(place.workspace), str(place.state)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        (asked,) = place.box.read()
+        assert asked.stage is RequestStage.OFFERED
+        process.kill()
+    assert place.box.read() == [replace(asked, stage=RequestStage.GONE)]
+
+
+def test_a_request_that_was_held_before_can_be_offered_again(place: Place) -> None:
+    asked = request(place.workspace)
+    with place.box.offer(asked) as offer:
+        offer.end(RequestStage.ELSEWHERE)
+    with place.box.offer(asked):
+        assert place.box.read() == [asked]
+
+
+@given(TEXTS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), max_size=3), st.none() | st.floats(0, 2e9))
+def test_any_text_is_written_and_read_again(
+    command: str, said: str, nonce: str, asked: list[tuple[str, str, bool]], until: float | None
+) -> None:
+    workspace = Path("/shop")
+    queries = tuple(Query(text, label, (Option(label, text),), several) for text, label, several in asked)
+    made = request(workspace, command, said=said, nonce=nonce or "n", queries=queries, until=until, rules=(said,))
+    assert parse(to_bytes(made, workspace_id(workspace)), workspace_id(workspace)) == made
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "another id": {"request_id": "0" * 32},
+    "another digest": {"input_sha256": "0" * 64},
+    "another input": {"input": '{"command":"rm -rf /"}'},
+    "input in another spelling": {"input": '{"command": "touch x"}'},
+    "input that is no JSON": {"input": "touch x"},
+    "nested input": {"input": "[" * 100_000},
+    "another program": {"source": "codex"},
+    "another session": {"session_id": "x"},
+    "another nonce": {"nonce": "x"},
+    "another workspace": {"workspace_id": "x"},
+    "no version": {"version": None},
+    "a later version": {"version": 2},
+    "version true": {"version": True},
+    "no action of a request": {"actions": ["retry"]},
+    "an action twice": {"actions": ["allow", "allow"]},
+    "actions that are no list": {"actions": "allow"},
+    "an unknown kind": {"kind": "x"},
+    "decided": {"stage": "decided"},
+    "acted": {"stage": "acted", "ended_at": 1.0},
+    "ended without a time": {"stage": "gone"},
+    "open with an end": {"ended_at": 1.0},
+    "a time that is none": {"asked_at": "now"},
+    "time true": {"asked_at": True},
+    "a time before all": {"asked_at": -1.0},
+    "until for ever": {"until": 1e300},
+    "a flag that is none": {"words": 1},
+    "queries that are none": {"queries": [{}]},
+    "options that are none": {
+        "queries": [{"question": "q", "header": "", "options": [1], "several": False, "key": ""}]
+    },
+    "several what": {"queries": [{"question": "q", "header": "", "options": [], "several": 1, "key": ""}]},
+    "rules that are none": {"rules": [1]},
+    "ends less than none": {"ends_others": -1},
+    "no tool": {"tool": None},
+    "a call that is none": {"call_id": 1},
+    "more": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_file_that_nobody_can_have_offered_is_told_and_not_believed(place: Place, name: str) -> None:
+    with place.box.offer(request(place.workspace, until=5.0)):
+        file = file_of(place)
+        file.write_text(json.dumps(json.loads(file.read_text()) | WRONG[name]))
+        assert place.box.read() == []
+        (problem,) = place.box.problems
+        assert file.name in problem
+        assert "remove it" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("cut off", lambda file: os.truncate(file, 20)),
+        ("empty", lambda file: os.truncate(file, 0)),
+        ("huge", lambda file: os.truncate(file, 10**10)),
+        ("open to others", lambda file: file.chmod(0o644)),
+        ("a copy", lambda file: file.with_name("0" * 32 + ".json").write_bytes(file.read_bytes()) and file.unlink()),
+        ("a stray", lambda file: file.rename(file.with_name("notes.txt"))),
+        ("a link", lambda file: file.rename(file.parent.parent / "x") and file.symlink_to(file.parent.parent / "x")),
+        ("a pipe", lambda file: file.unlink() or os.mkfifo(file)),
+        ("a directory", lambda file: file.unlink() or file.mkdir()),
+    ],
+)
+def test_whatever_lies_there_is_told_and_not_waited_for(
+    place: Place, name: str, change: Callable[[Path], object]
+) -> None:
+    with place.box.offer(request(place.workspace)) as offer:
+        change(file_of(place) if name != "" else Path())
+        assert place.box.read() == []
+        assert len(place.box.problems) == 1
+        assert not offer.is_whole()
+
+
+def test_a_file_written_in_place_is_not_whole_any_more(place: Place) -> None:
+    with place.box.offer(request(place.workspace)) as offer:
+        data = file_of(place).read_bytes()
+        time.sleep(0.01)
+        file_of(place).write_bytes(data)
+        assert not offer.is_whole()
+
+
+@pytest.mark.parametrize("inside", [".", "deep/below"])
+def test_nothing_is_offered_or_believed_inside_of_the_workspace(tmp_path: Path, inside: str) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (tmp_path / "link").symlink_to(workspace)
+    for state in (workspace / inside, tmp_path / "link" / inside):
+        box = Box(workspace, state=state, disk=QUICK)
+        with pytest.raises(BoxError, match="lies in the workspace"):
+            box.offer(request(workspace))
+        assert box.read() == []
+        assert "lies in the workspace" in box.problems[0]
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_box_that_is_open_to_others_is_not_used(place: Place) -> None:
+    with place.box.offer(request(place.workspace)):
+        place.box.directory.chmod(0o755)
+        assert place.box.read() == []
+        assert "chmod 700" in place.box.problems[0]
+        with pytest.raises(BoxError, match="chmod 700"):
+            place.box.offer(request(place.workspace))
+
+
+def test_what_is_too_large_or_no_text_is_not_offered(place: Place) -> None:
+    with pytest.raises(BoxError, match="bytes"):
+        place.box.offer(request(place.workspace, "x" * 600_000))
+    with pytest.raises(BoxError, match="half a character"):
+        place.box.offer(request(place.workspace, said="\ud800"))
+    with pytest.raises(RecordError, match="id"):
+        to_bytes(request(place.workspace), "another")
+
+
+def test_so_many_are_open_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box_module, "MOST", 3)
+    offers = [place.box.offer(request(place.workspace)) for _ in range(3)]
+    with pytest.raises(BoxError, match="3 others are open"):
+        place.box.offer(request(place.workspace))
+    offers[0].end(RequestStage.ELSEWHERE)
+    offers.append(place.box.offer(request(place.workspace)))
+    for offer in offers:
+        offer.end(RequestStage.GONE)
+
+
+def test_what_has_ended_is_kept_for_a_day(place: Place) -> None:
+    now = [1_000_000.0]
+    box = Box(place.workspace, state=place.state, disk=QUICK, clock=lambda: now[0])
+    with box.offer(request(place.workspace)) as offer:
+        offer.end(RequestStage.DELIVERED)
+    with box.offer(request(place.workspace)):
+        now[0] += KEPT_SECONDS - 1
+        box.tidy()
+        assert len(box.read()) == 2
+        now[0] += 1
+        box.tidy()
+        assert [one.stage for one in box.read()] == [RequestStage.OFFERED]
+
+
+def test_the_sign_changes_with_what_is_offered(place: Place) -> None:
+    before = place.box.sign()
+    with place.box.offer(request(place.workspace)):
+        assert place.box.sign() != before
+
+
+def test_actions_are_those_that_the_holder_gave(place: Place) -> None:
+    with place.box.offer(request(place.workspace, actions=(Action.DENY,))):
+        assert [one.actions for one in place.box.read()] == [(Action.DENY,)]
+
+
+def test_the_input_of_a_request_is_what_its_digest_is_of(place: Place) -> None:
+    asked = request(place.workspace, given={"b": "ä", "a": [1, 2.5, None]})
+    assert input_text(json.loads(asked.input)) == (asked.input, asked.input_sha256)

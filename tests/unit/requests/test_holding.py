@@ -1,0 +1,230 @@
+"""A holder gets the operator's answer to what it holds, once, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agentwatch.decisions.record import Params, Record
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.request import Request
+from agentwatch.requests.box import Offer
+from agentwatch.requests.holding import Holder
+from tests.unit.requests.asked import ANSWERED, Place, question, request
+
+FOR_EVER = 10.0
+
+
+def held(holder: Holder, offer: Offer, seconds: float = FOR_EVER) -> Record | None:
+    """What the holder gets in that time."""
+    end = time.monotonic() + seconds
+    return holder.hold(offer, lambda: time.monotonic() < end)
+
+
+def after(action: Callable[[], object]) -> threading.Timer:
+    timer = threading.Timer(0.1, action)
+    timer.start()
+    return timer
+
+
+def test_the_answer_comes_to_who_holds_the_request(place: Place) -> None:
+    holder = place.holder()
+    asked = request(place.workspace)
+    with place.watched(), holder.box.offer(asked) as offer:
+        timer = after(lambda: place.answer(asked, Action.DENY, note="Use build/."))
+        record = held(holder, offer)
+        timer.join()
+        assert record is not None
+        assert (record.action, record.note, record.decision_id) == (Action.DENY, "Use build/.", asked.request_id)
+        holder.delivered(record)
+        stages = [one.stage for one in place.desk().receipts([record])[record.decision_id]]
+        assert stages == [Stage.RECORDED, Stage.DELIVERED]
+        assert holder.trouble == ""
+    assert list(place.workspace.iterdir()) == []
+
+
+def test_the_answers_to_questions_come_with_it(place: Place) -> None:
+    holder, asked = place.holder(), question(place.workspace)
+    with holder.box.offer(asked) as offer:
+        place.answer(asked, Action.ANSWER, ANSWERED)
+        record = holder.look(offer)
+    assert record is not None
+    assert record.params == ANSWERED
+
+
+def test_an_answer_is_given_once(place: Place) -> None:
+    asked = request(place.workspace)
+    holders = [place.holder(), place.holder()]
+    offers = [holder.box.offer(asked) for holder in holders]
+    place.answer(asked)
+    got = [holder.look(offer) for holder, offer in zip(holders, offers, strict=True)]
+    assert [record is not None for record in got] == [True, False]
+    assert holders[0].look(offers[0]) is None
+
+
+@pytest.mark.parametrize("end", ["nobody watches", "it goes on without", "until", "nobody watches any more"])
+def test_holding_ends_with_nothing_where_nobody_can_answer_in_time(place: Place, end: str) -> None:
+    holder = place.holder()
+    until = time.time() + 0.1 if end == "until" else None
+    with holder.box.offer(request(place.workspace, until=until)) as offer:
+        if end == "nobody watches":
+            assert holder.hold(offer, lambda: True) is None
+        elif end == "it goes on without":
+            with place.watched():
+                assert holder.hold(offer, lambda: False) is None
+        elif end == "until":
+            with place.watched():
+                assert holder.hold(offer, lambda: True) is None
+        else:
+            watched = place.watched()
+            watched.__enter__()
+            timer = after(lambda: watched.__exit__(None, None, None))
+            assert holder.hold(offer, lambda: True) is None
+            timer.join()
+
+
+def equal(place: Place, asked: Request, **changes: object) -> Request:
+    values = {"nonce": asked.nonce, "session_id": asked.session_id} | changes
+    return request(place.workspace, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"command": "rm -rf /"}, {"nonce": "another"}, {"session_id": "another"}, {"source": "codex"}],
+    ids=["another input", "another nonce", "another session", "another program"],
+)
+def test_an_answer_to_another_request_is_none(place: Place, changes: dict[str, object]) -> None:
+    holder, asked = place.holder(), request(place.workspace)
+    with holder.box.offer(asked) as offer:
+        place.answer(equal(place, asked, **changes))
+        assert holder.look(offer) is None
+
+
+def test_an_answer_from_before_is_none_where_an_id_comes_again(place: Place) -> None:
+    asked = request(place.workspace, asked_at=time.time())
+    place.answer(asked)
+    time.sleep(1.1)
+    again = equal(place, asked, asked_at=time.time())
+    assert again.request_id == asked.request_id
+    holder = place.holder()
+    with holder.box.offer(again) as offer:
+        assert holder.look(offer) is None
+
+
+def test_an_answer_of_the_very_second_is_none_if_it_was_there_before(place: Place) -> None:
+    now = float(int(time.time()))
+    asked = request(place.workspace, asked_at=now)
+    place.answer(asked, now=datetime.fromtimestamp(now, UTC))
+    holder = place.holder()
+    with holder.box.offer(asked) as offer:
+        assert holder.look(offer) is None
+
+
+def test_an_answer_that_was_given_while_nobody_held_it_counts_for_who_holds_it_next(place: Place) -> None:
+    """A screen that ends and begins again is on the same socket, and the request is still the same."""
+    asked = request(place.workspace, asked_at=time.time() - 60)
+    place.answer(asked)
+    holder = place.holder()
+    with holder.box.offer(asked) as offer:
+        assert holder.look(offer) is not None
+
+
+def test_an_answer_that_has_expired_is_none(place: Place) -> None:
+    holder, asked = place.holder(), request(place.workspace)
+    with holder.box.offer(asked) as offer:
+        place.answer(asked, now=datetime.now(UTC) - timedelta(minutes=11))
+        assert holder.look(offer) is None
+
+
+def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
+    asked = request(place.workspace, until=time.time() + 0.2)
+    holder = place.holder()
+    with holder.box.offer(asked) as offer:
+        place.answer(asked)
+        time.sleep(0.25)
+        assert holder.look(offer) is None
+
+
+@pytest.mark.parametrize("how", ["replaced", "linked", "written", "removed"])
+def test_an_answer_to_an_offer_that_somebody_replaced_is_none(place: Place, how: str) -> None:
+    """Whoever looked may have seen another request under this id."""
+    holder, asked = place.holder(), request(place.workspace)
+    with holder.box.offer(asked) as offer:
+        file = place.box.directory / f"{asked.request_id}.json"
+        data = file.read_bytes()
+        if how == "written":
+            file.write_bytes(data)
+        else:
+            file.unlink()
+        if how == "replaced":
+            file.write_bytes(data)
+            file.chmod(0o600)
+        elif how == "linked":
+            (place.root / "x").write_bytes(data)
+            file.symlink_to(place.root / "x")
+        place.answer(asked)
+        assert holder.look(offer) is None
+        assert "replaced" in holder.trouble
+
+
+def test_keys_in_the_workspace_sign_no_answer(place: Place) -> None:
+    place.configuration = place.workspace / "config"
+    holder, asked = place.holder(), request(place.workspace)
+    with holder.box.offer(asked) as offer:
+        place.answer(asked)
+        assert holder.look(offer) is None
+        assert "lies in the workspace" in holder.trouble
+
+
+def test_what_the_request_does_not_offer_is_none_even_if_it_is_signed(place: Place) -> None:
+    holder = place.holder()
+    generous = request(place.workspace, rules=("Bash(*)",), actions=(Action.ALLOW, Action.DENY))
+    for held_one, params in (
+        (equal(place, generous), Params(rule="Bash(*)")),
+        (equal(place, generous, actions=(Action.DENY,), command="ls"), None),
+    ):
+        with holder.box.offer(held_one) as offer:
+            signed = equal(place, held_one, rules=("Bash(*)",), command=held_one.shown)
+            place.answer(signed, Action.ALLOW, params)
+            assert holder.look(offer) is None
+
+
+def test_a_claim_that_cannot_be_written_is_none(place: Place) -> None:
+    holder, asked = place.holder(), request(place.workspace)
+    with holder.box.offer(asked) as offer:
+        place.answer(asked)
+        (place.state / "receipts").write_text("in the way")
+        assert holder.look(offer) is None
+        assert holder.trouble
+
+
+def test_no_claim_in_the_workspace_gets_in_the_way(place: Place) -> None:
+    holder, asked = place.holder(), request(place.workspace)
+    receipts = place.workspace / ".agentwatch" / "receipts"
+    receipts.mkdir(parents=True)
+    for stage in ("claim", "delivered", "acted"):
+        (receipts / f"{asked.request_id}.{stage}.json").write_text("{}")
+    with holder.box.offer(asked) as offer:
+        made = place.answer(asked)
+        assert [one.stage for one in place.desk().receipts([made.record])[asked.request_id]] == [Stage.RECORDED]
+        assert holder.look(offer) is not None
+
+
+def test_a_ledger_that_cannot_be_read_is_none_and_told(place: Place) -> None:
+    holder, asked = place.holder(), request(place.workspace)
+    with holder.box.offer(asked) as offer:
+        (place.state / "decisions").write_text("no directory")
+        assert holder.look(offer) is None
+        assert "ledger" in holder.trouble
+
+
+def test_a_missing_ledger_is_no_trouble(place: Place, tmp_path: Path) -> None:
+    holder = place.holder()
+    with holder.box.offer(request(place.workspace)) as offer:
+        assert holder.look(offer) is None
+        assert holder.trouble == ""
