@@ -59,12 +59,14 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
         return f"{_broken(task)}: retry, or accept it as it is"
     if state is State.FAILED:
         return _ask_after_failure(task)
-    if result is None:
-        return None
     if verdict is Verdict.CONTRADICTED:
         return _ask_about_lies(task)
     if latest.unasked:
-        return f"nobody handed out attempt {task.attempt}, and the one before failed: accept, or retry"
+        whose = "nobody" if latest.run is None else "another session"
+        end = "let it go on, or abort" if state.is_open else "accept, or retry"
+        return f"{whose} handed out attempt {task.attempt}, and the one before failed: {end}"
+    if result is None:
+        return None
     if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):
         return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
     if result.confidence is not None and result.confidence < low_confidence and state is State.COMPLETED:

@@ -11,6 +11,7 @@ from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.executions import execute
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.problems import SESSION_MISMATCH, TASK_MISMATCH, UNASKED
+from agentwatch.delegation.run import Run
 from agentwatch.delegation.standing import answers_another_session, has_moved, state_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version
 
@@ -23,6 +24,7 @@ def fold(
     strict: bool,
     demands: bool,
     is_gone: Callable[[str], bool],
+    began_in: Callable[[Run], str],
 ) -> Attempts:
     """The attempts of a task from all versions of its files, in the order they were observed, and all its runs, in the
     order in which they began.
@@ -31,7 +33,8 @@ def fold(
     handoff file rewritten after the return, with an early marker (`in_progress`) after a final return, or with what
     comes of a decision to retry or to answer, also where the child carries it out in its own session.
     With `strict`, a return that breaks its contract makes the attempt invalid; with `demands`, so does one without a
-    contract. `is_gone` tells the files that are not there any more.
+    contract. `is_gone` tells the files that are not there any more,
+    `began_in` the session in which all began that led to a run.
     """
     attempts = Attempts(is_gone=is_gone, strict=strict, decisions=tuple(decisions))
     versions = tuple(versions)
@@ -62,7 +65,7 @@ def fold(
         attempts.all[-1].state = State.WORKING
     for decision in attempts.decisions:
         _bind(attempts, decision)
-    _report_unasked(attempts)
+    _report_unasked(attempts, began_in)
     return attempts
 
 
@@ -122,11 +125,19 @@ def _report_mismatches(attempts: Attempts, attempt: Attempt) -> None:
         attempts.report(TASK_MISMATCH, result.task_id, returned.path)
 
 
-def _report_unasked(attempts: Attempts) -> None:
-    """A failure about which nobody decided is not over because a return says that it is of a later attempt."""
+def _report_unasked(attempts: Attempts, began_in: Callable[[Run], str]) -> None:
+    """A failure about which nobody decided is not over because a return says that it is of a later attempt, nor because
+    a session that has nothing to do with it hands out a task of the same name."""
+    owner = None
     for before, attempt in pairwise(attempts.all):
+        if before.run is not None and not before.unasked:
+            owner = began_in(before.run)
         has_failed = before.state in (State.FAILED, State.INVALID) or before.unasked
-        returned, run = attempt.returned, attempt.run
-        if has_failed and not before.decisions and attempt.handoff is None and run is None and returned is not None:
+        if not has_failed or before.decisions:
+            continue
+        run = attempt.run
+        if run is not None:
+            attempt.unasked = owner is not None and began_in(run) != owner
+        elif attempt.handoff is None and attempt.returned is not None:
             attempt.unasked = True
-            attempts.report(UNASKED, str(attempt.number), returned.path)
+            attempts.report(UNASKED, str(attempt.number), attempt.returned.path)

@@ -22,6 +22,8 @@ class Runs:
         self._sessions: dict[_Session, str] = {}
         self._asked_for: dict[_Session, set[str]] = defaultdict(set)
         """By the session that asked, the keys of the runs it asked for."""
+        self._above: dict[_Session, str] = {}
+        """By session, the id of the one that asked for it."""
 
     def all(self) -> list[Ran]:
         """Every run, those observed first first."""
@@ -57,23 +59,52 @@ class Runs:
                     return parent
         return None
 
+    def began_in(self, run: Run) -> str:
+        """The id of the session in which all began that led to a run, as far as it is known."""
+        session_id, seen = run.session_id, set[str]()
+        while (above := self._above.get((run.source, session_id))) is not None and above not in seen:
+            seen.add(above)
+            session_id = above
+        return session_id
+
     def see(self, ran: Ran) -> set[str]:
         """A run is like this now. Returns the tasks that this concerns."""
+        before, run = self.known(ran.path), ran.run
         concerned = self._forget(ran.path)
-        run = ran.run
+        if before is not None and (run is None or _session(before) != _session(run)):
+            concerned |= self._hang(_session(before), None)
         if run is None:
             return concerned
+        concerned |= self._hang(_session(run), run.parent_session)
         task_id = task_of(run)
         self._by_key[ran.path] = ran
         self._by_task[task_id][ran.path] = ran
         if run.parent_session is not None:
             self._asked_for[run.source, run.parent_session].add(ran.path)
-        session = (run.source, run.session_id)
+        session = _session(run)
         if self._sessions.get(session) != task_id:
             self._sessions[session] = task_id
             asked_for = (self._by_key[key].run for key in self._asked_for.get(session, ()))
             concerned |= {task_of(one) for one in asked_for if one is not None}
         return concerned | {task_id}
+
+    def _hang(self, session: _Session, above: str | None) -> set[str]:
+        """A session was asked for by this one, or by none. Returns the tasks that several sessions have executed, of
+        which one began elsewhere because of that."""
+        if self._above.get(session) == above:
+            return set()
+        if above is None:
+            del self._above[session]
+        else:
+            self._above[session] = above
+        concerned, pending, seen = set[str](), [session], {session}
+        while pending:
+            for key in self._asked_for.get(pending.pop(), ()):
+                if (run := self.known(key)) is not None and (below := _session(run)) not in seen:
+                    seen.add(below)
+                    pending.append(below)
+                    concerned |= {task_of(run)} if len(self._by_task[task_of(run)]) > 1 else set()
+        return concerned
 
     def _forget(self, key: str) -> set[str]:
         before = self._by_key.pop(key, None)
@@ -90,6 +121,10 @@ class Runs:
             if not asked_for:
                 del self._asked_for[run.source, run.parent_session]
         return {task_id}
+
+
+def _session(run: Run) -> _Session:
+    return run.source, run.session_id
 
 
 def task_of(run: Run) -> str:

@@ -113,7 +113,7 @@ class Attempt:
     superseded: tuple[Decision, ...] = ()
     """What was decided about a return of this attempt that is not there any more, and that nobody saw."""
     unasked: bool = False
-    """Its return alone numbers it, after a failure about which nobody decided."""
+    """Its return alone numbers it, or another session began it, after a failure about which nobody decided."""
     decisions: tuple[Decision, ...] = ()
     """About this attempt, or about an answer that it gave before in the same session, in their order."""
 

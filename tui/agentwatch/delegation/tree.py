@@ -67,9 +67,10 @@ class DelegationTree(TaskTree):
         self._max_retries = max_retries
         self._low_confidence = low_confidence
         self._files = Files(remembers=remembers)
-        self._fold = partial(fold, strict=strict, demands=demands, is_gone=self._files.is_gone)
         self._unread = Unread(self._files)
         self._runs = Runs()
+        gone, began_in = self._files.is_gone, self._runs.began_in
+        self._fold = partial(fold, strict=strict, demands=demands, is_gone=gone, began_in=began_in)
         self._checks = CheckedReturns()
         self._inference = Inference()
         self._linking = Linking()
