@@ -15,7 +15,7 @@ from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.decision import DecisionScreen
-from agentwatch.app.dialogs.frame import ARMING_SECONDS
+from agentwatch.app.typeahead import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk
@@ -114,6 +114,10 @@ class Office(Stage):
         await self.press(key)
         await self.until(lambda: self.in_dialog)
         await self.until(lambda: "◌ read it first" in self.text() or "not yet:" in self.text())
+
+    async def answer(self, key: str = "enter") -> None:
+        self.wait_for_arming()
+        await self.press(key)
 
     def wait_for_arming(self) -> None:
         self.clock[0] += ARMING_SECONDS

@@ -67,6 +67,16 @@ class Stage:
         await self.pilot.press(*keys)
         await self.pilot.pause()
 
+    async def choose(self, key: str, answer: str = "enter") -> None:
+        """Open a question of ours with a key, and answer it."""
+        await self.press(key)
+        await self.answer(answer)
+
+    async def answer(self, key: str = "enter") -> None:
+        """Answer a question of ours once that counts."""
+        await self.until(lambda: "· esc leave" in self.text() and "in a moment" not in self.text())
+        await self.press(key)
+
     async def see(self, *ids: str) -> None:
         """Let the source see what the scene has collected, and wait until these tasks are in the tree."""
         self.source.push(self.scene.take())

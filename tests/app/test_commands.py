@@ -15,7 +15,6 @@ from textual.widgets import Input
 from agentwatch.app.actions import COMMANDS, Group, Home, Place, bindings, footer_commands
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.decision import DecisionScreen
-from agentwatch.app.putting_aside import ChoiceScreen
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.screens.pages import HelpScreen, NoticesScreen, help_blocks
@@ -154,25 +153,21 @@ async def look_since(s: Stage, ago: float) -> None:
 @case("acknowledge")
 async def _(s: Stage, key: str) -> None:
     s.tree.select(API)
-    await s.press(key)
-    assert isinstance(s.app.screen, ChoiceScreen)
-    await s.press("enter")
+    await s.choose(key)
     await s.until(lambda: s.app.monitor.tree.tasks[API].acknowledged)
 
 
 @case("snooze")
 async def _(s: Stage, key: str) -> None:
     s.tree.select(API)
-    await s.press(key)
-    assert isinstance(s.app.screen, ChoiceScreen)
-    await s.press("4")
+    await s.choose(key, "4")
     await s.until(lambda: s.app.monitor.tree.tasks[API].snoozed)
 
 
 @case("aside.undo")
 async def _(s: Stage, key: str) -> None:
     s.tree.select(API)
-    await s.press("A", "enter")
+    await s.choose("A")
     await s.until(lambda: s.app.monitor.tree.tasks[API].acknowledged)
     await s.press(key)
     await s.until(lambda: s.app.monitor.tree.tasks[API].needs_operator)

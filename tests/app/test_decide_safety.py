@@ -11,7 +11,7 @@ from tests.app.deciding import FAILED, Office, handoff, office, returned
 
 from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.dialogs.document import Document
-from agentwatch.app.dialogs.frame import ARMING_SECONDS
+from agentwatch.app.typeahead import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action

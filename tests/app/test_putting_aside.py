@@ -32,7 +32,7 @@ def words(s: Stage) -> str:
 
 async def acknowledge(s: Stage, task_id: str) -> None:
     s.tree.select(task_id)
-    await s.press("A", "enter")
+    await s.choose("A")
     await s.until(lambda: s.app.monitor.tree.tasks[task_id].acknowledged)
 
 
@@ -46,7 +46,7 @@ async def test_one_key_and_one_confirmation_put_a_task_aside_with_all_below_it()
         assert isinstance(s.app.screen, ChoiceScreen)
         await s.until(lambda: f": {len(below)} tasks stop asking" in s.text())
         assert "This approves nothing and reaches no agent." in s.text()
-        assert "enter acknowledge · esc leave" in s.text()
+        await s.until(lambda: "enter acknowledge · esc leave" in s.text())
         assert asking(s) == before
         await s.press("enter")
         await s.until(lambda: asking(s) == before - below)
@@ -60,6 +60,17 @@ async def test_one_key_and_one_confirmation_put_a_task_aside_with_all_below_it()
         assert "Z undoes it" not in words(s)
         await s.press("Z")
         await s.until(lambda: "There is nothing to undo." in s.text())
+
+
+@pytest.mark.parametrize("key", ["enter", "1"])
+async def test_a_key_that_was_meant_for_the_screen_below_puts_nothing_aside(key: str) -> None:
+    async with stage(settled=True) as s:
+        before = asking(s)
+        s.tree.select(API)
+        await s.press("A", key, key)
+        assert isinstance(s.app.screen, ChoiceScreen)
+        assert "read it first: enter counts in a moment · esc leave" in s.text()
+        assert asking(s) == before
 
 
 @pytest.mark.parametrize("key", ["escape", "q", "ctrl+c"])
@@ -79,10 +90,10 @@ async def test_with_a_filter_all_that_it_finds_is_offered_first_and_then_the_sel
         s.tree.select(API)
         await s.press("A")
         await s.until(lambda: "all that “is:asks” finds" in s.text())
-        await s.press("j", "enter")
+        await s.press("j")
+        await s.answer()
         await s.until(lambda: asking(s) == before - {API})
-        await s.press("A")
-        await s.press("1")
+        await s.choose("A", "1")
         await s.until(lambda: not asking(s))
         await s.press("Z")
         await s.until(lambda: asking(s) == before - {API})
@@ -114,7 +125,7 @@ async def test_a_snooze_ends_when_its_time_has_come() -> None:
         s.tree.select(API)
         await s.press("w")
         await s.until(lambda: "until tomorrow, 9:00" in s.text())
-        await s.press("enter")
+        await s.answer()
         await s.until(lambda: API not in asking(s))
         await s.until(lambda: "put aside   snoozed until " in s.text())
         now += 1_799
@@ -145,11 +156,11 @@ async def test_all_of_it_works_on_a_page_of_its_own() -> None:
         s.tree.select(API)
         await s.press("enter")
         assert isinstance(s.app.screen, TaskScreen)
-        await s.press("w", "enter")
+        await s.choose("w")
         await s.until(lambda: s.app.monitor.tree.tasks[API].snoozed)
         await s.press("Z")
         await s.until(lambda: not s.app.monitor.tree.tasks[API].snoozed)
-        await s.press("A", "enter")
+        await s.choose("A")
         await s.until(lambda: s.app.monitor.tree.tasks[API].acknowledged)
         assert isinstance(s.app.screen, TaskScreen)
 
@@ -158,7 +169,7 @@ async def test_what_cannot_be_written_is_said_and_asks_on(tmp_path: Path) -> Non
     (tmp_path / NAME).mkdir()
     async with stage(settled=True, open_shelf=lambda: Shelf(tmp_path, clock=lambda: NOW)) as s:
         s.tree.select(API)
-        await s.press("A", "enter")
+        await s.choose("A")
         await s.until(lambda: "nothing is put aside" in s.text())
         assert API in asking(s)
 
@@ -274,7 +285,7 @@ async def test_acknowledging_ends_what_is_new_and_the_undo_brings_it_back() -> N
         s.tree.select("checkout")
         await s.press("A")
         await s.until(lambda: "new no more" in s.text())
-        await s.press("enter")
+        await s.answer()
         await s.until(lambda: not tree.unseen and not asking(s))
         await s.press("Z")
         await s.until(lambda: (set(tree.unseen), asking(s)) == before)

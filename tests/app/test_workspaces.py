@@ -122,7 +122,7 @@ async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_a
         await stage.until(lambda: len(tree.asking()) == 3)
         stage.main.filter_bar.seek("is:asks")
         await stage.until(lambda: stage.main.sought.text == "is:asks")
-        await stage.press("A", "enter")
+        await stage.choose("A")
         await stage.until(lambda: not tree.asking())
         files = [home / ".local/state/agentwatch" / workspace_id(place) / NAME for place in (one, two)]
         told = [json.loads(file.read_text().splitlines()[-1]) for file in files]
@@ -165,7 +165,7 @@ async def test_after_an_undo_every_row_is_where_it_was(home: Path, names: tuple[
             before = stage.tree.row_ids()
             await stage.press("slash", *"legacy", "space", *"is:asks", "enter")
             await stage.until(lambda: stage.main.sought.text == "legacy is:asks")
-            await stage.press("A", "enter")
+            await stage.choose("A")
             await stage.until(lambda: len(tree.asking()) == len(places))
             await stage.press("escape")
             stage.tree.select(next(one for one in reversed(stage.tree.row_ids()) if tree.tasks[one].acknowledged))

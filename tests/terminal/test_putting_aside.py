@@ -63,6 +63,7 @@ def test_what_is_put_aside_in_one_terminal_is_put_aside_in_the_other(workspace: 
         one.wait_for("▌ +✗ form .*NEEDS YOU")
         one.press("A")
         one.wait_for("“form”: 1 task stops asking")
+        one.wait_for("enter acknowledge")
         one.press("\r")
         for terminal in (one, other):
             terminal.wait_until(lambda: "need" not in terminal.text().splitlines()[0])  # noqa: B023
@@ -73,7 +74,7 @@ def test_what_is_put_aside_in_one_terminal_is_put_aside_in_the_other(workspace: 
         one.press("n")
         one.wait_for("▌ +✗ form .*NEEDS YOU")
         one.press("w")
-        one.wait_for("until it changes")
+        one.wait_for("enter snooze")
         one.press("4")
         for terminal in (one, other):
             terminal.wait_until(lambda: "need" not in terminal.text().splitlines()[0])  # noqa: B023
@@ -96,6 +97,7 @@ def test_the_history_is_reviewed_with_three_keys_and_with_a_filter(workspace: Pa
         terminal.wait_for("4 never reviewed")
         terminal.press("HA")
         terminal.wait_for("all of history: 4 past questions are reviewed")
+        terminal.wait_for("enter acknowledge")
         terminal.press("\r")
         terminal.wait_until(lambda: "never reviewed" not in terminal.text())
         terminal.press("Z")
@@ -105,6 +107,7 @@ def test_the_history_is_reviewed_with_three_keys_and_with_a_filter(workspace: Pa
         terminal.wait_for("4 found")
         terminal.press("A")
         terminal.wait_for("4 past questions are reviewed")
+        terminal.wait_for("enter acknowledge")
         terminal.press("\r")
         terminal.wait_for("Acknowledged: 4 past questions")
         terminal.wait_for("1 needs you")
@@ -117,7 +120,9 @@ def test_a_read_only_screen_says_that_it_keeps_it_to_itself(workspace: Path) -> 
         terminal.wait_for("✗ form .*NEEDS YOU")
         terminal.press("n")
         terminal.wait_for("▌ +✗ form")
-        terminal.press("A\r")
+        terminal.press("A")
+        terminal.wait_for("enter acknowledge")
+        terminal.press("\r")
         terminal.wait_for("nothing is written")
         terminal.wait_until(lambda: "need" not in terminal.text().splitlines()[0])
     with screen(workspace) as terminal:

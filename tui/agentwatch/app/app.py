@@ -341,7 +341,7 @@ class AgentwatchApp(App[None]):
 
         main = self.screen_stack[0]
         sought = main.sought if isinstance(main, MainScreen) else Query()
-        return PuttingAside(self, sought, self.monitor, self.clock)
+        return PuttingAside(self, sought, self.monitor, self.clock, self.steady)
 
     def action_review(self) -> None:
         """Decide about the marked tasks, or all that need the operator, one after another."""

@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from agentwatch.app.typeahead import Arming
 from agentwatch.aside.records import Record
 from agentwatch.aside.shelf import AsideError, Shelf, new_name
 from agentwatch.delegation.aside import mark_of
@@ -74,19 +75,32 @@ class ChoiceScreen(ModalScreen[int | None]):
     ChoiceScreen #choice-note {{ color: $text-muted; }}
     """
 
-    def __init__(self, title: str, answers: Sequence[str], note: str, key: str) -> None:
+    def __init__(self, title: str, answers: Sequence[str], note: str, key: str, steady: Callable[[], float]) -> None:
         super().__init__()
+        self._arming = Arming(self, steady, self._look)
         self._title, self._answers, self._note, self._key = title, answers, note, key
         self._chosen = 0
 
     def compose(self) -> ComposeResult:
         with Vertical(id="choice") as frame:
             frame.border_title = self._title
-            frame.border_subtitle = f"enter {self._key} · esc leave"
             for number, answer in enumerate(self._answers):
                 words = f"{number + 1}  {answer}" if len(self._answers) > 1 else answer
                 yield Static(Content(words), classes="-chosen" if number == 0 and len(self._answers) > 1 else "")
             yield Static(Content(self._note), id="choice-note")
+
+    def on_mount(self) -> None:
+        self._begin()
+        self.app.app_resume_signal.subscribe(self, lambda _app: self._begin())
+
+    def _begin(self) -> None:
+        self._arming.begin()
+        self._look()
+
+    def _look(self) -> None:
+        """Say what enter does."""
+        does = f"enter {self._key}" if self._arming.is_over else "read it first: enter counts in a moment"
+        self.query_one("#choice").border_subtitle = f"{does} · esc leave"
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:
@@ -99,7 +113,9 @@ class ChoiceScreen(ModalScreen[int | None]):
             answer.set_class(number == self._chosen and len(answers) > 1, "-chosen")
 
     def action_choose(self, number: int | None = None) -> None:
-        if number is None or number < len(self._answers):
+        if not self._arming.is_over:
+            self._begin()
+        elif number is None or number < len(self._answers):
             self.dismiss(self._chosen if number is None else number)
 
     def action_leave(self) -> None:
@@ -107,10 +123,18 @@ class ChoiceScreen(ModalScreen[int | None]):
 
 
 class PuttingAside:
-    """What the keys do. `sought` is the filter that is on; `clock` gives seconds since the epoch."""
+    """What the keys do. `sought` is the filter that is on; `clock` gives seconds since the epoch, `steady` those of a
+    clock that nobody sets."""
 
-    def __init__(self, app: App[None], sought: Query, monitor: Monitor, clock: Callable[[], float]) -> None:
-        self._app, self._sought, self._monitor, self._clock = app, sought, monitor, clock
+    def __init__(
+        self,
+        app: App[None],
+        sought: Query,
+        monitor: Monitor,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
+    ) -> None:
+        self._app, self._sought, self._monitor, self._clock, self._steady = app, sought, monitor, clock, steady
         self._tree = monitor.tree
 
     async def acknowledge(self, task_id: str | None, *, wide: bool, group: str = "", roots: Sequence[str] = ()) -> None:
@@ -131,7 +155,9 @@ class PuttingAside:
             return
         answers = [f"{heap.name}: {stops(heap)}" for heap in heaps]
         note = "This approves nothing and reaches no agent. What changes asks again."
-        chosen = await self._app.push_screen_wait(ChoiceScreen("Acknowledge", answers, note, "acknowledge"))
+        chosen = await self._app.push_screen_wait(
+            ChoiceScreen("Acknowledge", answers, note, "acknowledge", self._steady)
+        )
         if chosen is not None:
             name = new_name()
             said = f"Acknowledged: {stops(heaps[chosen])}. Z undoes it."
@@ -151,7 +177,7 @@ class PuttingAside:
         marks, ways = {task.task_id: mark_of(task)}, snoozes(self._clock())
         title, answers = f"Snooze {_name(task)}", [words for words, _ in ways]
         note = "It asks again then, or when it changes. This reaches no agent."
-        chosen = await self._app.push_screen_wait(ChoiceScreen(title, answers, note, "snooze"))
+        chosen = await self._app.push_screen_wait(ChoiceScreen(title, answers, note, "snooze", self._steady))
         if chosen is not None:
             words, until = ways[chosen]
             said = f"Snoozed {words}: {_name(task)}. Z undoes it."

@@ -23,6 +23,9 @@ from textual.widgets import Input
 
 Typed = events.Key | events.Paste
 
+ARMING_SECONDS: Final = 0.6
+"""How long a dialog is open before its key counts: keys that were meant for the screen below decide nothing."""
+
 _PATIENCE: Final = 1.0
 """Seconds after which keys are no longer kept waiting: what was to answer the one before may have gone."""
 
@@ -121,3 +124,24 @@ def _is_text(typed: Typed, target: Widget) -> bool:
     """Whether it is written into a field, and so opens nothing."""
     is_written = isinstance(typed, events.Paste) or typed.is_printable
     return is_written and isinstance(target, Input)
+
+
+class Arming:
+    """The moment in which the key of a dialog does not count yet. `steady` gives seconds; at its end, `over` is called."""
+
+    def __init__(self, screen: Screen[Any], steady: Callable[[], float], over: Callable[[], object]) -> None:
+        self._screen, self._steady, self._over = screen, steady, over
+        self._at = 0.0
+        self._timer: Timer | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the dialog has been open, and its key left alone, for long enough."""
+        return self._steady() >= self._at
+
+    def begin(self) -> None:
+        """The moment begins, or begins again."""
+        self._at = self._steady() + ARMING_SECONDS
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self._screen.set_timer(ARMING_SECONDS, self._over)

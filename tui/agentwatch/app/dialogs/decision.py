@@ -138,7 +138,7 @@ class DecisionScreen(Dialog):
         """Open the document in the operator's editor; the screen waits."""
         if self._document is not None:
             # Whatever was typed for the editor is not meant for this dialog.
-            trouble = await self._document.edit(ended=self._arm)
+            trouble = await self._document.edit(ended=self._arming.begin)
             if trouble is not None:
                 self.app.notify(trouble, severity="warning", markup=False, timeout=6)
             self.look()

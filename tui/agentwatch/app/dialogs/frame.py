@@ -19,13 +19,13 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.dialogs.fields import LABEL, Choice, Row, Standing, Unlock, line_input
 from agentwatch.app.dialogs.forms import Form
+from agentwatch.app.typeahead import Arming
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.ledger import DecisionMade
@@ -35,8 +35,6 @@ from agentwatch.text import clean
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
 
-ARMING_SECONDS: Final = 0.6
-"""How long a dialog is open before its key decides: keys that were meant for the screen below decide nothing."""
 _PERIOD: Final = 1.0
 _WIDE: Final = 110
 """Cells from which foreign words stand beside what is handed on."""
@@ -112,9 +110,8 @@ class Dialog(ModalScreen[End | Action]):
         self.seen_at: float | None = None
         """When it was on the screen for the first time, by the clock of events: it hears nothing that was typed before.
         """
-        self._steady, self._queue = steady, queue
-        self._armed_at = 0.0
-        self._arming: Timer | None = None
+        self._queue = queue
+        self._arming = Arming(self, steady, self.look)
         self._trouble = ""
         self._recording = False
         self._note = line_input(form.note_placeholder, id="note")
@@ -190,26 +187,14 @@ class Dialog(ModalScreen[End | Action]):
         yield self._footer
 
     def on_mount(self) -> None:
-        self._arm()
-        self.app.app_resume_signal.subscribe(self, lambda _app: self._arm())
+        self._arming.begin()
+        self.app.app_resume_signal.subscribe(self, lambda _app: self._arming.begin())
         self.set_interval(_PERIOD, self.look)
         self.call_after_refresh(self._be_seen)
 
     def _be_seen(self) -> None:
         self.seen_at = time.monotonic()
         self.look()
-
-    @property
-    def is_armed(self) -> bool:
-        """Whether the dialog has been open, and its key left alone, for long enough."""
-        return self._steady() >= self._armed_at
-
-    def _arm(self) -> None:
-        """The moment before the key counts begins again."""
-        self._armed_at = self._steady() + ARMING_SECONDS
-        if self._arming is not None:
-            self._arming.stop()
-        self._arming = self.set_timer(ARMING_SECONDS, self.look)
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= _WIDE, "-wide")
@@ -255,7 +240,7 @@ class Dialog(ModalScreen[End | Action]):
             return Content.styled(f"✗ {change} Leave with escape, look at it, and open this again.", "bold $text-error")
         if missing := self._missing():
             return Content.styled(f"○ not yet: {missing.reason}", "$text-warning")
-        if not self.is_armed:
+        if not self._arming.is_over:
             return Content.styled("◌ read it first: ctrl+s counts in a moment", "$text-muted")
         return Content.assemble(("◆ ctrl+s", "bold $text-accent"), " records this decision; nothing is recorded before")
 
@@ -286,8 +271,8 @@ class Dialog(ModalScreen[End | Action]):
         """Record the decision. A key that is held down, from the dialog before perhaps, decides nothing."""
         if self._recording:
             return
-        if not self.is_armed:
-            self._arm()
+        if not self._arming.is_over:
+            self._arming.begin()
             self.look()
             return
         self._trouble = ""
