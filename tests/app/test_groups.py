@@ -122,7 +122,7 @@ async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path,
         if size != SIZES[0]:
             return
         await pilot.press("A")
-        await pilot.pause(0.5)
+        await pilot.pause(1.0)
         await pilot.press("enter")
         end = time.monotonic() + 60
         while rows._outline.order.tallies[Group.HISTORY].unreviewed:

@@ -127,7 +127,7 @@ def _is_text(typed: Typed, target: Widget) -> bool:
 
 
 class Arming:
-    """The moment in which the key of a dialog does not count yet. `steady` gives seconds; at its end, `over` is called."""
+    """The moment in which the key of a dialog does not count yet. `over` is called at its end."""
 
     def __init__(self, screen: Screen[Any], steady: Callable[[], float], over: Callable[[], object]) -> None:
         self._screen, self._steady, self._over = screen, steady, over
