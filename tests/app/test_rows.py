@@ -10,7 +10,7 @@ from tests.app.scenes import NOW, Scene, busy, call
 from tests.app.stage import Stage, stage
 
 from agentwatch.app.theming import Palette, shipped_themes, variable_defaults
-from agentwatch.app.widgets.task_line import Columns, pose, task_line
+from agentwatch.app.widgets.task_line import Columns, Pose, age_of, decided_of, task_line
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.observation import Tick
 from agentwatch.delegation.run import Doing, DoingKind, RunState
@@ -225,7 +225,8 @@ def test_every_row_is_as_wide_as_the_tree(theme: str, width: int) -> None:
     for task in tree.tasks.values():
         for depth in (0, 1, 7, 40):
             for folded in (None, True):
-                stand = pose(task, depth, NOW, folded=folded, guide=0, selected=True, focused=True, marked=False)
+                age, decided = age_of(task, NOW), decided_of(task, NOW)
+                stand = Pose(depth, folded, guide=0, selected=True, focused=True, age=age, decided=decided)
                 line = task_line(task, stand, Columns.of(width), palette, tree.tasks)
                 assert line.cell_length == width == cell_len(line.text)
 
@@ -241,7 +242,7 @@ def test_a_chain_is_named_by_what_it_is_about_and_its_agent_stands_behind() -> N
     lines = []
     for width in (110, 80, 60):
         chain = "973 prove the construction"
-        stand = pose(task, 0, NOW, folded=None, guide=-1, selected=False, focused=False, marked=False, chain=chain)
+        stand = Pose(0, None, age=age_of(task, NOW), chain=chain)
         lines.append(task_line(task, stand, Columns.of(width), palette, tree.tasks).text)
     assert "973 prove the construction · lean-implementation-agent" in lines[0]
     assert "973 prove the construction · lean-impl" in lines[1]

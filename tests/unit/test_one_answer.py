@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.attempts import took as took_shown
-from agentwatch.app.widgets.task_line import pose
+from agentwatch.app.widgets.task_line import age_of
 from agentwatch.commands.pending import task_document
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.observation import Tick
@@ -40,7 +40,6 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], r
     assert list(written) == list(lines) == list(reported)
     for task_id, task in tree.tasks.items():
         entry, line = written[task_id], lines[task_id]
-        row = pose(task, 0, NOW, folded=None, guide=-1, selected=False, focused=False, marked=False)
         for key in ("title", "state", "ask", "why", "retry", "claims", "updated_at"):
             assert reported[task_id][key] == entry[key]  # type: ignore[literal-required]
         assert (line.look, line.look.word in (LOOKS[task.state].word, "silent", "false")) == (look(task), True)
@@ -56,7 +55,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], r
                 assert details == duration(took.seconds) + (" so far" if took.so_far else "")
                 assert took.so_far == (ended is None)
                 assert span(took.seconds).startswith(duration(took.seconds))
-        assert row.age == duration(None if (since := stands_since(task)) is None else NOW - since)
+        assert age_of(task, NOW) == duration(None if (since := stands_since(task)) is None else NOW - since)
         assert line.spans == tuple(spans_of(task))
         _spans_agree(task_id, tree, line.attempts[-1].ended_at if line.attempts else None)
 

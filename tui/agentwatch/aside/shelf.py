@@ -13,6 +13,7 @@ from typing import Final
 
 from agentwatch.aside import NAME
 from agentwatch.aside.records import Book, Kind, NoRecordError, Record, is_record, read, written
+from agentwatch.background import Background
 from agentwatch.delegation.aside import Put
 from agentwatch.delegation.observation import Looked, Noted, Observation
 from agentwatch.disk import DISK, Directory, Disk, PrivateDirectory
@@ -27,7 +28,6 @@ _BATCH_SECONDS: Final = 1.0
 """Between two records of what was looked at."""
 _RETRY_SECONDS: Final = 10.0
 """Until what could not be written is tried again."""
-_JOIN_SECONDS: Final = 2.0
 
 Emit = Callable[[Sequence[Observation]], None]
 
@@ -36,16 +36,20 @@ class AsideError(AgentwatchError):
     """Nothing could be put aside, and nothing was."""
 
 
-class Shelf:
+class Shelf(Background[Sequence[Observation]]):
     """What the operator of one workspace has put aside, in its state directory. Any thread may call it.
 
     Without `state`, or if it may not be written (`writes`), what is put aside counts here only, for as long as this
-    lives. From `start` to `stop` a thread watches the file and hands on what has changed, whoever changed it.
+    lives. From `start` to `stop` a thread watches the file and hands on what has changed, here or elsewhere. When it
+    stops, all is written that was looked at.
     """
+
+    thread_name = "agentwatch-aside"
 
     def __init__(
         self, state: Path | None, *, writes: bool = True, clock: Callable[[], float] = time.time, disk: Disk = DISK
     ) -> None:
+        super().__init__()
         self.path: Final = None if state is None else state / NAME
         self.is_kept: Final = writes and state is not None
         """Whether what is put aside outlives this."""
@@ -65,11 +69,8 @@ class Shelf:
         self._fault = self._trouble = ""
         self._emit: Emit | None = None
         self._io = threading.RLock()
-        self._news = threading.Condition()
         self._looked_at: dict[str, str] = {}
         self._over: dict[str, Put] = {}
-        self._stopped = False
-        self._thread: threading.Thread | None = None
 
     @property
     def notice(self) -> str | None:
@@ -92,18 +93,9 @@ class Shelf:
             return observations
 
     def start(self, emit: Emit) -> None:
-        """Begin to watch. `emit` may be called in any thread; once it raises RuntimeError, nobody listens any more."""
+        """Begin to watch. `emit` may be called in any thread."""
         self._emit = emit
-        self._thread = threading.Thread(target=self._run, name="agentwatch-aside", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End, with all written that was looked at."""
-        with self._news:
-            self._stopped = True
-            self._news.notify()
-        if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)
+        super().start(emit)
 
     def see(self, marks: Mapping[str, str]) -> None:
         """These tasks were looked at when they had these marks. Never blocks; it is written soon."""
@@ -288,7 +280,7 @@ class Shelf:
 
     # The thread
 
-    def _run(self) -> None:
+    def _run(self, emit: Emit) -> None:  # noqa: ARG002 - any thread tells
         due = 0.0
         while True:
             with self._news:

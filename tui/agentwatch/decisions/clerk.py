@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from agentwatch.background import Background
 from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, Mirror
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
@@ -24,15 +24,14 @@ _MIRROR_SECONDS: Final = 10.0
 """Between two looks at everything: whether something waits to be delivered, was edited, or is forged. In between, only
 what the directories tell by their times is looked at."""
 
-_JOIN_SECONDS: Final = 1.0
 
-Emit = Callable[[Sequence[Observation]], None]
-
-
-class Clerk:
+class Clerk(Background[Sequence[Observation]]):
     """Looks at the desk in a thread of its own, from `start` to `stop`."""
 
+    thread_name = "agentwatch-decisions"
+
     def __init__(self, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
         self.desk: Final = desk
         self.notice: str | None = None
         """What the operator must know of the ledger, one sentence. May quote foreign text."""
@@ -43,23 +42,7 @@ class Clerk:
         """By id and time: the same attempt can be decided anew."""
         self._announced: dict[str, str] = {}
         self._mirror = Mirror()
-        self._news = threading.Condition()
         self._hurry = False
-        self._stopped = False
-        self._thread: threading.Thread | None = None
-
-    def start(self, emit: Emit) -> None:
-        """Begin. `emit` is called in the clerk's thread; once it raises RuntimeError, nobody listens any more."""
-        self._thread = threading.Thread(target=self._run, args=(emit,), name="agentwatch-decisions", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End within a second."""
-        with self._news:
-            self._stopped = True
-            self._news.notify()
-        if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)
 
     def decide(
         self, subject: Subject, action: Action, params: Params | None, *, returned: Callable[[], str | None], note: str
@@ -138,7 +121,7 @@ class Clerk:
             self._hurry = True
             self._news.notify()
 
-    def _run(self, emit: Emit) -> None:
+    def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
         mirror_at = 0.0
         written: set[tuple[str, float]] = set()
         looked: tuple[int | None, ...] = ()

@@ -159,7 +159,7 @@ class JoinedTree(DelegationTree):
         self.history_before = max((tree.history_before for tree in trees), default=self.history_before)
         self.totals = Below()
         for tree in trees:
-            _add(self.totals, tree.totals)
+            Delta.over(tree.totals).add_to(self.totals)
 
     # What the trees are asked
 
@@ -267,18 +267,9 @@ def _sum_up(top: Task, branch: Branch, *, moved: bool, anew: bool) -> None:
             for task_id in branch.history:
                 branch.less.add(Delta.of(tree.tasks[task_id], -1))
         sums = Below()
-        _add(sums, tree.totals)
+        Delta.over(tree.totals).add_to(sums)
         branch.less.add_to(sums)
     top.below = sums if sums.tasks else None
     states = +branch.states or sums.states
     top.state = top.own_state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
     top.past = not branch.is_split and is_past(top, tree.history_before)
-
-
-def _add(sums: Below, more: Below) -> None:
-    sums.tasks += more.tasks
-    sums.tokens += more.tokens
-    sums.active_at = max(sums.active_at, more.active_at)
-    for counts, added in zip(sums.counts, more.counts, strict=True):
-        for key, count in added.items():
-            counts[key] = counts.get(key, 0) + count

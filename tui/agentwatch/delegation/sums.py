@@ -166,8 +166,8 @@ class Sums:
 class Delta:
     """What is added to the sums of the tasks above. `lost_at` is a sign of life that may not be there any more."""
 
-    def __init__(self, tasks: int = 0, active_at: float = 0.0, lost_at: float = _NOTHING) -> None:
-        self.tasks = tasks
+    def __init__(self, active_at: float = 0.0, lost_at: float = _NOTHING) -> None:
+        self.tasks = 0
         self.active_at = active_at
         self.lost_at = lost_at
         self.tokens = 0
@@ -177,12 +177,20 @@ class Delta:
     def of(cls, task: Task, sign: int) -> Delta:
         """A task comes (1) or goes (-1), with all that is below it."""
         sums = task.below or Below()
+        delta = cls.over(sums, sign)
         alive_at = max(task.updated_at, sums.active_at)
-        delta = cls(sign * (1 + sums.tasks), alive_at) if sign > 0 else cls(-1 - sums.tasks, lost_at=alive_at)
-        delta.tokens = sign * sums.tokens
+        delta.tasks += sign
+        delta.active_at, delta.lost_at = (alive_at, _NOTHING) if sign > 0 else (0.0, alive_at)
+        delta.count(task, sign)
+        return delta
+
+    @classmethod
+    def over(cls, sums: Below, sign: int = 1) -> Delta:
+        """All that is summed up comes (1) or goes (-1)."""
+        delta = cls(sums.active_at)
+        delta.tasks, delta.tokens = sign * sums.tasks, sign * sums.tokens
         for counts, deltas in zip(sums.counts, delta.counts, strict=True):
             deltas.update({key: sign * count for key, count in counts.items()})
-        delta.count(task, sign)
         return delta
 
     def count(self, task: Task, sign: int) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentwatch.background import Background
 from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.task import Version
@@ -25,8 +25,6 @@ _ROUND: Final = 1_000
 _PAUSE_SECONDS: Final = (0.5, 30.0)
 _SHARE: Final = 0.002
 """The part of one core that looking for changes may take: the pause grows with what a look costs."""
-
-_JOIN_SECONDS: Final = 1.0
 
 
 class Target(NamedTuple):
@@ -56,7 +54,6 @@ class Checks(NamedTuple):
         return Checked(seq, now, self.path, self.digest, self.claims, self.changed)
 
 
-Emit = Callable[[Sequence[Checks]], None]
 TextOf = Callable[[Version], str | None]
 _Look = tuple[object, ...]
 
@@ -70,36 +67,22 @@ class _Checked(NamedTuple):
     checks: Checks
 
 
-class Inspector:
+class Inspector(Background[Sequence[Checks]]):
     """Checks claims in its own thread, from `start` to `stop`.
 
     `text_of` gives the text of a version, None where it is lost; any thread may call it.
     """
 
+    thread_name = "agentwatch-evidence"
+
     def __init__(self, workspace: Path, text_of: TextOf) -> None:
+        super().__init__()
         self._workspace = workspace
         self._checker: Checker | None = None
         self._text_of = text_of
         self._wanted: dict[str, Target] = {}
         self._known: dict[str, _Checked] = {}
         self._given: dict[str, tuple[str, str, str | None, tuple[str, ...]]] = {}
-        self._news = threading.Condition()
-        self._stopped = False
-        self._thread: threading.Thread | None = None
-
-    def start(self, emit: Emit) -> None:
-        """Begin. `emit` is called in the inspector's thread; once it raises RuntimeError, nobody listens any more."""
-        self._emit = emit
-        self._thread = threading.Thread(target=self._run, name="agentwatch-evidence", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End within a second, or with the `git status` that runs."""
-        with self._news:
-            self._stopped = True
-            self._news.notify()
-        if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)
 
     def news_of(self, tree: DelegationTree, task_ids: Iterable[str]) -> list[Target]:
         """The returns of these tasks that were not given out here yet, with this handoff."""
@@ -146,7 +129,7 @@ class Inspector:
                 news.append(checks)
         return news
 
-    def _run(self) -> None:
+    def _run(self, emit: Callable[[Sequence[Checks]], None]) -> None:
         pause = _PAUSE_SECONDS[0]
         while True:
             with self._news:
@@ -167,7 +150,7 @@ class Inspector:
                     return
                 try:
                     if checks:
-                        self._emit(checks)
+                        emit(checks)
                 except RuntimeError:
                     return
 

@@ -98,35 +98,26 @@ class Pose(NamedTuple):
 
     depth: int
     folded: bool | None
-    guide: int
-    selected: bool
-    focused: bool
-    marked: bool
-    age: str
-    decided: Short | None
+    guide: int = -1
+    selected: bool = False
+    focused: bool = False
+    marked: bool = False
+    age: str = ""
+    decided: Short | None = None
     shared: int = 0
     chain: str = ""
 
 
-def pose(
-    task: Task,
-    depth: int,
-    now: float,
-    *,
-    folded: bool | None,
-    guide: int,
-    selected: bool,
-    focused: bool,
-    marked: bool,
-    shared: int = 0,
-    chain: str = "",
-) -> Pose:
-    """The pose of a task's row at `now` (seconds since the epoch)."""
-    decision = task.decision
-    decided = short(decision, now) if decision is not None and is_on_its_way(decision) else None
+def age_of(task: Task, now: float) -> str:
+    """Since when it is as its row says, at `now` (seconds since the epoch)."""
     since = stands_since(task)
-    age = duration(None if since is None else now - since)
-    return Pose(depth, folded, guide, selected, selected and focused, marked, age, decided, shared, chain)
+    return duration(None if since is None else now - since)
+
+
+def decided_of(task: Task, now: float) -> Short | None:
+    """How far what was decided about a task is on its way at `now`, None where it has arrived, or nothing was."""
+    decision = task.decision
+    return short(decision, now) if decision is not None and is_on_its_way(decision) else None
 
 
 def is_quiet(task: Task) -> bool:

@@ -27,7 +27,7 @@ from agentwatch.app.widgets.heading_line import Headline, heading_line
 from agentwatch.app.widgets.neighbours import lit_guide, shared_beginnings
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.app.widgets.rows import Heading, Row, RowId, Splice
-from agentwatch.app.widgets.task_line import Columns, Pose, pose, task_line
+from agentwatch.app.widgets.task_line import Columns, Pose, age_of, decided_of, task_line
 from agentwatch.delegation.task import Task
 from agentwatch.view.chains import chain_name
 from agentwatch.view.groups import ABOUT, ASKING, Group
@@ -328,14 +328,15 @@ class TreeView(ScrollView, can_focus=True):
                 lines.append(Strip.blank(self._columns.width, palette.base))
                 continue
             can_fold = bool(task.children) and self._outline.has_children(task.task_id)
-            stand = pose(
-                task,
+            selected = task.task_id == self._cursor.row_id
+            stand = Pose(
                 row.depth,
-                now,
                 folded=self._outline.is_folded(task.task_id) if can_fold else None,
                 guide=level if first <= y < last else -1,
-                selected=task.task_id == self._cursor.row_id,
-                focused=self.has_focus,
+                selected=selected,
+                focused=selected and self.has_focus,
+                age=age_of(task, now),
+                decided=decided_of(task, now),
                 marked=task.task_id in self._marked,
                 shared=shared.get(task.task_id, 0),
                 chain=chain_name(task, [tasks[one] for one in row.chain if one in tasks]) if row.chain else "",

@@ -1,0 +1,40 @@
+"""Work in a thread of its own, which waits for news in between."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, Final, Generic, TypeVar
+
+_JOIN_SECONDS: Final = 2.0
+
+T = TypeVar("T")
+
+
+class Background(ABC, Generic[T]):
+    """Works in its thread from `start` to `stop`. Who notifies `news` wakes it, if it waits for that."""
+
+    thread_name: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, emit: Callable[[T], None]) -> None:
+        """Begin. `emit` is called in the thread; once it raises RuntimeError, nobody listens any more."""
+        self._thread = threading.Thread(target=self._run, args=(emit,), name=self.thread_name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, with what it is at; waits for that, not for long."""
+        with self._news:
+            self._stopped = True
+            self._news.notify()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    @abstractmethod
+    def _run(self, emit: Callable[[T], None]) -> None:
+        """Work, until it is `_stopped`."""
