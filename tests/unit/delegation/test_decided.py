@@ -60,7 +60,7 @@ def test_a_decided_task_asks_no_more_and_says_what_was_decided(action: Action, s
     assert (task.state, task.needs_operator, tree.asking()) == (state, False, [])
     assert task.attempts[0].state is State.FAILED
     (document,) = tree_document(tree, "/w")["tasks"]
-    told = {"decision_id": "d1", "action": action.value, "receipt": "recorded", "claimed": False}
+    told = {"decision_id": "d1", "action": action.value, "receipt": "recorded", "claimed": False, "claimed_by": None}
     assert document["decision"] == told
 
 
