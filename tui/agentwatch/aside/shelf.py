@@ -66,7 +66,9 @@ class Shelf(Background[Sequence[Observation]]):
         self._identity: tuple[int, ...] | None = None
         self._short = 0
         """Bytes to which the file could be shortened when that was looked at last."""
-        self._fault = self._trouble = ""
+        self._faults: list[str] = []
+        """Each line that is no record, and why."""
+        self._torn = self._trouble = ""
         self._emit: Emit | None = None
         self._io = threading.RLock()
         self._looked_at: dict[str, str] = {}
@@ -75,7 +77,14 @@ class Shelf(Background[Sequence[Observation]]):
     @property
     def notice(self) -> str | None:
         """What the operator must know of the file, one sentence."""
-        return self._trouble or self._fault or None
+        return self._trouble or "; ".join(filter(None, (self._faulty(), self._torn))) or None
+
+    def _faulty(self) -> str:
+        """Which lines are no records, "" where all are."""
+        if len(self._faults) == 1:
+            return f"{self._faults[0]}, so this line does not count, and all others do: mend it, or remove it"
+        others = f" and {len(self._faults) - 1:,} more lines do not count, and all others do: mend or remove them"
+        return f"{self._faults[0]};{others}" if self._faults else ""
 
     # What a screen does
 
@@ -118,6 +127,7 @@ class Shelf(Background[Sequence[Observation]]):
                 with self._place.open() as directory:
                     observations = self._read_in(directory)
             except FileNotFoundError:
+                self._torn = ""
                 observations = self._start_over(b"")
             except OSError as error:
                 reason = error.strerror or str(error)
@@ -212,6 +222,7 @@ class Shelf(Background[Sequence[Observation]]):
         line = written(record)
         end = b"" if self._is_ended else b"\n"
         directory.append(NAME, end + line, len(self._read) - len(end))
+        self._torn = ""
         return self._take_in(self._read + line, is_ended=True)
 
     def _shorten(self, directory: Directory) -> list[Observation]:
@@ -235,12 +246,18 @@ class Shelf(Background[Sequence[Observation]]):
                 return []
             data = directory.read(NAME, _LARGEST)
         except FileNotFoundError:
-            self._identity = None
+            self._identity, self._torn = None, ""
             return self._start_over(b"")
         self._identity = identity
         end = data.rfind(b"\n") + 1
         # What breaks off is being written, or its writer was killed. An editor may leave out the last line's end.
         is_ended = not is_record(data[end:])
+        self._torn = ""
+        if is_ended and data[end:]:
+            number = data.count(b"\n") + 1
+            self._torn = (
+                f"{self.path}, line {number} breaks off and does not count: what you put aside next replaces it"
+            )
         data = data[:end] if is_ended else data + b"\n"
         take_in = self._take_in if data.startswith(self._read) else self._start_over
         return take_in(data, is_ended=is_ended)
@@ -250,7 +267,7 @@ class Shelf(Background[Sequence[Observation]]):
         if not data and not self._read:
             return []
         before = self._book
-        self._book, self._read, self._fault = Book(), b"", ""
+        self._book, self._read, self._faults = Book(), b"", []
         observations = [one for one in self._take_in(data, is_ended=is_ended) if isinstance(one, Looked)]
         for record in self._own:
             self._book.take(record)
@@ -264,10 +281,7 @@ class Shelf(Background[Sequence[Observation]]):
             try:
                 changed |= self._book.take(read(line))
             except NoRecordError as error:
-                self._fault = (
-                    f"{self.path}, line {number}: {error}, so this line does not count, and all others do:"
-                    " mend it, or remove it"
-                )
+                self._faults.append(f"{self.path}, line {number}: {error}")
         self._read, self._is_ended = data, is_ended
         observations = self._observed(changed)
         if self._book.began is not None and self._book.began != self._began:

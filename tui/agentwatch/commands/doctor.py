@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.checkup import Result, bad, good, note, tell
+from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, where
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import VARIABLE, parse_public_keys
@@ -56,6 +57,7 @@ def examine(workspace: Path, settings: Settings, more: Iterable[Result]) -> int:
         _git(workspace),
         _history(workspace),
         *_ledger(desk),
+        _put_aside(workspace, settings),
         *(bad("settings", f"{where(f'views.{name}')}: {fault}") for name, fault in view_faults(settings.views).items()),
     ]
     return tell([*checks, *more])
@@ -224,3 +226,9 @@ def _ledger(desk: Desk) -> Iterator[Result]:
     if not chain.problems:
         decisions = plural(len(chain.entries), "decision")
         yield good("ledger", f"{decisions}, sound" if chain.entries else "nothing is decided yet")
+
+
+def _put_aside(workspace: Path, settings: Settings) -> Result:
+    shelf = shelf_of(workspace, settings)
+    shelf.look()
+    return bad("put aside", shelf.notice) if shelf.notice else good("put aside", "what you have put aside can be read")
