@@ -172,3 +172,25 @@ async def test_after_an_undo_every_row_is_where_it_was(home: Path, names: tuple[
             await stage.press("Z")
             await stage.until(lambda: len(tree.asking()) == 4 * len(places))
             await stage.until(lambda before=before: stage.tree.row_ids() == before)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 40)])
+async def test_the_strip_tells_tasks_of_one_long_id_apart_by_their_workspaces(
+    home: Path, size: tuple[int, int]
+) -> None:
+    long = {"reconcile-the-invoices-of-last-year-with-the-bank": "ERROR"}
+    async with screen(home, fill(home / "one", **long), fill(home / "two", **long), size=size) as stage:
+        await stage.until(lambda: len(stage.app.monitor.tree.asking()) == 2)
+        strip = stage.text().splitlines()[-1 - stage.main.needs_you.size.height :]
+        for name in ("one", "two"):
+            assert any(f"{name} › shop" in line for line in strip), strip
+
+
+async def test_an_id_does_not_look_like_a_task_of_another_workspace(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
+    (one / "api.handoff.json").write_text(handoff("two › shop.api"))
+    (one / "api.return.md").write_text(returned("ERROR", "two › shop.api"))
+    async with screen(home, one, two) as stage:
+        await stage.until(lambda: len(stage.app.monitor.tree.asking()) == 2)
+        assert "two > shop.api" in stage.text()
+        assert stage.text().count("two › ") == 0

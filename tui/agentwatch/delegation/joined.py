@@ -13,7 +13,7 @@ from agentwatch.delegation.indexes import Ordered, Rank
 from agentwatch.delegation.observation import Decided, Ran
 from agentwatch.delegation.pulse import Spent
 from agentwatch.delegation.sums import Delta
-from agentwatch.delegation.task import Below, PlacedFinding, State, Task
+from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name
 from agentwatch.delegation.tree import DelegationTree
 
 _LAST: Final = 1 << 80
@@ -249,7 +249,7 @@ def _scoped(task: Task, branch: Branch) -> Task:
     children = cast("list[str]", _Keys(scope, task.children))
     own = replace(task, task_id=scope + task.task_id, parent_id=scope + parent_id, children=children, scope=scope)
     if branch.top is not None and branch.is_split and task.task_id in branch.history:
-        own.parent_id, own.title = None, f"{branch.top.title} › {task.title}"
+        own.parent_id, own.title = None, f"{plain_name(branch.top.title)}{BETWEEN}{plain_name(task.title)}"
     return own
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Verdict
@@ -44,6 +44,14 @@ class State(StrEnum):
 
 CONTRADICTED = "contradicted"
 """What a result whose claims are false waits as, in the place of its state."""
+
+BETWEEN: Final = " › "
+"""Stands between the name of a workspace and that of its task, where one row says both."""
+
+
+def plain_name(name: str) -> str:
+    """A foreign name in which nothing looks like what we put between two."""
+    return name.replace("›", ">")
 
 
 class Alarm(StrEnum):
@@ -303,6 +311,12 @@ class Task:
     def own_id(self) -> str:
         """The id that the documents of its workspace call it by."""
         return self.task_id[len(self.scope) :]
+
+    @property
+    def called(self) -> str:
+        """What a row calls it. What we put between the name of a workspace and that of its task, no name holds."""
+        is_ours = self.scope and self.parent_id is None and not self.workspace
+        return self.title if is_ours else plain_name(self.title)
 
     @property
     def alive_at(self) -> float | None:

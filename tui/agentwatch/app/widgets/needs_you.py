@@ -13,7 +13,7 @@ from textual.message import Message
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip_name, clip_sentence, left, right, summary
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
 from agentwatch.view.times import duration, waits_since
@@ -32,8 +32,6 @@ _LONGEST_NAME: Final = 36
 """Cells of a name at most, and no more than a quarter of the screen's."""
 _LEAST_OF_TASK: Final = 24
 """Cells without which a task is not begun with in the one line."""
-_LEAST_OF_NAME: Final = 6
-"""Cells of a name that still say something."""
 _ROOMY: Final = 60
 """From this width on there are words in place of signs, and the line says what waits for a task."""
 _HERE: Final = "▌"
@@ -172,7 +170,7 @@ class NeedsYou(LineWidget):
         spans: list[tuple[int, str]] = []
         for number, task in enumerate(tasks):
             asked, tail = summary(task.ask or ""), _waiting(task, now)
-            title = clip_name(summary(task.title), 12 if width < 60 else 16 if width < 100 else 24)
+            title = clip_name(summary(task.called), 12 if width < 60 else 16 if width < 100 else 24)
             more = self._asking - number - 1
             reserve = (len(f"  +{more:,} more") if more else 0) + len(self._outside)
             fixed = [*self._mark(task, palette, " "), Part(title + " ", palette.strong)]
@@ -192,17 +190,21 @@ class NeedsYou(LineWidget):
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
         """What these tasks are called in so many cells: several of one title each with the task that it is part of."""
-        titles = [summary(task.title) for task in tasks]
-        above = [[summary(self._tree.tasks[one].title) for one in self._tree.ancestors(task.task_id)] for task in tasks]
+        titles = [summary(task.called) for task in tasks]
+        above = [
+            [summary(self._tree.tasks[one].called) for one in self._tree.ancestors(task.task_id)] for task in tasks
+        ]
         wholes = [(names[-1] if names else "", title) for names, title in zip(above, titles, strict=True)]
         called: list[str] = []
         for names, title, whole in zip(above, titles, wholes, strict=True):
-            room = width - cell_len(title) - 3
-            if not names or titles.count(title) == 1 or room < _LEAST_OF_NAME:
+            if not names or titles.count(title) == 1:
                 called.append(clip_name(title, width))
             else:
                 # Parts of one whole are told apart by what is right above them.
-                called.append(f"{clip_name(names[-1] if wholes.count(whole) == 1 else names[0], room)} › {title}")
+                name = names[-1] if wholes.count(whole) == 1 else names[0]
+                room = width - len(BETWEEN)
+                name = clip_name(name, max(room - cell_len(title), min(cell_len(name), room // 3)))
+                called.append(f"{name}{BETWEEN}{clip_name(title, room - cell_len(name))}")
         return called
 
     def _mark(self, task: Task, palette: Palette, gap: str = "") -> Parts:

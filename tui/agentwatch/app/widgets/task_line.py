@@ -191,7 +191,7 @@ def _middle(
     """The title with the attempts behind it, then what is done, and at the end the tally of `below`, where it fits."""
     indent = columns.indent(stand.depth) - 1
     room = columns.room - indent + spare
-    name = summary(task.title)
+    name = summary(task.called)
     if stand.chain:
         # A chain is named by what it is about; who does it comes behind.
         name = f"{summary(stand.chain)} · {name}"
