@@ -119,7 +119,7 @@ def scanned(
     monitor = Monitor(
         workspace,
         settings,
-        # Who wants to know how things stand now asks nobody how old they are.
+        # For how things stand now, nobody is asked how old they are.
         source_of(workspace, settings, selection, sessions, dates=inspects),
         time.time,
         inspects=inspects,

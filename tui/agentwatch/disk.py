@@ -31,7 +31,7 @@ _TICK_NANOSECONDS: Final = 2_000_000_000
 
 LOCK: Final = ".lock"
 LOCK_SECONDS: Final = 10.0
-"""Whoever holds a lock does so for milliseconds; only a stopped process can hold it for longer."""
+"""A lock is held for milliseconds; only a stopped process can hold it for longer."""
 
 _ABANDONED: Final = 3_600.0
 """Seconds after which a temporary file belongs to nobody: its writer needed milliseconds."""

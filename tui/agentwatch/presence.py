@@ -28,7 +28,7 @@ _LONGEST: Final = 100 * _MOST_TOLD
 _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.01
-"""Whoever asks holds the lock for microseconds: two that ask at once must not take each other for a screen."""
+"""A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
 
 _held: Final[set[int]] = set()
 """The locks of this process."""

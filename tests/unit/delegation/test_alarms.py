@@ -87,7 +87,7 @@ def test_what_can_be_decided_about_a_process_that_is_gone() -> None:
     assert policy.suggested(root) is None
     tree.apply(Ran(9, 200.0, "agents:root", replace(ROOT, process_gone=False)))
     assert policy.suggested(one) is Action.RETRY
-    assert policy.options(one)[Action.RETRY].warnings[0].startswith("its process is gone: whoever handed it out")
+    assert policy.options(one)[Action.RETRY].warnings[0].startswith("its process is gone: the agent that handed it out")
     tree.apply(decided("one", Action.ABORT))
     assert (one.state, tree.asking()) == ("canceled", [])
 

@@ -119,7 +119,7 @@ class Untold:
         """The tasks for which the screen was enough, until somebody empties it."""
         self._notified_at = float("-inf")
         self._focus: bool | None = None
-        # Whoever has just started the program looks at it.
+        # An operator who has just started the program looks at it.
         self._acted_at = at
 
     def focus(self, *, here: bool) -> None:

@@ -1,7 +1,7 @@
 """The terminal: what reaches it, and the end that needs no event loop.
 
 That end comes when the terminal is gone, or a signal asks, while the loop may wait for something.
-A terminal that nobody reads blocks whoever writes to it, an editor blocks the loop until it ends, and a file descriptor
+A terminal that nobody reads blocks its writers, an editor blocks the loop until it ends, and a file descriptor
 whose other end is gone is readable for ever. So a thread of its own looks at the terminal and has the last word.
 """
 

@@ -177,7 +177,7 @@ def probe(
 def _traces(mark: str, directories: Sequence[Path], ledger: Path) -> Iterator[dict[str, Path]]:
     """Files that the script tries to make, by the names that it has for them; whatever it made is removed.
 
-    The last one lies in the ledger's directory as this process sees it: there for whoever may look into processes.
+    The last one lies in the ledger's directory as this process sees it: there for those that may look into processes.
     """
     name = f".{mark.strip()}"
     traces = {str(directory / name): directory / name for directory in directories}

@@ -125,7 +125,7 @@ def claim(workspace: Path, settings: Settings, decision_id: str, by: str | None)
         return _code(answer)
     made = asker.claim(answer.record, by or f"{operator_name()}, process {os.getppid()}")
     if by and not made.won and made.by == by:
-        # Whoever gives the same name again is the same: it may have crashed after its claim.
+        # The same name is the same agent: it may have crashed after its claim.
         made = made._replace(won=True)
         complain(f"already yours: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}")
     say(json.dumps({"decision_id": decision_id, **made._asdict()}))

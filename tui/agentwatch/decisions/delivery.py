@@ -34,7 +34,7 @@ NOT_DELIVERED: Final = "recorded, not delivered: "
 _MODE: Final = 0o644
 _RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 MOST: Final = 1_000
-"""Foreign files that are told: whoever puts more there has made the point."""
+"""Foreign files that are told: more of them would say the same."""
 
 _SIGNED: Final = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
 _FENCE: Final = re.compile("`{3,}")

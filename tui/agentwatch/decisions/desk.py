@@ -40,7 +40,7 @@ from agentwatch.sources.files.settings import MAX_BYTES
 
 LIFETIME: Final = timedelta(days=7)
 """How long a decision holds that asks for work: one that lies around for longer may meet a workspace that is another by
-then. Whoever asks for it afterwards is told so, and the operator can decide the same attempt again."""
+then. An agent that asks for it afterwards is told so, and the operator can decide the same attempt again."""
 
 _OURSELVES: Final = "agentwatch"
 _READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"

@@ -188,7 +188,7 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
         yield "it waits in its own session: answer it there, or this is heard too late"
     if action in (Action.RETRY, Action.ESCALATE):
         if Alarm.GONE in task.alarms:
-            yield "its process is gone: whoever handed it out has to begin the next attempt"
+            yield "its process is gone: the agent that handed it out has to begin the next attempt"
         elif task.latest is None or task.latest.returned is None:
             yield "it has not returned, and may still be at work"
         if task.packet is None:

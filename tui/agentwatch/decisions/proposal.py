@@ -1,6 +1,6 @@
 """What a decision hands on, proposed and checked: the next handoff, the fitter's packet, the final report. Pure.
 
-Each is the text of a document that its contract finds no error in; whoever edits it can have it checked again.
+Each is the text of a document that its contract finds no error in; what is edited can be checked again.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def blank_handoff(task: Task, subject: Subject) -> Proposal:
 
 
 def handoff_check(task: Task, subject: Subject, name: str, *, mode: str | None = None, embedded: bool = False) -> Check:
-    """How a handoff for the next attempt is checked, whoever wrote it; `embedded` as in `handoff_problems`."""
+    """How a handoff for the next attempt is checked, the operator's too; `embedded` as in `handoff_problems`."""
     wanted: dict[str, Any] = {"task_id": subject.task_id, "attempt": subject.attempt + 1}
     if goes_to_fitter(task, mode):
         wanted = {"task_id": fitter_id(task), "attempt": 1}

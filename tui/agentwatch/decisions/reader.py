@@ -130,7 +130,7 @@ class Question(NamedTuple):
 
 
 class Reader:
-    """Reads the decisions of one workspace, for agents and whoever starts them. It writes nothing.
+    """Reads the decisions of one workspace, for agents and those that start them. It writes nothing.
 
     `public_key` and the environment (`AGENTWATCH_PUBLIC_KEY`) add keys to those of the user's configuration directory.
     `own_id`, else `AGENTWATCH_WORKSPACE_ID`, is the workspace id, to be given where the workspace is mounted at

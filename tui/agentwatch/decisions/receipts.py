@@ -116,7 +116,7 @@ class ReceiptBook:
     ) -> Claim:
         """Ask to be the one who carries a decision out, before an effect that must not happen twice. `since` as above.
 
-        Exactly one asker wins among all who can write the same places. Whoever can write both must win both, so that
+        Exactly one asker wins among all who can write the same places. One that can write both must win both, so that
         one inside a sandbox and one outside never both do. What is `private` is claimed in the state directory alone.
         Raises ReceiptError where no place can be written.
         """
@@ -243,7 +243,7 @@ def _add_receipts(
             continue
         decision_id, kind = match[1], match[2]
         seen[decision_id] += 1
-        # Whoever claims in the workspace that it acted has read it; that it is done shows in what comes after.
+        # An agent that claims in the workspace that it acted has read it; that it is done shows in what comes after.
         is_read = kind == _CLAIM or (claimed and kind == Stage.ACTED)
         stage = Stage.READ if is_read else Stage(kind)
         by, at = known.get(name) or _told(directory, name)

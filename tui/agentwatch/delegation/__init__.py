@@ -2,7 +2,7 @@
 
 The way of an observation:
 
-1. `tree.DelegationTree.take` gives it to whoever keeps its kind. `files` keeps what each file said, and knows by
+1. `tree.DelegationTree.take` gives it to the part that keeps its kind. `files` keeps what each file said, and knows by
    `identity` and `ownership` of which task it speaks; `runs` keeps the sessions, `changes` what the evidence says. Each
    answers which tasks are concerned.
 2. Each of these is made anew. `fold` makes its `attempts` of the versions of its files, of its runs (`executions`) and
@@ -32,7 +32,7 @@ Why it is so:
   of life, and so is a program that is known to run.
 - Silence asks nothing, for a long test run is silent, too. A process that is known to be gone does: the topmost of
   those that it ran, once. Where a process may run elsewhere, in a container or on another machine, nothing is known.
-  An alarm ends with what it is about, and its words may change: whoever has put it aside goes by all but the numbers.
+  An alarm ends with what it is about, and its words may change: what was put aside goes by all but the numbers.
 - Two returns that disagree are no result. The first one would be green by chance.
 - A decision stands above what the return says, until another return or attempt comes or it expires. Whatever was
   decided, only an answer to a blocked child is no retry: any child could ask for more by naming a blocker. Nor is what
@@ -44,7 +44,7 @@ Why it is so:
 - One attempt has one decision, and "call the fitter" must not be the last: when the fitter has ended, the task asks
   again, with exactly one retry if the line is restored. A success with a false claim restores nothing, unless the
   operator accepts it. What an aborted child says late undoes no abort.
-- A changed file belongs to whoever ran alone when it was written. If several ran, nobody guesses.
+- A changed file belongs to the task that ran alone when it was written. If several ran, nobody guesses.
 - A mode or model that differs is a warning: the child says so itself, and models have aliases.
 - Ticking a box in a handoff writes the file again. So its time says nothing once its boxes have moved.
 - A missing artifact breaks the contract, but only evidence can tell. The task stays completed, and is contradicted.

@@ -1,7 +1,7 @@
 """What the evidence says of returns, and files that changed while an attempt ran and that no return claims: its own
 doing, or one of several's.
 
-What ran at a moment is told by handoffs, returns and session stores. Whoever has handed work on waits for it: a file
+What ran at a moment is told by handoffs, returns and session stores. A task that hands work on waits for it: a file
 that was written while a child ran is never held against those above it, and a session that a human began never counts.
 """
 
@@ -147,7 +147,7 @@ class Changes:
     def _running(self, at: float) -> int:
         """How many attempts of all tasks ran at a moment."""
         if self._moments is None:
-            # Put in order for whoever looks, not for every observation: that would cost more, the more tasks there are.
+            # Put in order when somebody looks: for every observation, it would cost more the more tasks there are.
             spans = [span for each in self._spans.values() for span in each]
             self._moments = sorted(span.start for span in spans), sorted(span.end for span in spans)
         starts, ends = self._moments

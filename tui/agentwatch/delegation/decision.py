@@ -133,5 +133,5 @@ class Decision:
         return replace(done, receipts=(*self.receipts, acted))
 
     def is_expired(self, now: float) -> bool:
-        """Whether its time is over: whoever asks for it is told to ask the operator again."""
+        """Whether its time is over: an agent that asks for it is told to ask the operator again."""
         return self.expires_at is not None and now >= self.expires_at

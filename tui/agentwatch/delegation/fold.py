@@ -108,7 +108,7 @@ def _came_of(attempt: Attempt, decision: Decision) -> bool:
     """Whether another return than the one that was decided about came of the decision, in the same attempt.
 
     Only a return that is there is ever decided about, so another one came later: of the decision, if somebody had read
-    that. What an aborted child says late, whoever read what, does not undo the abort.
+    that. What an aborted child says late does not undo the abort.
     """
     answered = decision.is_read and decision.return_sha256 is not None
     return is_of_handoff(decision, attempt) and (answered or decision.action is Action.ABORT)

@@ -52,7 +52,7 @@ class Unreadable(NamedTuple):
 class Checked(NamedTuple):
     """The claims of the return with this digest, in this file, were held against the evidence.
 
-    `changed` are the files that changed between the handoff and this return, whoever did it; None where that is not
+    `changed` are the files that changed between the handoff and this return, by whatever hand; None where that is not
     known.
     """
 

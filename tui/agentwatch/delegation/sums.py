@@ -119,7 +119,7 @@ class Sums:
         before = sums.active_at
         delta.add_to(sums)
         if delta.lost_at >= sums.active_at:
-            # Whoever was alive last has gone or gone back. That is rare, so the others may all be asked.
+            # The one that was alive last has gone or gone back. That is rare, so the others may all be asked.
             sums.active_at = max((self._tasks[child].alive_at or 0.0 for child in node.children), default=0.0)
             delta.active_at, delta.lost_at = sums.active_at, before if sums.active_at < before else _NOTHING
         node.below = sums if sums.tasks else None

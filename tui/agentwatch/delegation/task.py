@@ -266,7 +266,7 @@ class Task:
     claims: tuple[Claim, ...] = ()
     """What the return of the latest attempt claims, as far as it was checked."""
     changed: tuple[Change, ...] | None = None
-    """The files that changed during the latest attempt, whoever did it; None where that is not known."""
+    """The files that changed during the latest attempt, by whatever hand; None where that is not known."""
     verdict: Verdict | None = None
     """What the claims come to, for a task that says it is done or partly done."""
     past: bool = False

@@ -203,7 +203,7 @@ class DelegationTree(TaskTree):
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
-        that name them and have ended, for whoever does not see the decisions themselves."""
+        that name them and have ended, for those that do not see the decisions themselves."""
         return self._fitters.over(task_id)
 
     def former_places(self, task_id: str, returned: Version) -> tuple[str, ...]:

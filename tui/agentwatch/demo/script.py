@@ -228,7 +228,7 @@ class Player:
             case Rename(to=to):
                 target = self._place(to)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                # Whoever watches the demo may have deleted the file: then there is nothing to move.
+                # The operator may have deleted the file: then there is nothing to move.
                 with suppress(FileNotFoundError):
                     place.replace(target)
             case MakeDirectory():

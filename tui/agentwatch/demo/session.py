@@ -23,7 +23,7 @@ PAUSE_SECONDS: Final = 60.0
 """How long the last state stays before the session starts over, counted from the last key that is pressed; real
 seconds, whatever the speed."""
 
-_INSTRUCTIONS: Final = "# Shop\n\nWhoever hands work on waits for the operator's decision with `agentwatch wait`.\n"
+_INSTRUCTIONS: Final = "# Shop\n\nAgents that hand work on wait for the operator's decision with `agentwatch wait`.\n"
 
 EMPTY_SECONDS: Final = 1.0
 """How long the workspace is empty in between: a file deleted and written at once would look like one amended."""

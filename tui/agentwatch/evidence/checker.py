@@ -64,7 +64,7 @@ class Request(NamedTuple):
 class Result(NamedTuple):
     """The claims of a return, in its order, and the workspace's paths whose change should cause another check.
 
-    `changed` are the files changed since the handoff and last written before the return, whoever did it, at most
+    `changed` are the files changed since the handoff and last written before the return, by whatever hand, at most
     MAX_CHANGED; None where git cannot say. `git` is "" or why git said nothing.
     """
 

@@ -4,7 +4,7 @@ The first line is `{"agentwatch_recording": 1, "workspace": "shop"}`, the versio
 directory. Every other line is an observation, in the order observed: `at` (seconds since the epoch), `path`, `digest`
 (null where the file was gone), and of what it held `text` (null where it is not kept any more) and `outline`, which
 stands for it then. A run of a session store is a line with its latest state: `at`, `path`, `run` (the fields of `Run`),
-and `texts` by their digests, null where they are not kept. Whoever reads it trusts nothing in it.
+and `texts` by their digests, null where they are not kept. A reader trusts nothing in it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class StateChanges:
         """What each working task was told to do last."""
         self._known = {task.task_id: (task.state, task.attempt, task.contradicted) for task in tree.tasks.values()}
         self.touched = set[str]()
-        """The tasks that were told of or looked at; whoever reads it empties it."""
+        """The tasks that were told of or looked at, until somebody empties it."""
         self._at = float("-inf")
         self._held: dict[str, str] = {}
         """By file, the digest of what it holds."""

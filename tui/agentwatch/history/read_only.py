@@ -2,7 +2,7 @@
 
 SQLite's `mode=ro` alone is not enough: to read a file with a write-ahead log it makes `-wal` and `-shm`. So:
 
-no log beside it            `immutable=1`: no lock, no file. Whoever reads checks afterwards that nothing was written
+no log beside it            `immutable=1`: no lock, no file. A reader checks afterwards that nothing was written
                             meanwhile, and reads again if so.
 log and shared memory       `mode=ro` with `readonly_shm=1`: the shared memory of the program that runs is used, or
                             private memory where its program has died; none is made.

@@ -170,9 +170,7 @@ def account_of(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=verdict_of(
-            summary, unseen=len(problems), history=history_words(tree), older=older_words(len(tree.left_out))
-        ),
+        verdict=" ".join(_verdict(summary, len(problems), history_words(tree), older_words(len(tree.left_out)))),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=tuple(_line(tree, task, depth, now) for task, depth in tree.preorder()),
@@ -225,13 +223,9 @@ def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
     )
 
 
-def verdict_of(summary: Summary, *, unseen: int = 0, history: str = "", older: str = "") -> str:
-    """The state of a session in one paragraph of our own words and numbers; `unseen` places could not be read,
-    `history` says what is past, and `older` what is left out."""
-    return " ".join(_sentences(summary, unseen, history, older))
-
-
-def _sentences(summary: Summary, unseen: int, history: str, older: str) -> Iterator[str]:
+def _verdict(summary: Summary, unseen: int, history: str, older: str) -> Iterator[str]:
+    """The state of a session in sentences of our own words and numbers; `unseen` places could not be read, `history`
+    says what is past, and `older` what is left out."""
     if not summary.tasks:
         yield "No handoffs or returns were found."
         if older:

@@ -86,7 +86,7 @@ def worktrees_below(workspace: str) -> list[str]:
 def made_at(workspace: str) -> float | None:
     """When a linked work tree, a real path, was made, in epoch seconds; None for what is none.
 
-    What git checked out there is no work of its agents: it belongs to whoever committed it.
+    What git checked out there is no work of its agents: it belongs to those that committed it.
     """
     with suppress(OSError, NoRepositoryError):
         mark = f"{workspace.rstrip('/')}/{_GIT}"

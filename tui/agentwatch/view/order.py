@@ -223,7 +223,7 @@ class Order:
                     moved.add(task_id)
                 continue
             if task is not None and task.past:
-                # What is open of the history is in no sum: whoever is above is not told of it.
+                # What is open of the history is in no sum: what is above is not told of it.
                 histories.add([task_id, *self._tree.ancestors(task_id)][-1])
             self._drop(task_id)
             parent_id = task.parent_id if task is not None else None

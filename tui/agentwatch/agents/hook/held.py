@@ -66,7 +66,7 @@ class _Case(NamedTuple):
         """Block, unless nobody could count how often."""
         task = quoted(self.child.task_id)
         noted = self.note(SENT_BACK, kind, why, decision_id)
-        # A decision is carried out once, whoever counts.
+        # A decision is carried out once, however many count.
         if not noted and self.call.stop_hook_active and decision_id is None:
             return words.let_go(f"{task} was let go although {why}: {self.asker.state} cannot be written")
         return words.block(reason, f"{task} was sent back: {why}")

@@ -31,7 +31,7 @@ class DecisionScreen(Dialog):
     """`clock` gives seconds since the epoch, the rest is that of every dialog."""
 
     def __init__(
-        self, case: Case, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None = None
+        self, case: Case, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None
     ) -> None:
         super().__init__(FORMS[case.action](case), case.desk, steady, queue)
         self.case = case

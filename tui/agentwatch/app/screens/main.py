@@ -62,7 +62,7 @@ class MainScreen(DetailedScreen[None]):
         self.header.counted = self.task_tree.now
         self.filter_bar = FilterBar(monitor.tree)
         self.needs_you = NeedsYou(monitor.tree, clock)
-        self.footer = Footer(Place.TREE, self._is_on, self.is_useless, self.why_not)
+        self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
         self._empty = Empty(monitor)
         self._told: set[str] = set()
 

@@ -102,7 +102,7 @@ class PageScreen(ModalScreen[None]):
 class NoticesScreen(PageScreen):
     """Each with what is wrong with it and what to do. `own` are sentences about what agentwatch itself keeps."""
 
-    def __init__(self, notices: Sequence[PlacedFinding], own: Sequence[str] = ()) -> None:
+    def __init__(self, notices: Sequence[PlacedFinding], own: Sequence[str]) -> None:
         super().__init__("Problems", lambda: _notices(notices, own))
 
 
@@ -126,7 +126,7 @@ class HelpScreen(PageScreen):
         Binding("left,h", "topic(-1)", show=False),
     ]
 
-    def __init__(self, commands: Sequence[Command], views: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, commands: Sequence[Command], views: Sequence[tuple[str, str]]) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""
         self._keys = partial(help_blocks, commands, views)
         super().__init__("Keys", self._keys, hint="← → manual   esc back")

@@ -35,7 +35,7 @@ class TimelineScreen(MonitorScreen[str]):
         self.chart = TimelineChart(monitor.tree, clock, tree)
         self.ruler = Ruler(self.chart)
         self.reading = Reading(self.chart, clock)
-        self.footer = Footer(Place.TIMELINE, self._is_on, self.is_out_of_question)
+        self.footer = Footer(Place.TIMELINE, self.is_out_of_question, self._is_on)
 
     @property
     def task_id(self) -> str | None:

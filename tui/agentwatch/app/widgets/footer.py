@@ -30,8 +30,8 @@ class Footer(LineWidget):
     def __init__(
         self,
         place: Place,
+        is_useless: Callable[[str], bool],
         is_on: Callable[[str], bool] = lambda _command_id: False,
-        is_useless: Callable[[str], bool] = lambda _command_id: False,
         why_not: Callable[[str], str | None] = lambda _command_id: None,
         refused: Callable[[], str] = lambda: "",
     ) -> None:

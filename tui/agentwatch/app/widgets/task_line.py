@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -43,7 +42,6 @@ _ENOUGH: Final = 25
 """Cells in which the name of a program leaves enough to what is done in it."""
 _UNSEEN: Final = "•"
 _WORD_ENDS: Final = r"[\s_\-./:]+"
-_NONE: Final[Mapping[str, Task]] = MappingProxyType({})
 
 
 class Columns(NamedTuple):
@@ -129,7 +127,7 @@ def is_quiet(task: Task) -> bool:
     return has_ended and not (task.needs_operator or task.contradicted or task.answers_in_prose)
 
 
-def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks: Mapping[str, Task] = _NONE) -> Strip:
+def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks: Mapping[str, Task]) -> Strip:
     """The line of a task, exactly `columns.width` cells wide. `tasks` are those of its tree."""
     face = look(task)
     color = palette.states[face.color]

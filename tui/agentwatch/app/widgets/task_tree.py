@@ -285,7 +285,7 @@ class TaskTree(TreeView):
             shown, matches = await find(self._tree, self._filter, self._searched_at, self._outline.row_of)
             has_moved = self._cursor.row_id != before
             self._take_splices(self._outline.show_only(shown), is_update=later)
-            # Whoever has gone to a task meanwhile sees it selected: the next key is about that one.
+            # An operator who has gone to a task meanwhile sees it selected: the next key is about that one.
             if not (later or has_moved):
                 self._go_to_match()
             self._draw()

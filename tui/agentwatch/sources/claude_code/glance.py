@@ -65,7 +65,7 @@ _ENDING: Final = re.compile(rb'"type":"assistant","uuid":"([ !#-\[\]-~]{1,100})"
 
 
 class Glance:
-    """Takes in what it can of one transcript; the rest is parsed by whoever asks, line by line.
+    """Takes in what it can of one transcript; the rest is parsed where it is asked for, line by line.
 
     `conversation` is that of the file's own agent. `telling` are the tools whose use says more than that there is one,
     `awaited` the uses of tools, by id, of which everything is parsed.

@@ -135,7 +135,7 @@ class Transcript:
     def _message(self, fields: Fields, at: float | None, offset: int) -> None:
         uuid = text(fields, "uuid")
         if uuid is None:
-            # The program never writes one without; whoever did must not end, or begin again, what is sound.
+            # The program never writes one without; a forged one must not end, or begin again, what is sound.
             self.not_understood += 1
         elif self._glance.is_new(uuid.encode("utf-8", "surrogatepass")):
             by, conversation = self._conversation(fields, uuid)

@@ -90,7 +90,7 @@ class InotifyBackend(Backend):
             error = _last_error()
             if error.errno in _LIMITS:
                 raise WatchError(why_polling(error, "fs.inotify.max_user_watches"))
-            # Gone, no directory any more, or not ours to read: whoever lists it finds out.
+            # Gone, no directory any more, or not ours to read: the next listing finds out.
             return
         # The kernel knows directories, not names: one that was moved keeps its watch and brings it along.
         if watch in self._paths:

@@ -1,6 +1,6 @@
 """Waiting until something happens in a set of directories: one protocol, and what implements it everywhere.
 
-Events are hints. A backend may miss some without knowing; whoever waits compares with the disk from time to time.
+Events are hints. A backend may miss some without knowing: compare with the disk from time to time.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Family:
             del self._given[name]
             self._due.pop(name, None)
         for name in self.sessions.keys() - there:
-            # Whoever asked for it, and whom it asked for, are otherwise without it.
+            # Its parent, and its children, are otherwise without it.
             self._touched |= {self.parent_id(self.sessions[name].row) or "", *self._askers.get(name, ())}
             self._touched.update(self._children.get(name, ()))
             self._take_in_calls(name, frozenset())

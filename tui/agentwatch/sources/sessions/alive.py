@@ -30,7 +30,7 @@ _DEEPEST: Final = 5
 class Alive(NamedTuple):
     """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds).
 
-    `with_below`: whoever watches a directory above sees it as well.
+    `with_below`: from a directory above it is seen as well.
     """
 
     directory: str

@@ -155,7 +155,7 @@ class Processes:
 
 
 def _gone(registered: _Registered) -> bool | None:
-    """Whether no such process runs here, whoever's it was."""
+    """Whether no such process runs here, of any user."""
     if registered.domain is not None and not is_ours(registered.domain):
         return None
     try:

@@ -153,7 +153,7 @@ def _know_program(runs: dict[str, Run], program: Program) -> None:
 
 
 def _pass_up_life(runs: dict[str, Run]) -> None:
-    """Whoever waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well."""
+    """A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well."""
     keys = {run.session_id: key for key, run in runs.items()}
     for run in list(runs.values()):
         parent = run.parent_session

@@ -296,7 +296,7 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 
 class KeptSessions(Source):
-    """Each `scan` gives all runs there are, whoever asks and however often. Any thread may call."""
+    """Each `scan` gives all runs there are, however often it is asked. Any thread may call."""
 
     def __init__(self, source: SessionsSource) -> None:
         self._source = source

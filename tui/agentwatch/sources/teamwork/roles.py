@@ -229,7 +229,7 @@ def _owners(roles: Mapping[str, Role], members: _Rosters) -> dict[str, str]:
         for child, member in rows.items():
             if member.conversation is not None:
                 owners.setdefault(member.conversation, child)
-    # Whoever started a role is the parent that this role names: that conversation is one of its own.
+    # A role names the parent that started it: that conversation is one of its own.
     for name, rows in members.items():
         _own_by_children(name, rows, roles, owners)
     for name, role in roles.items():

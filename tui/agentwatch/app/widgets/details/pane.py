@@ -142,12 +142,10 @@ class DetailsPane(Widget):
         (self.live_tab.lines if self.live_tab.display else self._page).focus(scroll_visible)
         return self
 
-    def action_next_tab(self, by: int = 1) -> None:
+    def action_next_tab(self, by: int) -> None:
+        """Bring the next tab to the front (`by` 1), or the one before (-1)."""
         ids = [tab_id for tab_id, _ in TABS]
         self.activate(ids[(ids.index(self.active) + by) % len(ids)])
-
-    def action_previous_tab(self) -> None:
-        self.action_next_tab(-1)
 
     def action_inspect(self) -> None:
         """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
