@@ -137,7 +137,7 @@ def test_small_sessions_are_told_of_before_a_newer_large_one_is_read(
     store.save()
     for log in store.logs:
         os.utime(log.path, (1_000, 2_000 if log is large else 1_000))
-    monkeypatch.setattr(transcripts, "_LARGE", 10_000)
+    monkeypatch.setattr(transcripts, "LARGE", 10_000)
     reader = store.reader()
     told: list[str] = []
     while reader.progress.done < reader.progress.total or not told:

@@ -40,15 +40,17 @@ _EITHER: Final = b'"t'
 _REASON: Final = b'"stop_reason":'
 _ERROR: Final = b'"isApiErrorMessage"'
 _ASSISTANT: Final = b'"type":"assistant",'
-# The result of a tool, marked by an empty group, or a message of the model: it thinks, or uses a tool. A name is of
-# printable ASCII without quotes and backslashes.
+# The result of a tool, marked by an empty group, or a message of the model: it thinks, says something, marked so as
+# well, or uses a tool. A name is of printable ASCII without quotes and backslashes.
 _OPENING: Final = re.compile(
     rb'(?:"role":"user","content":\[\{(?:"tool_use_id":"[^"\\]{1,200}",)?"type":"tool_result"()'
     rb'|(?:"(?:id":"([ !#-\[\]-~]{1,200})|model":"([ !#-\[\]-~]{1,200})|type":"message|role":"assistant)",)+'
-    rb'"content":\[\{"type":"(?:thinking|tool_use","id":"([^"\\]{1,200})","name":"([ !#-\[\]-~]{1,200}))")'
+    rb'"content":\[\{"type":"(?:thinking"|text","text":"()'
+    rb'|tool_use","id":"([^"\\]{1,200})","name":"([ !#-\[\]-~]{1,200})"))'
 )
 _RESULT: Final = 1
-_TOOL: Final = 5
+_MESSAGE_ID: Final = 2
+_TOOL: Final = 6
 _ERRONEOUS: Final = b'"is_error":true'
 _BEHIND_ERROR: Final = 300
 """Bytes in which that stands before the name of its record."""
@@ -97,24 +99,29 @@ class Glance:
         # One loop with few calls of our own: it goes round a hundred thousand times for 100 MB.
         offset, buffer, start, stop = stretch
         begin = offset - start
-        find, ends_with, is_agent = buffer.find, buffer.endswith, self._is_agent
+        find, ends_with = buffer.find, buffer.endswith
         while start < stop:
             end = find(b"\n", start, stop)
             if end < 0:
                 end = stop
-            opening = None
-            brace = find(b"{", start + 1, end) if self.begun else -1
-            if brace >= 0 and ends_with(_MESSAGE, start, brace) and (is_agent or find(_OWN, start, brace) >= 0):
-                opening = _OPENING.match(buffer, brace + 1, end)
+            opening = self._opening(buffer, start, end) if self.begun else None
             if opening is None:
                 is_known = self._takes_aside(buffer, start, end)
             elif opening.lastindex == _RESULT:
-                is_known = ends_with(_USER, start, brace) and self._takes_result(buffer, opening, end)
+                is_known = ends_with(_USER, start, opening.start() - 1) and self._takes_result(buffer, opening, end)
             else:
                 is_known = self._takes_step(buffer, opening, end, stop)
             if not is_known:
                 yield Line(begin + start, buffer, start, end)
             start = end + 1
+
+    def _opening(self, buffer: bytes, start: int, end: int) -> re.Match[bytes] | None:
+        """How the message in a line begins, where it is surely that of the file's own agent."""
+        brace = buffer.find(b"{", start + 1, end)
+        if brace < 0 or not buffer.endswith(_MESSAGE, start, brace):
+            return None
+        is_own = self._is_agent or buffer.find(_OWN, start, brace) >= 0
+        return _OPENING.match(buffer, brace + 1, end) if is_own else None
 
     def _takes_result(self, buffer: bytes, opening: re.Match[bytes], end: int) -> bool:
         """The result of a tool: the agent lives."""
@@ -132,14 +139,16 @@ class Glance:
         return True
 
     def _takes_step(self, buffer: bytes, opening: re.Match[bytes], end: int, stop: int) -> bool:
-        """A record of the model in the middle of its work: it thinks, or uses a tool, and says nothing.
+        """A record of the model in the middle of its work: it thinks, uses a tool, or says that it will.
 
         `stop` is where the stretch ends. A use whose result is not in it may be one that a human is asked about.
         """
         if self._conversation.state is not RunState.WORKING:
             return False
-        _, message_id, model, use, tool = opening.groups()
+        _, message_id, model, words, use, tool = opening.groups()
         if message_id is None or tool in self._telling:
+            return False
+        if words is not None and not self._leads_to_use(buffer, message_id, end, stop):
             return False
         if use is not None and buffer.find(b'"tool_use_id":"%b"' % use, end, stop) < 0:
             return False
@@ -170,6 +179,12 @@ class Glance:
                 self._conversation.pulse.glimpsed(glimpse, written)
                 self._conversation.permits.called(use.decode(), glimpse)
         return True
+
+    def _leads_to_use(self, buffer: bytes, message_id: bytes, end: int, stop: int) -> bool:
+        """Whether the line behind `end` uses a tool in the same message: that is what the agent does then."""
+        behind = buffer.find(b"\n", end + 1, stop)
+        after = self._opening(buffer, end + 1, behind if behind >= 0 else stop)
+        return after is not None and after[_MESSAGE_ID] == message_id and after[_TOOL] is not None
 
     def _takes_aside(self, buffer: bytes, start: int, end: int) -> bool:
         """What is neither said by the model nor given by a tool: progress, and what surrounds the agent."""

@@ -22,6 +22,9 @@ _LARGEST_META: Final = 256 * 1024
 _HEAD: Final = 64 * 1024
 _CHUNK: Final = 1024 * 1024
 
+LARGE: Final = 16 * 1024 * 1024
+"""Bytes of a session, or a file of it, from which all others are read before it."""
+
 
 class AgentTranscript(Fold, Protocol):
     """What one file of lines comes to."""
@@ -130,6 +133,7 @@ class Group(Generic[T]):
         self._metas: dict[str, _Description] = {}
         self._given: Mapping[str, Run] = {}
         self._caught_up = False
+        self._is_sketched = False
         self._changed = False
         self._may_be_unread = False
         self._is_open = False
@@ -205,17 +209,24 @@ class Group(Generic[T]):
         return bool(files or metas)
 
     def pending(self) -> Iterator[str]:
-        """Paths that are to be read now, the session's own first: it says whether the others matter."""
+        """Paths that are to be read now: the session's own first, for it says whether the others matter, and what is
+        large last, once that is known."""
         if not self._may_be_unread:
             return
-        for file in sorted(self._files.values(), key=lambda one: (one.stored.agent != SESSION, -one.status.st_mtime)):
+        files = sorted(self._files.values(), key=lambda one: (one.stored.agent != SESSION, -one.status.st_mtime))
+        for file in files:
+            if self.belongs is not None:
+                break
             if self._is_pending(file):
                 yield file.stored.path
-        self._may_be_unread = False
+        for file in sorted(files, key=_is_large):
+            if self._is_pending(file):
+                yield file.stored.path
+        self._may_be_unread = any(map(self._is_pending, files))
 
     def advance(self, path: str) -> bool:
-        """Read on in one file. True where something is left of it."""
-        file = self._files[path]
+        """Read on in one file. True where it is to be read on now."""
+        file, belonged = self._files[path], self.belongs
         before = file.growing.fold
         self._changed |= file.growing.read(_CHUNK if self.belongs else _HEAD)
         file.unread = file.growing.is_stuck or file.growing.tail.behind
@@ -226,14 +237,19 @@ class Group(Generic[T]):
             self._is_held = holds(self._workspace, self._cwd)
         if self.session.cwd is not None:
             self.belongs = self._is_held
-        return self._is_pending(file)
+        return self.belongs is belonged and self._is_pending(file)
 
     def changes(self, program: Program) -> list[Change]:
-        """What has changed since the call before; nothing before all files were read to their end once."""
+        """What has changed since the call before; nothing before all files were read to their end once.
+
+        A session that is large is told one time before: what its agents' files say stands, but for what it heard.
+        """
         if not self._caught_up:
-            if any(True for _ in self.pending()):
+            unread = [self._files[path] for path in self.pending()]
+            if unread and (self._is_sketched or not self.belongs or not all(map(_is_large, unread))):
                 return []
-            self._caught_up = True
+            self._is_sketched, self._caught_up = True, not unread
+            program = UNKNOWN if unread else program
         if not self._changed and program == self._program:
             return []
         self._changed, self._program = False, program
@@ -268,3 +284,7 @@ class Group(Generic[T]):
             self._changed |= self.session.metas.get(stored.agent) != meta
             self.session.metas[stored.agent] = meta
         return True
+
+
+def _is_large(file: _File[T]) -> bool:
+    return file.status.st_size - file.growing.tail.position > LARGE

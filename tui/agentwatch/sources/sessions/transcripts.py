@@ -16,7 +16,7 @@ from typing import Final, Generic
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.fields import text
 from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
-from agentwatch.sources.sessions.group import Group, Kind, Stock, T
+from agentwatch.sources.sessions.group import LARGE, Group, Kind, Stock, T
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes
 from agentwatch.sources.sessions.projects import Interest, Projects
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Texts, in_lines, several
@@ -26,9 +26,6 @@ _QUIET: Final = 15.0
 
 _COLD: Final = 900.0
 """Seconds without a change after which a session is looked at less often."""
-
-_LARGE: Final = 16 * 1024 * 1024
-"""Bytes of a session from which all others are read before it."""
 
 _READING: Final = 0.25
 """Seconds between two looks at the store while there is more to read than one call has time for."""
@@ -144,7 +141,7 @@ class TranscriptsReader(StoreReader, Generic[T]):
 
     def _advance(self, until: float) -> bool:
         """Read on, the newest first, but what is large last. True where the time was over before all was read."""
-        for group in sorted(self._wanted(), key=lambda group: (group.left > _LARGE, -group.newest)):
+        for group in sorted(self._wanted(), key=lambda group: (group.left > LARGE, -group.newest)):
             for path in group.pending():
                 more = True
                 while more:
