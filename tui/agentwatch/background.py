@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Final, Generic, TypeVar
 
 _JOIN_SECONDS: Final = 2.0
+
+_AT_ONCE: Final = 0.0005
+"""Seconds in which the interpreter is had back where nobody else wants it."""
+_REST: Final = 0.004
+_RESTS: Final = 10
 
 T = TypeVar("T")
 
@@ -38,3 +44,14 @@ class Background(ABC, Generic[T]):
     @abstractmethod
     def _run(self, emit: Callable[[T], None]) -> None:
         """Work, until it is `_stopped`."""
+
+
+def let_others_work() -> None:
+    """Rest, for a while at most, as long as another thread has work: of two, each gets half of the interpreter, and the
+    screen would wait twice as long."""
+    for _ in range(_RESTS):
+        began = time.perf_counter()
+        time.sleep(0)
+        if time.perf_counter() - began < _AT_ONCE:
+            return
+        time.sleep(_REST)

@@ -42,7 +42,7 @@ def _run(app: AgentwatchApp, *, titled: bool = False) -> int:
     app.when_shown = _collect_garbage
     # What the first scan has made stays: without this, the collector looks at all of it again and again, at 10,000
     # tasks for a tenth of a second in which no key is answered.
-    app.when_settled = gc.freeze
+    app.when_settled = _keep_what_is_there
     app.suit_terminal()
     # The threads that read, check and record release the interpreter at every call of the system. Then they wait for as
     # long as this to have it again: with the usual 5 ms, a first scan takes twice as long while the screen follows it.
@@ -53,9 +53,16 @@ def _run(app: AgentwatchApp, *, titled: bool = False) -> int:
 
 
 def _collect_garbage() -> None:
-    """From now on: until the first frame it was put off, and what is there by then stays."""
+    """From now on: until the first frame it was put off, and what is there by then stays. So does most of what the
+    first scan makes: before that is over, only what is new is looked at."""
     gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 1_000)
     gc.enable()
+
+
+def _keep_what_is_there() -> None:
+    gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 10)
 
 
 @contextmanager

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _REFRESH: Final = 1 / 30
 """Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
 
+_FIRST_REFRESH: Final = 1 / 10
+"""The same during the first scan, which takes what processor there is."""
+
 _SETTLED: Final = 0.3
 """Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
 
@@ -45,7 +48,7 @@ class Updates:
         async for update in self._monitor.updates():
             self._changed |= update.changed
             if self._telling is None:
-                pause = self._told_at + _REFRESH - time.monotonic()
+                pause = self._told_at + (_REFRESH if self.is_settled else _FIRST_REFRESH) - time.monotonic()
                 if pause <= 0:
                     self._tell_now()
                 else:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.background import Background
+from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.claims import Change, Claim
 from agentwatch.delegation.observation import Checked
 from agentwatch.delegation.task import Version
@@ -145,6 +145,7 @@ class Inspector(Background[Sequence[Checks]]):
                 least, most = _PAUSE_SECONDS
                 pause = min(max((time.perf_counter() - began) / _SHARE, least), most)
             for some in _rounds(targets):
+                let_others_work()
                 checks = self._check(some)
                 if self._stopped:
                     return

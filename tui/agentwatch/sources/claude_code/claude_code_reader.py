@@ -224,15 +224,16 @@ class ClaudeSession(StoredSession[Transcript]):
         names = {**inline, SESSION: self.session_id}
         runs: dict[str, Run] = {}
         talks: dict[str, Conversation] = {}
+        # Before its agents: hundreds of them that are there already would move all at once.
+        own = self.transcripts.get(SESSION)
+        if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
+            runs[self.session_id], talks[self.session_id] = self._root(own, own.main.started_at), own.main
         for agent_id, bond in bonds.items():
             conversation = family.conversations.get(agent_id, _UNTOLD)
             run = self._agent(agent_id, bond, conversation, ends[agent_id], names)
             if run is not None:
                 key = bond.claim or f"{self.session_id}/{agent_id}"
                 runs[key], talks[key] = run, conversation
-        own = self.transcripts.get(SESSION)
-        if own is not None and own.main.started_at is not None and own.main.state is not RunState.SUBMITTED:
-            runs[self.session_id], talks[self.session_id] = self._root(own, own.main.started_at), own.main
         settle(runs, program, partial(self._ask, runs, talks))
         return runs
 

@@ -245,11 +245,11 @@ class Group(Generic[T]):
         A session that is large is told one time before: what its agents' files say stands, but for what it heard.
         """
         if not self._caught_up:
-            unread = [self._files[path] for path in self.pending()]
-            if unread and (self._is_sketched or not self.belongs or not all(map(_is_large, unread))):
+            path = next(self.pending(), None)
+            if path is not None and (self._is_sketched or not self.belongs or not _is_large(self._files[path])):
                 return []
-            self._is_sketched, self._caught_up = True, not unread
-            program = UNKNOWN if unread else program
+            self._is_sketched, self._caught_up = True, path is None
+            program = program if path is None else UNKNOWN
         if not self._changed and program == self._program:
             return []
         self._changed, self._program = False, program

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from agentwatch.background import let_others_work
 from agentwatch.delegation.observation import Observation, Ran
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.health import Batch, Health, Mode, Problem, health_of
@@ -197,6 +198,7 @@ class SessionsSource(Source):
             self._at_work.take(name, change.key, run, now)
             at = run.updated_at if run is not None else now
             observations += self._selection.take(Ran(self._seq, at, f"{name}:{change.key}", run))
+        let_others_work()
         return observations
 
     def _ask(self, name: str, question: Callable[[SessionReader], _Answer], otherwise: _Answer) -> _Answer:

@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+from agentwatch.background import let_others_work
+
 LINE_LIMIT: Final = 32 * 1024 * 1024
 """A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
 
 _CHUNK: Final = 256 * 1024
+
 _WITNESS: Final = 64
 _BLANK: Final = b" \t\r\v\f"
 _RETURN: Final = ord(b"\r")
@@ -275,4 +278,5 @@ class Growing(Generic[F]):
             self.fold = self._make()
         for stretch in look.stretches:
             self.fold.fold(stretch)
+            let_others_work()
         return look.restarted or bool(look.stretches)
