@@ -153,6 +153,8 @@ def test_steps_and_results_in_the_middle_of_the_work_are_not_parsed(tmp_path: Pa
     assert not is_parsed(log)
     log.said("Half of it.", stop="tool_use")
     assert is_parsed(log)
+    log.answered([{"type": "text", "text": "Now I make it."}, {"type": "text", "text": "And more."}], "tool_use")
+    assert is_parsed(log)
     log.used("Agent", "u2")
     assert is_parsed(log)
     log.answered([{"type": "thinking"}, {"type": "tool_use", "id": "u2", "name": "Bash", "input": {}}], "tool_use")
@@ -169,6 +171,18 @@ def test_steps_and_results_in_the_middle_of_the_work_are_not_parsed(tmp_path: Pa
     assert not is_parsed(log)
     log.interrupted()
     assert is_parsed(log)
+
+
+def test_words_that_lead_to_a_use_of_a_tool_are_not_parsed(tmp_path: Path) -> None:
+    log = Store(tmp_path).agent("a1")
+    tokens = (1, 1, 1)
+    answered(log, [{"type": "tool_use", "id": "u1", "name": "Bash", "input": {}}], "tool_use", tokens)
+    use = log.lines.pop()
+    answered(log, [{"type": "text", "text": "Now I make it."}], "tool_use", tokens)
+    assert is_parsed(log)
+    assert not is_parsed(log, behind=use)
+    assert is_parsed(log, behind=use.replace(b"msg_1", b"msg_2")), "of the next message"
+    assert is_parsed(log, behind=log.lines[-1] + use), "not right behind it"
 
 
 def test_what_agents_wrote_into_the_sessions_own_file_is_parsed(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
-from agentwatch.sources.sessions import transcripts
+from agentwatch.sources.sessions import group, transcripts
 from agentwatch.sources.sessions.projects import slug
-from tests.unit.claude_code.building import SESSION, Store
+from agentwatch.sources.sessions.reader import Change
+from tests.unit.claude_code.building import SESSION, Store, meta, packet
 
 
 def sessions(store: Store) -> list[str]:
@@ -144,3 +145,32 @@ def test_small_sessions_are_told_of_before_a_newer_large_one_is_read(
         told += [change.run.session_id for change in reader.read(0.0) if change.run is not None]
     assert sorted(told[:3]) == ["small-0", "small-1", "small-2"]
     assert told[3:] == [SESSION]
+
+
+def test_agents_are_told_of_before_the_large_transcript_of_their_session_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    session = store.session()
+    session.asked("a large thing")
+    for number in range(3):
+        agent = store.agent(f"a{number}", meta(f"toolu_{number}"))
+        agent.asked(packet(f"t{number}"))
+        session.delegated(f"toolu_{number}", packet(f"t{number}"))
+    for number in range(2_000):
+        session.said(f"step {number} " + "x" * 200)
+    session.got("toolu_1", "no such type", error=True)
+    store.save()
+    monkeypatch.setattr(group, "LARGE", 100_000)
+    reader = store.reader()
+    told = [change.run for change in reader.read(0.0) if change.run is not None]
+    while not told:
+        told = [change.run for change in reader.read(0.0) if change.run is not None]
+    assert reader.progress.done < reader.progress.total
+    assert [run.session_id for run in told] == [SESSION, "a0", "a1", "a2"]
+    assert {run.parent_session for run in told[1:]} == {SESSION}
+    later: list[Change] = []
+    while not later:
+        later = list(reader.read(0.0))
+    states = {change.run.session_id: change.run.state for change in later if change.run is not None}
+    assert (states[SESSION], states["a1"]) == (RunState.ENDED, RunState.FAILED)
