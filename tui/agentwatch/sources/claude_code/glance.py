@@ -55,6 +55,8 @@ _ERRONEOUS: Final = b'"is_error":true'
 _BEHIND_ERROR: Final = 300
 """Bytes in which that stands before the name of its record."""
 _PERMITTED: Final = b'"permissionDecision":'
+_LAST_KEYS: Final = 4096
+"""Bytes from there to the end of a record, at most."""
 _UNASKED: Final = b'{"decision":"accept","source":"config"'
 """Nobody was asked about a call."""
 _LONGEST_CALL: Final = 256 * 1024
@@ -133,9 +135,9 @@ class Glance:
         written = _last(_UUID, _NAME_AND_TIME, buffer, behind, end)
         if written is None or self._tells(buffer, opening.start(), end, self.unanswered):
             return False
-        if _may_be_asked_about(buffer, behind, end):
+        if _may_be_asked_about(buffer, behind, written.start(), end):
             return False
-        self._conversation.seen(written)
+        self._conversation.seen(written[1])
         return True
 
     def _takes_step(self, buffer: bytes, opening: re.Match[bytes], end: int, stop: int) -> bool:
@@ -205,7 +207,7 @@ class Glance:
         written = _last(_TIMESTAMP, _TIME, buffer, start, end)
         if written is None or self._tells(buffer, start, end, self.unnamed):
             return False
-        self._conversation.seen(written)
+        self._conversation.seen(written[1])
         return True
 
     def _tells(self, buffer: bytes, start: int, end: int, uses: Collection[str]) -> bool:
@@ -217,17 +219,19 @@ class Glance:
         return any(name in uses or name in self._awaited or name in unanswered for name in names)
 
 
-def _may_be_asked_about(buffer: bytes, start: int, end: int) -> bool:
-    """Whether the result of a tool may say who allowed or refused it: not if nobody was asked, as older programs do."""
-    place = buffer.rfind(_UUID, start, end)
+def _may_be_asked_about(buffer: bytes, start: int, place: int, end: int) -> bool:
+    """Whether the result of a tool may say who allowed or refused it: not if nobody was asked, as older programs do.
+
+    `place` is where the name of the record stands.
+    """
     if buffer.find(_ERRONEOUS, max(start, place - _BEHIND_ERROR), place) >= 0:
         return True
-    decided = buffer.rfind(_PERMITTED, start, end)
+    decided = buffer.rfind(_PERMITTED, max(start, end - _LAST_KEYS), end)
     return decided >= 0 and not buffer.startswith(_UNASKED, decided + len(_PERMITTED))
 
 
-def _last(mark: bytes, pattern: re.Pattern[bytes], buffer: bytes, start: int, end: int) -> bytes | None:
-    """When a record was written: the group of the pattern, at the last mark. None where that is not sure.
+def _last(mark: bytes, pattern: re.Pattern[bytes], buffer: bytes, start: int, end: int) -> re.Match[bytes] | None:
+    """When a record was written: the match of the pattern at the last mark. None where that is not sure.
 
     What a tool gave may stand in it as an object with a name and a time of its own. Where an object ends behind the
     mark, and it is not the record, there must be no other mark.
@@ -236,4 +240,4 @@ def _last(mark: bytes, pattern: re.Pattern[bytes], buffer: bytes, start: int, en
     found = pattern.match(buffer, place, end) if place >= 0 else None
     if found is None or (buffer.find(b"}", found.end(), end) != end - 1 and buffer.find(mark, start, place) >= 0):
         return None
-    return found[1]
+    return found
