@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
 
-from agentwatch.contracts.shapes import Contract, Document, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Document, Outcome, Reading, Return
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Gone, Observation, Seen, Tick
-from agentwatch.delegation.task import State
+from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Decision, Receipt, Stage
+from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Requested, Seen, Tick
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState
+from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
 
@@ -87,9 +89,65 @@ class Again(NamedTuple):
     """The file is written anew with the return that it holds, or held last."""
 
 
-Step = tuple[str, Document | tuple[str, ...] | Deciding | Again | None, bool]
+class Requesting(NamedTuple):
+    """The program of a session asks for a call; one of few, so that some ask the same. None: it is forgotten."""
+
+    number: int
+    session: str
+    stage: RequestStage | None
+    input: str
+    knows_call: bool
+    hurries: bool
+
+
+class Answering(NamedTuple):
+    """A decision about a request, that may expire."""
+
+    number: int
+    action: Action
+    stage: Stage
+    expires: bool
+
+
+class Running(NamedTuple):
+    """A session goes on, is asked for a task or not, and its program writes down what became of a call."""
+
+    session: str
+    state: RunState
+    asked_for: str | None
+    waits: bool
+    permit: tuple[str, bool | None, Permitter] | None
+
+
+numbers, calls = st.integers(0, 3), st.sampled_from(["ls", "rm"])
+requestings = st.builds(
+    Requesting,
+    numbers,
+    st.sampled_from(["s1", "s2"]),
+    st.none() | st.sampled_from(RequestStage),
+    calls,
+    st.booleans(),
+    st.booleans(),
+)
+answerings = st.builds(Answering, numbers, st.sampled_from(OF_REQUESTS), st.sampled_from(Stage), st.booleans())
+runnings = st.builds(
+    Running,
+    st.sampled_from(["s1", "s2"]),
+    st.sampled_from(RunState),
+    st.sampled_from([None, "a", "d"]),
+    st.booleans(),
+    st.none() | st.tuples(calls, st.sampled_from([True, False, None]), st.sampled_from(Permitter)),
+)
+
+Live = Requesting | Answering | Running
+Step = tuple[str, Document | tuple[str, ...] | Deciding | Again | Live | None, bool]
 kinds = st.one_of(st.none(), st.just(Again()), handoffs, returns, returns, named, checklists, checks, decisions)
 events = st.tuples(st.sampled_from(PATHS), kinds, st.booleans())
+lives = st.one_of(requestings, answerings, runnings)
+histories = st.one_of(
+    st.lists(st.tuples(st.sampled_from(PATHS), st.one_of(lives, kinds), st.booleans()), max_size=14),
+    st.lists(st.tuples(st.just(HANDOFF), lives, st.booleans()), max_size=14),
+)
 
 
 def record(steps: list[Step]) -> list[Observation]:
@@ -97,6 +155,7 @@ def record(steps: list[Step]) -> list[Observation]:
     decision is about what the file held last, whatever that was; with `flag` an agent has read it."""
     recorder = Recorder()
     digests: dict[str, str] = {}
+    permits: dict[str, list[Permit]] = {}
     held: dict[str, Seen] = {}
     observations: list[Observation] = []
     for path, step, flag in steps:
@@ -107,6 +166,9 @@ def record(steps: list[Step]) -> list[Observation]:
                 recorder.seq += 1
                 held[path] = held[path]._replace(seq=recorder.seq, at=held[path].at if flag else 1_000.0 + recorder.seq)
                 observations.append(held[path])
+        elif isinstance(step, Requesting | Answering | Running):
+            recorder.seq += 1
+            observations.append(lived(recorder.seq, step, permits))
         elif isinstance(step, Deciding):
             recorder.seq += 1
             observations.append(decided(recorder.seq, step, digests.get(path), digests.get(HANDOFF), is_read=flag))
@@ -118,6 +180,63 @@ def record(steps: list[Step]) -> list[Observation]:
             digests[path], held[path] = seen.digest, seen
             observations.append(seen)
     return observations
+
+
+def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Observation:
+    at = 1_000.0 + seq
+    if isinstance(step, Requesting):
+        name, ended = f"r-{step.number}", step.stage not in (None, RequestStage.OFFERED, RequestStage.DECIDED)
+        request = Request(
+            request_id=name,
+            source="agents",
+            session_id=step.session,
+            nonce=name,
+            kind=RequestKind.PERMISSION,
+            tool="Bash",
+            input=step.input,
+            input_sha256=step.input,
+            shown=step.input,
+            asked_at=at,
+            until=at + 5.0 if step.hurries else None,
+            actions=(Action.ALLOW, Action.DENY),
+            call_id=f"call-{step.number}" if step.knows_call else None,
+            stage=step.stage or RequestStage.OFFERED,
+            ended_at=at if ended else None,
+        )
+        return Requested(seq, at, name, request if step.stage is not None else None)
+    if isinstance(step, Answering):
+        name = f"r-{step.number}"
+        receipts = tuple(Receipt(stage, at) for stage in Stage if stage.rank <= step.stage.rank)
+        decision = Decision(
+            decision_id=name,
+            task_id="a",
+            attempt=1,
+            handoff_sha256=None,
+            return_sha256=None,
+            action=step.action,
+            at=at,
+            receipts=receipts,
+            expires_at=1_008.0 if step.expires else None,
+        )
+        return Decided(seq, at, name, decision)
+    known = permits.setdefault(step.session, [])
+    if step.permit is not None:
+        shown, allowed, by = step.permit
+        known.append(Permit(f"call-{len(known)}", "Bash", shown, allowed, by, at))
+    packet = None if step.asked_for is None else Reading(handoff(step.asked_for), ())
+    run = Run(
+        source="agents",
+        session_id=step.session,
+        parent_session=None if packet is None else "root",
+        state=step.state,
+        place="/store",
+        started_at=1_000.0,
+        updated_at=at,
+        prompt=Message(1_000.0, "0" * 64, "words", packet),
+        waiting="a permission" if step.waits else "",
+        permits=tuple(known),
+    )
+    return Ran(seq, at, f"agents:{step.session}", run)
 
 
 def decided(seq: int, step: Deciding, returned: str | None, handed_off: str | None, *, is_read: bool) -> Decided:
@@ -161,14 +280,14 @@ def applied(observations: list[Observation], *, remembers: bool = False) -> Dele
     return tree
 
 
-@given(st.lists(events, max_size=14), st.lists(st.integers(0, 12), max_size=14))
+@given(histories, st.lists(st.integers(0, 12), max_size=14))
 def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int]) -> None:
     observations = record(steps)
     expected = tree_document(applied(observations), "/w")
     assert tree_document(applied(interleaved(observations, order)), "/w") == expected
 
 
-@given(st.lists(events, max_size=14), st.booleans(), st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
+@given(histories, st.booleans(), st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
 def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, ticks: list[float | None]) -> None:
     tree = DelegationTree(remembers=remembers, history_before=LINE, stale_after=3.0)
     for observation, tick in zip_longest(record(steps), ticks):
@@ -201,11 +320,19 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, tick
     verified = sum(t.verdict is Verdict.VERIFIED and t.state is State.COMPLETED for t in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.VERIFIED, 0) == verified
     asking = [task for task in tree.tasks.values() if task.needs_operator]
-    asking.sort(key=lambda task: (-tree.holds(task), -(task.ended_at or task.updated_at), task.task_id))
+    asking.sort(key=lambda task: (turn(tree, task), task.task_id))
     assert tree.asking() == asking
 
 
-@given(st.lists(events, max_size=14), st.booleans())
+def turn(tree: DelegationTree, task: Task) -> tuple[float, ...]:
+    """An open request goes first, by how long it can be answered, then the newest one."""
+    request = next((one for one in task.requests if one.stage is RequestStage.OFFERED), None)
+    if request is None:
+        return 1, -tree.holds(task), -(task.ended_at or task.updated_at)
+    return (0, 0, request.until) if request.until is not None else (0, 1, -request.asked_at)
+
+
+@given(histories, st.booleans())
 def test_apply_names_every_task_that_looks_different(steps: list[Step], remembers: bool) -> None:
     tree = DelegationTree(remembers=remembers, history_before=LINE)
     before: dict[str, object] = {}

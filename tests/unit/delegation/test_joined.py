@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.delegation.asking import decided, request, requested
 from tests.unit.delegation.observations import Recorder, handoff, meta, outline, returned, tree_of
 from tests.unit.delegation.test_runs import ROOT, child, ran
 
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.observation import Tick
+from agentwatch.delegation.requests import Asked
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 
@@ -101,12 +103,14 @@ def test_what_asks_no_more_and_what_is_dropped_leaves_nothing() -> None:
 def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
     """Whatever faces ask of a tree is answered alike: a method that looks elsewhere has to be one of both."""
     tree, joined = shop("c", "d"), JoinedTree(MARK)
+    tree.apply(requested(request()))
+    tree.apply(decided(request()))
     joined.show(tree)
     assert outline(joined) == outline(tree)
     task = tree.tasks["a.b"]
     assert joined.tasks["a.b"] is task
     given = {"task": task, "task_id": "a.b", "returned": task.latest.returned if task.latest else None}
-    given["since"] = 0.0
+    given |= {"since": 0.0, "request_id": request().request_id}
     asked = 0
     for name, member in inspect.getmembers(DelegationTree):
         if name.startswith("_") or name in ("apply", "take", "settle", "former_places", "leave_out"):
@@ -121,6 +125,9 @@ def test_one_tree_alone_shows_what_it_shows_by_itself() -> None:
             assert answers[0] == answers[1], name
         asked += 1
     assert asked > 8
+    scope, _ = joined.show(tree_of([requested(request(2))]), name="other")
+    assert joined.request(request(2).request_id) == Asked(f"{scope}s1", request(2))
+    joined.drop(scope)
     for name in ("roots", "queue", "unseen", "now", "history_before", "totals"):
         one, other = getattr(joined, name), getattr(tree, name)
         assert list(one) == list(other) if hasattr(one, "__iter__") else one == other, name

@@ -179,7 +179,9 @@ def _why_no_retry(task: Task, mitigation: Mitigation | None) -> str | None:
 
 def _waits_elsewhere(task: Task) -> bool:
     """Whether its agent's own program waits for a person, which hears nothing else until then."""
-    return task.own_state is State.BLOCKED and task.run is not None and bool(task.run.waiting)
+    if task.own_state is not State.BLOCKED:
+        return False
+    return task.request is not None or (task.run is not None and bool(task.run.waiting))
 
 
 def _warnings(task: Task, action: Action) -> Iterator[str]:

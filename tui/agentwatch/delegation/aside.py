@@ -62,6 +62,8 @@ def mark_of(task: Task) -> str:
         if latest.decisions:
             decision = latest.decisions[-1]
             facts += [decision.decision_id, decision.at, decision.expired, decision.over]
+    # An answer to one asks the operator again about those that are left: too often is better than never.
+    facts += [one.request_id for one in task.requests if one.is_open]
     digest = blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=6).hexdigest()
     return f"{task.attempt} {task.own_state} {digest}"
 
@@ -78,7 +80,9 @@ def is_aside(task: Task) -> bool:
 
 def is_news(task: Task) -> bool:
     """Whether how a task stands is worth a look: it has ended or asks something, and not because of a decision."""
-    if task.inferred or task.past or task.binding is not None or task.ended_with is not None:
+    if task.inferred or task.past:
+        return False
+    if (task.binding is not None or task.ended_with is not None) and task.request is None:
         return False
     return task.question is not None or not task.state.is_open
 

@@ -13,6 +13,8 @@ from agentwatch.delegation.decision import ENDING, Action
 from agentwatch.delegation.indexes import Ordered
 from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.reasons import dispute
+from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.requests import rank
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored
 from agentwatch.delegation.task import State, Task
 
@@ -22,20 +24,35 @@ LOW_CONFIDENCE: Final = 0.5
 _LONGEST_WORD: Final = 40
 """Characters that are quoted of what a child calls its state."""
 
+_LONGEST_SHOWN: Final = 300
+"""Characters of a command or a question that a task asks with."""
+
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
-class Asking(Ordered[tuple[int, float]]):
-    """The tasks that need the operator: who holds up most first, then who has asked last."""
+_FIRST: Final = 1 << 40
+"""More than any task holds up: an open request holds a live agent."""
 
-    def ask(self, task_id: str, holds: int, since: float) -> None:
-        """A task asks: so many others wait for it, and it has asked since then (epoch seconds)."""
-        self.put(task_id, (-holds, -since))
+
+class Asking(Ordered[tuple[int, float]]):
+    """The tasks that need the operator: open requests first, then who holds up most, then who has asked last."""
+
+    def ask(self, task_id: str, holds: int, since: float, request: Request | None = None) -> None:
+        """A task asks: so many others wait for it, it has asked since then (epoch seconds), and its program asks so."""
+        if request is not None and request.waits_for_operator:
+            turn, when = rank(request)
+            self.put(task_id, (turn - _FIRST, when))
+        else:
+            self.put(task_id, (-holds, -since))
 
 
 def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDENCE) -> str | None:
     """The one question the operator has to answer for this task, None where there is none."""
     result, latest, state = task.result, task.latest, task.own_state
+    if (request := task.request) is not None and state is State.BLOCKED:
+        waiting = sum(one.waits_for_operator for one in task.requests)
+        more = f" (+{waiting - 1:,} more)" if waiting > 1 else ""
+        return f"{request_words(request)}{more}" if waiting else None
     if task.run is not None and task.run.waiting and state is State.BLOCKED:
         return f"it waits in its own session: {task.run.waiting}"
     if latest is None or task.inferred or task.is_session or task.binding is not None or task.ended_with is not None:
@@ -74,11 +91,29 @@ def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDE
     return None
 
 
+def request_words(request: Request) -> str:
+    """What a request asks, in a line: the very command, patch or path, visibly cut."""
+    query = request.queries[0] if request.queries else None
+    if request.kind is RequestKind.PERMISSION or query is None:
+        words = f"allow? {_cut(request.tool)}  {_cut(request.shown)}".rstrip()
+    else:
+        others = len(request.queries) - 1
+        words = f"answer: {_cut(query.question)}"
+        words += f" (+{others:,} more question{'s' if others > 1 else ''})" if others else ""
+    return words if request.actions else f"it waits in its own session: {words}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} … ({len(text):,} characters)"
+
+
 def is_past(task: Task, line: float, *other_signs: float) -> bool:
     """Whether a task is as it was before the line (epoch seconds): since then there was no sign of life of its own (of
     what is below it, where it is only named), none of these others, and no decision that somebody is to carry out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= line or (task.run is not None and task.run.process_gone is False):
+        return False
+    if any(one.is_open for one in task.requests):
         return False
     to_do = (one.at for attempt in task.attempts for one in attempt.decisions if one.action not in ENDING)
     return all(sign < line for sign in (*other_signs, *to_do))

@@ -77,7 +77,8 @@ class Decision:
     delivered yet, `announced` that the session that asked for the task was told of it, "" where it was not. `over`: it
     called a fitter who has ended, so the attempt can be decided anew; `restored`: and who has restored the line.
     `expired`: its time went by before another attempt came, so nobody is told it any more and it binds nobody.
-    Times are epoch seconds. The operator's texts (`note`, `mode`, `operator`) are unsanitised.
+    Times are epoch seconds. The operator's texts (`note`, `mode`, `answers`, `operator`) are
+    unsanitised; `rule` is what a request was allowed with for the rest of its session.
     """
 
     decision_id: str
@@ -93,6 +94,8 @@ class Decision:
     note: str = ""
     mode: str | None = None
     mitigation: str | None = None
+    answers: tuple[str, ...] = ()
+    rule: str | None = None
     waits: str = ""
     announced: str = ""
     over: bool = False

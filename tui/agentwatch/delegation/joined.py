@@ -9,9 +9,11 @@ from typing import Final, NamedTuple, cast, overload
 
 from agentwatch.delegation.asks import is_history, is_past
 from agentwatch.delegation.changes import Unclaimed
+from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.indexes import Ordered, Rank
-from agentwatch.delegation.observation import Decided, Ran
+from agentwatch.delegation.observation import Decided, Ran, Requested
 from agentwatch.delegation.pulse import Spent
+from agentwatch.delegation.requests import Asked
 from agentwatch.delegation.sums import Delta
 from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name
 from agentwatch.delegation.tree import DelegationTree
@@ -190,6 +192,20 @@ class JoinedTree(DelegationTree):
     def spent(self, since: float) -> Iterator[Spent]:
         for scope, branch in self._branches.items():
             yield from (one._replace(task_id=scope + one.task_id) for one in branch.tree.spent(since))
+
+    @property
+    def requests(self) -> list[Requested]:
+        return [requested for branch in self._branches.values() for requested in branch.tree.requests]
+
+    def request(self, request_id: str) -> Asked | None:
+        for scope, branch in self._branches.items():
+            if (asked := branch.tree.request(request_id)) is not None:
+                return asked._replace(task_id=scope + asked.task_id)
+        return None
+
+    def answer_to(self, request_id: str) -> Decision | None:
+        answers = (branch.tree.answer_to(request_id) for branch in self._branches.values())
+        return next((one for one in answers if one is not None), None)
 
     def over(self, task_id: str) -> frozenset[str]:
         place = self.place(task_id)

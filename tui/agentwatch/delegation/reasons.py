@@ -10,6 +10,7 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.delegation.decision import SAYS_SO, Action, Stage
+from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.standing import has_moved
 from agentwatch.delegation.task import State, Task
@@ -69,6 +70,8 @@ def _why(task: Task) -> str:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
     if task.ended_with is not None and task.own_state is State.CANCELED:
         return f"you aborted {task.ended_with}, and with it what was open below"
+    if task.request is not None and task.own_state is State.BLOCKED:
+        return _why_of_request(task.request)
     if (decision := task.binding) is not None:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
@@ -96,6 +99,13 @@ def _is_by_run(task: Task, run: Run) -> bool:
     return bool(task.result is None or run.reason or run.waiting)
 
 
+def _why_of_request(request: Request) -> str:
+    if not request.waits_for_operator:
+        return "its program has not got your answer yet"
+    asks = "asks for a permission" if request.kind is RequestKind.PERMISSION else "asks a question"
+    return f"its program {asks}" + ("" if request.actions else ", which is answered in its own session")
+
+
 def _why_of_run(task: Task, run: Run) -> str:
     if run.state is RunState.ENDED:
         if task.waits_for_work:
@@ -104,7 +114,7 @@ def _why_of_run(task: Task, run: Run) -> str:
             return run.reason or "the session is idle"
         words = "it ended without a word" if run.said is None else "it ended; its answer follows no contract"
         return run.reason or words
-    if run.waiting:
+    if run.waiting and task.own_state is State.BLOCKED:
         return "it waits for an answer in its own session"
     if run.state is RunState.WORKING and run.process_gone is not False:
         heard = f"it worked when it was last heard of; {process_words(run)}"

@@ -99,7 +99,10 @@ class Request:
     stage: RequestStage = RequestStage.OFFERED
     ended_at: float | None = None
     by: str = ""
-    """Who allowed or denied it, where that is known."""
+    """Who allowed or denied it, where that is known: the operator; one of `Permitter`, where it was answered elsewhere.
+    """
+    allowed: bool | None = None
+    """Whether it was allowed, or answered; None where that is not known, or not decided."""
 
     @property
     def is_open(self) -> bool:
@@ -107,9 +110,14 @@ class Request:
         return self.stage not in ENDED
 
     @property
+    def waits_for_operator(self) -> bool:
+        """It is open, and nobody has decided about it."""
+        return self.stage is RequestStage.OFFERED
+
+    @property
     def can_answer(self) -> bool:
         """Whether it can be decided here, now."""
-        return self.stage is RequestStage.OFFERED and bool(self.actions)
+        return self.waits_for_operator and bool(self.actions)
 
 
 def input_text(value: object) -> tuple[str, str]:

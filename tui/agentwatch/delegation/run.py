@@ -200,6 +200,10 @@ class Run:
             return self
         begun, last = self.rounds[first], self.rounds[end - 1]
         part = replace(self, rounds=self.rounds[first:end])
+        if self.permits:
+            since = begun.began_at if first else float("-inf")
+            until = self.rounds[end].began_at if end < len(self.rounds) else float("inf")
+            part = replace(part, permits=tuple(one for one in self.permits if since <= one.at < until))
         if first:
             part = replace(part, started_at=begun.began_at, prompt=begun.prompt, asked_at=None)
         if end == len(self.rounds):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 from agentwatch.contracts.shapes import Handoff, Reading, Return
+from agentwatch.delegation.indexes import Groups
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Message, Round, Run, RunState
 from agentwatch.delegation.task import Version
 
-_Session = tuple[str, str]
+Session = tuple[str, str]
 """(source, session id)."""
 
 
@@ -19,10 +20,12 @@ class Runs:
     def __init__(self) -> None:
         self._by_key: dict[str, Ran] = {}
         self._by_task: dict[str, dict[str, Ran]] = defaultdict(dict)
-        self._sessions: dict[_Session, str] = {}
-        self._asked_for: dict[_Session, set[str]] = defaultdict(set)
+        self._sessions: dict[Session, str] = {}
+        self._of_session: Groups[Session] = Groups()
+        """By session, the keys of its runs."""
+        self._asked_for: dict[Session, set[str]] = defaultdict(set)
         """By the session that asked, the keys of the runs it asked for."""
-        self._above: dict[_Session, str] = {}
+        self._above: dict[Session, str] = {}
         """By session, the id of the one that asked for it."""
 
     def all(self) -> list[Ran]:
@@ -67,6 +70,17 @@ class Runs:
             session_id = above
         return session_id
 
+    def of_session(self, session: Session) -> list[Run]:
+        """The runs of a session, in the order in which they began: there is one, as a rule."""
+        known = ((key, self.known(key)) for key in self._of_session.of(session))
+        runs = [(key, run) for key, run in known if run is not None]
+        return [run for _, run in sorted(runs, key=lambda one: (one[1].began_at, one[0]))]
+
+    def task_of_session(self, session: Session) -> str | None:
+        """The task that a session executes, None where nothing is known of it."""
+        runs = self.of_session(session)
+        return task_of(runs[-1]) if runs else None
+
     def see(self, ran: Ran) -> set[str]:
         """A run is like this now. Returns the tasks that this concerns."""
         before, run = self.known(ran.path), ran.run
@@ -82,13 +96,14 @@ class Runs:
         if run.parent_session is not None:
             self._asked_for[run.source, run.parent_session].add(ran.path)
         session = _session(run)
+        self._of_session.add(session, ran.path)
         if self._sessions.get(session) != task_id:
             self._sessions[session] = task_id
             asked_for = (self._by_key[key].run for key in self._asked_for.get(session, ()))
             concerned |= {task_of(one) for one in asked_for if one is not None}
         return concerned | {task_id}
 
-    def _hang(self, session: _Session, above: str | None) -> set[str]:
+    def _hang(self, session: Session, above: str | None) -> set[str]:
         """A session was asked for by this one, or by none. Returns the tasks that several sessions have executed, of
         which one began elsewhere because of that."""
         if self._above.get(session) == above:
@@ -112,6 +127,7 @@ class Runs:
             return set()
         run = before.run
         task_id = task_of(run)
+        self._of_session.discard(_session(run), key)
         del self._by_task[task_id][key]
         if not self._by_task[task_id]:
             del self._by_task[task_id]
@@ -123,7 +139,7 @@ class Runs:
         return {task_id}
 
 
-def _session(run: Run) -> _Session:
+def _session(run: Run) -> Session:
     return run.source, run.session_id
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from agentwatch.contracts.shapes import Outcome, Return, Severity, Todo, TodoStatus
 from agentwatch.delegation import identity
 from agentwatch.delegation.decision import ENDING, Action
+from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task, Version
 from agentwatch.text import exact
@@ -100,6 +101,8 @@ def agent_of(task: Task) -> str | None:
         return run.agent
     result, packet = task.result, task.packet
     if run is None and result is None and packet is None:
+        if task.requests:
+            return None
         return task.task_id.rpartition("/")[2]
     agent = (identity.agent_of(result) or result.mode) if result else None
     return agent or (packet.mode if packet else None)
@@ -120,6 +123,9 @@ def title(task: Task) -> str:
     if run is not None:
         words = run.prompt.opening if run.prompt is not None and task.is_session else ""
         return next((name for name in (run.title, words, run.agent) if name and name.strip()), _exact("", task))
+    if task.requests and task.latest is None:
+        asker = task.requests[0]
+        return f"{asker.source.partition('-')[0]} · {_exact(asker.session_id, task)}"
     name = basename(task.task_id) or task.task_id
     if parent is not None or task.agent is None:
         return _exact(name, task)
@@ -135,19 +141,33 @@ def _exact(name: str, task: Task) -> str:
 
 def fill(task: Task, attempts: Attempts, versions: Sequence[Version], runs: Sequence[Ran]) -> None:
     """What a task's attempts, versions and runs say of it, whatever was checked or is elsewhere in the tree."""
-    task.inferred = not versions and not runs
+    task.inferred = not versions and not runs and not task.requests
     task.attempts = tuple(attempts.all)
     task.todos, task.todo_moved = attempts.todos, attempts.moved
     packet, result = task.packet, task.result
     task.agent = agent_of(task)
     task.reported_state = result.reported_state if result else None
     task.contract = document.contract if (document := result or packet) else None
-    lives = [version.at for version in versions] + [ran.run.updated_at for ran in runs if ran.run is not None]
+    lives = [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
+    lives += [version.at for version in versions]
+    lives += [ran.run.updated_at for ran in runs if ran.run is not None]
     task.updated_at = max(lives, default=0.0)
     latest = task.latest
-    task.own_state = decided_state(latest) if latest else State.SUBMITTED
+    task.own_state = _waiting_state(task, decided_state(latest) if latest else State.SUBMITTED)
     task.started_at = latest.started_at if latest else None
     task.ended_at = ended_at(latest) if latest else None
+
+
+def _waiting_state(task: Task, state: State) -> State:
+    """The state with what its program asks: an open request stops an agent that is at work, whatever it said before.
+    One that was answered stops it no more, also where its store does not know that yet."""
+    if task.request is not None:
+        return state if state is State.CANCELED else State.BLOCKED
+    run = task.run
+    if run is None or not run.waiting or state is not State.BLOCKED:
+        return state
+    answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
+    return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
 
 
 def silent_from(task: Task, seconds: float) -> float | None:

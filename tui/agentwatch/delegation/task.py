@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from agentwatch.contracts.shapes import Contract, Document, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Change, Claim, Verdict
 from agentwatch.delegation.decision import Action, Decision
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Doing, Run, RunState
 
 
@@ -290,6 +291,9 @@ class Task:
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[PlacedFinding] = ()
+    requests: tuple[Request, ...] = ()
+    """What its program asks, or has asked: those that wait for the operator first, what presses most before the rest.
+    """
     todos: tuple[Todo, ...] | None = None
     todo_moved: Doing | None = None
     """The todo that was ticked or begun last, as files tell it."""
@@ -326,6 +330,11 @@ class Task:
     @property
     def needs_operator(self) -> bool:
         return self.ask is not None
+
+    @property
+    def request(self) -> Request | None:
+        """The open request that comes first, whether it waits for the operator or was decided."""
+        return self.requests[0] if self.requests and self.requests[0].is_open else None
 
     @property
     def snoozed(self) -> bool:

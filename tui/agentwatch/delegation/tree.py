@@ -17,15 +17,27 @@ from agentwatch.delegation.aside import Asides, is_aside
 from agentwatch.delegation.asks import LOW_CONFIDENCE, ask, ask_to_mend, is_past
 from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
 from agentwatch.delegation.claims import overall
+from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.effects import Aborts, Decisions, Fitters, Overruns
 from agentwatch.delegation.files import Files, Unread, counting
 from agentwatch.delegation.fold import fold
 from agentwatch.delegation.indexes import Deadlines
 from agentwatch.delegation.linking import Claims, Inference, Linking
-from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Seen, Tick, Unreadable
+from agentwatch.delegation.observation import (
+    Checked,
+    Decided,
+    Gone,
+    Observation,
+    Ran,
+    Requested,
+    Seen,
+    Tick,
+    Unreadable,
+)
 from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
 from agentwatch.delegation.pulse import Spending, Spent, go_on
 from agentwatch.delegation.reading import LeftOut, TaskTree
+from agentwatch.delegation.requests import Asked, Requests
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.runs import Runs
 from agentwatch.delegation.sums import Sums
@@ -71,6 +83,7 @@ class DelegationTree(TaskTree):
         self._runs = Runs()
         gone, began_in = self._files.is_gone, self._runs.began_in
         self._fold = partial(fold, strict=strict, demands=demands, is_gone=gone, began_in=began_in)
+        self._requests = Requests(self._runs)
         self._checks = CheckedReturns()
         self._inference = Inference()
         self._linking = Linking()
@@ -96,7 +109,13 @@ class DelegationTree(TaskTree):
     @property
     def decisions(self) -> list[Decided]:
         """Every decision as it is now."""
-        return [Decided(0, decision.at, decision.decision_id, decision) for decision in self._decisions.all()]
+        of_attempts = [Decided(0, decision.at, decision.decision_id, decision) for decision in self._decisions.all()]
+        return of_attempts + self._requests.decisions
+
+    @property
+    def requests(self) -> list[Requested]:
+        """Every request as its holder told it last."""
+        return self._requests.all
 
     @property
     def notices(self) -> list[PlacedFinding]:
@@ -151,9 +170,17 @@ class DelegationTree(TaskTree):
                     self._checks.drop(path)
             case Tick():
                 dirty = self._tick(observation.at)
-            case Ran():
-                dirty = set() if self._goes_on(observation) else self._runs.see(observation)
-            case Decided(decision=decision) if decision.request_id is None:
+            case Ran(path=key, run=run):
+                if not self._goes_on(observation):
+                    before = self._runs.known(key)
+                    dirty = self._runs.see(observation)
+                    for session in {(one.source, one.session_id) for one in (before, run) if one is not None}:
+                        dirty |= self._requests.follow(session)
+            case Requested():
+                dirty = self._requests.take(observation)
+            case Decided(decision=decision) if decision.request_id is not None:
+                dirty = self._requests.decide(decision)
+            case Decided(decision=decision):
                 self._decisions.take(decision)
                 dirty = {decision.task_id}
             case Checked():
@@ -201,6 +228,17 @@ class DelegationTree(TaskTree):
         """Who used tokens after this moment (epoch seconds), as far as it lies in the last minute."""
         return self._spending.since(since)
 
+    def request(self, request_id: str) -> Asked | None:
+        """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""
+        task = self.tasks.get(self._requests.place(request_id) or "")
+        known = (one for one in task.requests if one.request_id == request_id) if task is not None else ()
+        request = next(iter(known), None)
+        return None if task is None or request is None else Asked(task.task_id, request)
+
+    def answer_to(self, request_id: str) -> Decision | None:
+        """What was decided about a request."""
+        return self._requests.decision(request_id)
+
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
         that name them and have ended, for those that do not see the decisions themselves."""
@@ -228,9 +266,10 @@ class DelegationTree(TaskTree):
             due |= {task_id for task_id, task in self.tasks.items() if task.stale or task.alarms}
             due |= self.asides.again(now, self.now)
             dirty = {one.task_id for one in self._decisions.all() if one.is_expired(self.now)}
+            dirty |= self._requests.expired(self.now)
         self.now = now
         self._sums.touched |= due & self.tasks.keys()
-        return (dirty & self.tasks.keys()) | self._decisions.expiries.past(now)
+        return (dirty & self.tasks.keys()) | self._decisions.expiries.past(now) | self._requests.expiries.past(now)
 
     def _check(self, checked: Checked) -> set[str]:
         """Take a check in. Returns the tasks that have to be made anew."""
@@ -250,13 +289,16 @@ class DelegationTree(TaskTree):
                 return follow
             follow = self._left_out.come_back(task_id) - {task_id}
         follow |= self._inference.support(task_id, versions)
-        if not versions and not runs and self._inference.first_seen(task_id) is None:
+        requests = self._requests.of(task_id, self.now)
+        is_known = versions or runs or self._inference.first_seen(task_id) is not None
+        if not is_known and not any(one.is_open for one in requests):
             return follow | self._drop(task_id)
         task = self.tasks.get(task_id)
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id)
             self.structure += 1
         alive_before = task.updated_at
+        task.requests = requests
         self._fill(task, versions, runs)
         self._sums.lived(task, alive_before)
         packet = task.packet
@@ -326,7 +368,8 @@ class DelegationTree(TaskTree):
         if task.ask is None:
             self.queue.discard(task.task_id)
         else:
-            self.queue.ask(task.task_id, self.holds(task), task.ended_at or task.alive_at or 0.0)
+            since = task.ended_at or task.alive_at or 0.0
+            self.queue.ask(task.task_id, self.holds(task), since, task.request)
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""
@@ -375,6 +418,9 @@ class DelegationTree(TaskTree):
             return -began if task.is_session else began
         # A task that nothing speaks of any more keeps its place until its turn to go comes.
         named = self._inference.first_seen(task.task_id)
+        if named is None and task.requests:
+            # As a session that a human began, which it may turn out to be.
+            return -int(min(one.asked_at for one in task.requests) * 1e6)
         return task.first_seq if named is None else named
 
     def _drop(self, task_id: str) -> set[str]:

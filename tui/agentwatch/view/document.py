@@ -11,6 +11,7 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
+from agentwatch.view import requests
 from agentwatch.view.groups import group_of
 from agentwatch.view.pulse import Rates, activity_document, cost_of, rates
 from agentwatch.view.query import Found
@@ -105,6 +106,7 @@ def task_document(
         "title": task.title,
         "agent": task.agent,
         "state": task.state.value,
+        "a2a_state": requests.a2a_state(task),
         "reported_state": task.reported_state,
         "contract": task.contract.value if task.contract else None,
         "objective": task.packet.objective if task.packet else None,
@@ -115,6 +117,7 @@ def task_document(
         "why": why_at(task, tree.now),
         "needs_operator": task.needs_operator,
         "ask": task.ask,
+        "requests": [requests.document(one, task) for one in task.requests],
         "alarms": [alarm.value for alarm in task.alarms],
         "updated_at": iso(task.updated_at or task.alive_at),
         "activity": activity_document(task.doing, tree.now),

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
 from agentwatch.delegation.claims import Claim, Verdict, merged
+from agentwatch.delegation.request import RequestKind
 from agentwatch.delegation.task import Attempt, Below, State, Task
 
 
@@ -51,8 +52,19 @@ def false_claims(task: Task) -> list[Claim]:
     return [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
 
 
+ASKS: Final = {
+    RequestKind.PERMISSION: Look("■", "allow?", "state-blocked"),
+    RequestKind.QUESTION: Look("■", "asks", "state-blocked"),
+    RequestKind.FORM: Look("■", "asks", "state-blocked"),
+}
+"""Of a task whose program waits for the operator."""
+
+
 def look(task: Task) -> Look:
     """The look of a task: contradicted and silent come before the state that they qualify."""
+    request = task.request
+    if request is not None and request.waits_for_operator and task.state is State.BLOCKED:
+        return ASKS[request.kind]
     if task.contradicted:
         return CONTRADICTED
     return STALE if task.stale else LOOKS[task.state]

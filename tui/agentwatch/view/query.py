@@ -17,6 +17,7 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import LINE_LIMIT, quoted
 from agentwatch.view.plain import summary
+from agentwatch.view.requests import AUTH, INPUT, a2a_state
 from agentwatch.view.times import seconds_of
 from agentwatch.view.words import decision_of, is_on_its_way
 
@@ -236,8 +237,6 @@ _SHOWN: Final[Mapping[str, Holds]] = {
 }
 """What stands on the screen besides the states, or in their place."""
 _ALIKE: Final[Mapping[str, State]] = {
-    "input-required": State.BLOCKED,
-    "auth-required": State.BLOCKED,
     "in-progress": State.WORKING,
     "done": State.COMPLETED,
     "success": State.COMPLETED,
@@ -251,6 +250,8 @@ _STATES: Final[Mapping[str, Holds]] = {
     **_SHOWN,
     "stale": _SHOWN["silent"],
     **{name: _in_state(state) for name, state in _ALIKE.items()},
+    AUTH: lambda task, _: a2a_state(task) == AUTH,
+    INPUT: lambda task, _: a2a_state(task) == INPUT,
 }
 _IS: Final[Mapping[str, Holds]] = {
     **_SHOWN,

@@ -33,6 +33,7 @@ from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
+from agentwatch.view.requests import where
 from agentwatch.view.words import ADVICE, BASES, Agreement, decision_of, mode_of, model_of, plural, why_at
 
 ITEMS: Final = 20
@@ -122,6 +123,8 @@ def _standing(view: View) -> Iterator[Block]:
     task = view.task
     if task.why:
         yield field("why", gist(why_at(task, view.now)))
+    if answered := where(task):
+        yield field("answer", plain(answered, 400))
     # A missing artifact is a false claim, too, and told as that.
     told = len(missing_artifacts(task))
     errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR) - told

@@ -1,0 +1,88 @@
+"""Requests of programs, their runs and decisions, as sources would give them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.observation import Decided, Ran, Requested
+from agentwatch.delegation.request import Option, Query, Request, RequestKind
+from agentwatch.delegation.run import Permit, Permitter, Run, RunState
+
+
+def digest(command: str) -> str:
+    return sha256(command.encode()).hexdigest()
+
+
+def request(number: int = 1, command: str = "npm test", **more: object) -> Request:
+    """A permission for a call of Bash in session `s1`, asked 100 seconds after 1,000."""
+    made = Request(
+        request_id=f"{number:032x}",
+        source="claude-code",
+        session_id="s1",
+        nonce=f"n{number}",
+        kind=RequestKind.PERMISSION,
+        tool="Bash",
+        input=command,
+        input_sha256=digest(command),
+        shown=command,
+        asked_at=1_100.0,
+        actions=(Action.ALLOW, Action.DENY),
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def question(number: int = 1, **more: object) -> Request:
+    query = Query("Which store?", "Store", (Option("SQLite", "One file."), Option("Redis")))
+    made = request(number, "", kind=RequestKind.QUESTION, tool="AskUserQuestion", queries=(query,))
+    return replace(made, actions=(Action.ANSWER, Action.DENY), **more)  # type: ignore[arg-type]
+
+
+def requested(one: Request, seq: int = 1) -> Requested:
+    return Requested(seq, one.asked_at, one.request_id, one)
+
+
+def forgotten(one: Request, seq: int = 9) -> Requested:
+    return Requested(seq, 2_000.0, one.request_id, None)
+
+
+def session(*permits: Permit, **more: object) -> Run:
+    run = Run(
+        source="claude-code",
+        session_id="s1",
+        parent_session=None,
+        state=RunState.WORKING,
+        place="/store",
+        started_at=1_000.0,
+        updated_at=1_050.0,
+        title="export the invoices",
+        permits=permits,
+    )
+    return replace(run, **more)  # type: ignore[arg-type]
+
+
+def ran(run: Run, seq: int = 2) -> Ran:
+    return Ran(seq, run.updated_at, f"claude-code:{run.session_id}", run)
+
+
+def permit(allowed: bool | None = True, by: Permitter = Permitter.HOOK, at: float = 1_120.0, **more: object) -> Permit:
+    made = Permit("toolu_1", "Bash", digest("npm test"), allowed, by, at)
+    return made._replace(**more)
+
+
+def decided(
+    one: Request, action: Action = Action.ALLOW, stage: Stage = Stage.RECORDED, at: float = 1_110.0, **more: object
+) -> Decided:
+    decision = Decision(
+        decision_id=one.request_id,
+        task_id="s1",
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=None,
+        action=action,
+        at=at,
+        receipts=tuple(Receipt(each, at) for each in Stage if each.rank <= stage.rank),
+        operator="dev@laptop",
+    )
+    return Decided(3, at, one.request_id, replace(decision, **more))  # type: ignore[arg-type]

@@ -1,0 +1,231 @@
+"""What a program asks: on which task it stands, how far it has got, and what that does to the task."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.delegation.asking import decided, forgotten, permit, question, ran, request, requested, session
+from tests.unit.delegation.observations import handoff, tree_of
+from tests.unit.delegation.test_runs import message
+
+from agentwatch.delegation.aside import Aside, Put, mark_of
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.observation import Noted, Observation, Tick
+from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.run import MOST_PERMITS, Permitter, Round, RunState
+from agentwatch.delegation.task import State, Task
+
+
+def stages(task: Task) -> list[RequestStage]:
+    return [one.stage for one in task.requests]
+
+
+def test_an_open_request_blocks_its_task_and_asks_with_the_command_itself() -> None:
+    task = tree_of([ran(session()), requested(request(said="Runs the tests"))]).tasks["s1"]
+    assert (task.state, task.ask) == (State.BLOCKED, "allow? Bash  npm test")
+    assert task.why == "its program asks for a permission"
+
+
+def test_a_question_asks_with_its_words_and_says_how_many_there_are() -> None:
+    one = question()
+    two = question(2, queries=one.queries * 3)
+    assert tree_of([ran(session()), requested(one)]).tasks["s1"].ask == "answer: Which store?"
+    assert tree_of([ran(session()), requested(two)]).tasks["s1"].ask == "answer: Which store? (+2 more questions)"
+
+
+def test_a_long_command_is_visibly_cut_in_the_ask_and_whole_in_the_request() -> None:
+    command = "echo " + "x" * 10_000
+    task = tree_of([ran(session()), requested(request(command=command))]).tasks["s1"]
+    assert task.ask is not None
+    assert len(task.ask) < 400
+    assert task.ask.endswith("… (10,005 characters)")
+    assert task.requests[0].shown == command
+
+
+def test_a_request_of_a_session_that_is_not_known_is_a_task_named_by_program_and_session() -> None:
+    tree = tree_of([requested(request())])
+    task = tree.tasks["s1"]
+    assert (task.title, task.agent, task.inferred, task.state) == ("claude · s1", None, False, State.BLOCKED)
+    # Then its run is seen, and is the execution of a task that was handed over.
+    tree.apply(ran(session(parent_session="root", prompt=message(handoff("a")))))
+    assert "s1" not in tree.tasks
+    assert stages(tree.tasks["a"]) == [RequestStage.OFFERED]
+
+
+def test_a_task_of_which_only_a_request_spoke_is_gone_when_that_has_ended() -> None:
+    tree = tree_of([requested(request())])
+    assert tree.apply(requested(request(stage=RequestStage.GONE, ended_at=1_130.0), 2)) == {"s1"}
+    assert tree.tasks == {}
+    assert tree.request(request().request_id) is None
+
+
+def test_a_forgotten_request_leaves_its_task_as_it_is_without_it() -> None:
+    tree = tree_of([ran(session()), requested(request()), forgotten(request())])
+    assert (tree.tasks["s1"].requests, tree.tasks["s1"].state, tree.requests) == ((), State.WORKING, [])
+
+
+def test_a_decision_about_a_request_is_no_attempt_no_retry_and_no_decision_of_the_task() -> None:
+    one = request()
+    before = tree_of([ran(session())]).tasks["s1"]
+    tree = tree_of([ran(session()), requested(one), decided(one)])
+    task = tree.tasks["s1"]
+    assert (task.attempt, task.retry, task.decision, task.binding) == (1, before.retry, None, None)
+    assert [attempt.decisions for attempt in task.attempts] == [()]
+    assert tree.answer_to(one.request_id) == decided(one).decision
+
+
+def test_a_decided_request_asks_no_more_and_blocks_until_it_is_delivered() -> None:
+    one = request()
+    observations: list[Observation] = [ran(session(waiting="a permission")), requested(one), decided(one)]
+    task = tree_of(observations).tasks["s1"]
+    assert (stages(task), task.state, task.ask) == ([RequestStage.DECIDED], State.BLOCKED, None)
+    assert task.why == "its program has not got your answer yet"
+    task = tree_of([*observations, decided(one, stage=Stage.DELIVERED)]).tasks["s1"]
+    # Its store still says that it waits: it has written nothing since.
+    assert (stages(task), task.state, task.ask) == ([RequestStage.DELIVERED], State.WORKING, None)
+
+
+def test_an_answer_that_expired_undelivered_can_be_given_anew() -> None:
+    one = request()
+    tree = tree_of([ran(session()), requested(one), decided(one, expires_at=1_500.0), Tick(5, 1_499.0)])
+    assert tree.tasks["s1"].ask is None
+    assert tree.apply(Tick(6, 1_500.0)) == {"s1"}
+    assert (stages(tree.tasks["s1"]), tree.tasks["s1"].needs_operator) == ([RequestStage.OFFERED], True)
+    tree.apply(Tick(7, 1_499.0))
+    assert stages(tree.tasks["s1"]) == [RequestStage.DECIDED]
+
+
+@pytest.mark.parametrize(
+    ("action", "stage", "recorded", "expected"),
+    [
+        (Action.ALLOW, Stage.DELIVERED, permit(), RequestStage.ACTED),
+        (Action.ALLOW, Stage.DELIVERED, permit(by=Permitter.UNKNOWN), RequestStage.ACTED),
+        (Action.ALLOW, Stage.DELIVERED, permit(allowed=None), RequestStage.ACTED),
+        (Action.ALLOW, Stage.DELIVERED, permit(by=Permitter.PERSON), RequestStage.ELSEWHERE),
+        (Action.ALLOW, Stage.DELIVERED, permit(by=Permitter.RULE), RequestStage.ELSEWHERE),
+        (Action.ALLOW, Stage.DELIVERED, permit(allowed=False), RequestStage.ELSEWHERE),
+        (Action.ALLOW, Stage.RECORDED, permit(), RequestStage.ELSEWHERE),
+        (Action.DENY, Stage.DELIVERED, permit(allowed=False), RequestStage.ACTED),
+        (Action.DENY, Stage.DELIVERED, permit(allowed=False, words="Error: Use build/."), RequestStage.ACTED),
+        (Action.DENY, Stage.DELIVERED, permit(allowed=False, words="Not now."), RequestStage.ELSEWHERE),
+        (Action.DENY, Stage.DELIVERED, permit(), RequestStage.ELSEWHERE),
+        (Action.ALLOW, Stage.DELIVERED, permit(at=1_099.0), RequestStage.DELIVERED),
+        (Action.ALLOW, Stage.DELIVERED, permit(input_sha256="0"), RequestStage.DELIVERED),
+        (Action.ALLOW, Stage.DELIVERED, permit(tool="Edit"), RequestStage.DELIVERED),
+        (None, None, permit(), RequestStage.ELSEWHERE),
+    ],
+)
+def test_the_records_of_the_program_tell_whether_our_answer_was_carried_out(
+    action: Action | None, stage: Stage | None, recorded: object, expected: RequestStage
+) -> None:
+    one = request()
+    observations: list[Observation] = [ran(session(recorded)), requested(one)]  # type: ignore[arg-type]
+    if action is not None and stage is not None:
+        observations.append(decided(one, action, stage, note="Use build/." if action is Action.DENY else ""))
+    task = tree_of(observations).tasks["s1"]
+    assert stages(task) == [expected]
+
+
+def test_who_answered_stands_in_the_request() -> None:
+    one = request()
+    ours = tree_of([ran(session(permit())), requested(one), decided(one, stage=Stage.DELIVERED)]).tasks["s1"]
+    theirs = tree_of([ran(session(permit(False, Permitter.PERSON))), requested(one)]).tasks["s1"]
+    assert [(each.requests[0].by, each.requests[0].allowed) for each in (ours, theirs)] == [
+        ("dev@laptop", True),
+        ("person", False),
+    ]
+
+
+def test_each_record_is_of_one_request_by_its_call_where_that_is_known_else_in_their_order() -> None:
+    first, second = request(1), request(2, asked_at=1_101.0)
+    one = tree_of([ran(session(permit())), requested(first), requested(second)]).tasks["s1"]
+    assert {each.nonce: each.stage for each in one.requests} == {
+        "n1": RequestStage.ELSEWHERE,
+        "n2": RequestStage.OFFERED,
+    }
+    second = request(2, asked_at=1_101.0, call_id="toolu_1")
+    one = tree_of([ran(session(permit())), requested(first), requested(second)]).tasks["s1"]
+    assert {each.nonce: each.stage for each in one.requests} == {
+        "n1": RequestStage.OFFERED,
+        "n2": RequestStage.ELSEWHERE,
+    }
+    other = request(3, call_id="toolu_3")
+    assert stages(tree_of([ran(session(permit())), requested(other)]).tasks["s1"]) == [RequestStage.OFFERED]
+
+
+def test_what_was_recorded_stays_known_when_the_run_has_forgotten_it() -> None:
+    one = request()
+    tree = tree_of([ran(session(permit())), requested(one)])
+    later = [permit(at=1_200.0 + number, input_sha256="0", call_id=f"c{number}") for number in range(MOST_PERMITS)]
+    tree.apply(ran(session(*later, updated_at=1_300.0), 5))
+    assert stages(tree.tasks["s1"]) == [RequestStage.ELSEWHERE]
+
+
+def test_a_request_whose_holder_is_gone_asks_nothing() -> None:
+    gone = request(stage=RequestStage.GONE, ended_at=1_130.0)
+    task = tree_of([ran(session()), requested(gone)]).tasks["s1"]
+    assert (stages(task), task.state, task.ask) == ([RequestStage.GONE], State.WORKING, None)
+    # Its own prompt stands.
+    task = tree_of([ran(session(waiting="a permission")), requested(gone)]).tasks["s1"]
+    assert (task.state, task.ask) == (State.BLOCKED, "it waits in its own session: a permission")
+
+
+def test_of_several_requests_what_ends_soon_comes_first_and_then_the_newest() -> None:
+    old, new = request(1), request(2, asked_at=1_105.0)
+    soon = request(3, asked_at=1_090.0, until=1_110.0)
+    later = request(4, asked_at=1_080.0, until=1_080.0 + 3_600.0)
+    answered = request(5, asked_at=1_200.0)
+    offered = [requested(one) for one in (old, answered, new, later, soon)]
+    task = tree_of([ran(session()), *offered, decided(answered)]).tasks["s1"]
+    assert [one.nonce for one in task.requests] == ["n3", "n2", "n1", "n4", "n5"]
+    assert task.ask == "allow? Bash  npm test (+3 more)"
+
+
+def test_a_task_with_an_open_request_comes_before_all_others_that_ask() -> None:
+    waits = ran(session(session_id="s2", waiting="an answer: Which?", updated_at=5_000.0))
+    asks = [ran(session()), requested(request())]
+    tree = tree_of([waits, *asks])
+    assert [task.task_id for task in tree.asking()] == ["s1", "s2"]
+    soon = request(2, session_id="s3", asked_at=1_090.0, until=1_110.0)
+    tree.apply(requested(soon))
+    assert [task.task_id for task in tree.asking()] == ["s3", "s1", "s2"]
+
+
+def test_a_new_request_asks_again_after_the_one_before_was_put_aside() -> None:
+    tree = tree_of([ran(session()), requested(request())])
+    tree.apply(Noted(4, 1_150.0, "s1", Aside(Put(mark_of(tree.tasks["s1"]), 1_150.0))))
+    assert tree.tasks["s1"].acknowledged
+    tree.apply(requested(request(stage=RequestStage.GONE, ended_at=1_160.0), 5))
+    # The very same command once more.
+    tree.apply(requested(request(2, asked_at=1_170.0), 6))
+    assert (tree.tasks["s1"].acknowledged, tree.tasks["s1"].ask) == (False, "allow? Bash  npm test")
+
+
+def test_an_open_request_is_no_history_however_old_its_session_is() -> None:
+    old = ran(session())
+    assert tree_of([old], history_before=10_000.0).tasks["s1"].past
+    assert not tree_of([old, requested(request())], history_before=10_000.0).tasks["s1"].past
+
+
+def test_a_request_that_cannot_be_answered_here_still_asks() -> None:
+    one = request(actions=(), why_not="it shows no patch: answer in its terminal")
+    task = tree_of([ran(session()), requested(one)]).tasks["s1"]
+    assert task.ask == "it waits in its own session: allow? Bash  npm test"
+    assert task.why == "its program asks for a permission, which is answered in its own session"
+
+
+def test_a_round_has_the_records_of_its_own_time() -> None:
+    rounds = (Round(1_000.0, state=RunState.ENDED, ended_at=1_100.0), Round(1_200.0))
+    early, late = permit(at=1_050.0), permit(at=1_250.0)
+    run = session(early, late, parent_session="root", rounds=rounds)
+    assert (run.part(0, 1).permits, run.part(1, 2).permits, run.part(0, 2).permits) == (
+        (early,),
+        (late,),
+        (early, late),
+    )
+
+
+def test_a_request_is_found_by_its_id_with_the_task_that_asks_it() -> None:
+    one = request()
+    asked = tree_of([ran(session()), requested(one)]).request(one.request_id)
+    assert asked is not None
+    assert (asked.task_id, asked.request) == ("s1", one)

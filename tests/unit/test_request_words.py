@@ -1,0 +1,141 @@
+"""What is said of a request: how far it has got, where it is answered, and what other programs read of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentwatch.contracts.shapes import Contract
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.run import Permitter
+from agentwatch.delegation.task import Task
+from agentwatch.view.document import tree_document
+from agentwatch.view.looks import look
+from agentwatch.view.query import parse
+from agentwatch.view.requests import a2a_state, standing_words, where
+from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
+from tests.unit.delegation.observations import Recorder, returned, tree_of
+
+OPEN = RequestStage.OFFERED
+GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
+
+
+def task_of(*observations: Observation) -> Task:
+    return tree_of([ran(session()), *observations]).tasks["s1"]
+
+
+@pytest.mark.parametrize(
+    ("observations", "words"),
+    [
+        ([requested(request())], "waits for you"),
+        ([requested(request(until=1_150.0))], "can be answered here for 20s"),
+        ([requested(request(until=1_150.0, prompt_hidden=True))], "its prompt appears in its terminal in 20s"),
+        ([requested(request()), decided(request())], "allowed, not delivered yet"),
+        ([requested(request()), decided(request(), Action.DENY)], "denied, not delivered yet"),
+        ([requested(question()), decided(question(), Action.ANSWER)], "answered, not delivered yet"),
+        (
+            [requested(request()), decided(request(), stage=Stage.DELIVERED)],
+            "allowed and delivered; what came of it is not known yet",
+        ),
+        ([requested(GONE)], "gone: its program stopped waiting"),
+        ([requested(GONE), decided(request())], "gone: its program stopped waiting; your answer came too late"),
+        ([requested(replace(GONE, stage=RequestStage.ELSEWHERE))], "answered in the program"),
+        (
+            [requested(request()), decided(request(), stage=Stage.DELIVERED), ran(session(permit()), 5)],
+            "allowed by you, running",
+        ),
+        (
+            [
+                requested(request()),
+                decided(request(), Action.DENY, Stage.DELIVERED),
+                ran(session(permit(allowed=False)), 5),
+            ],
+            "denied by you",
+        ),
+        ([requested(request()), ran(session(permit(by=Permitter.PERSON)), 5)], "allowed in the program"),
+        ([requested(request()), ran(session(permit(False, Permitter.RULE)), 5)], "denied by a rule of the program"),
+        ([requested(request()), ran(session(permit(None)), 5)], "answered by a hook, not with your answer"),
+    ],
+)
+def test_each_stage_has_words_of_its_own(observations: list[Observation], words: str) -> None:
+    assert standing_words(task_of(*observations).requests[0], 1_130.0) == words
+
+
+def test_a_permission_is_told_apart_from_a_question() -> None:
+    leave, asks = task_of(requested(request())), task_of(requested(question()))
+    assert [a2a_state(task) for task in (leave, asks)] == ["auth-required", "input-required"]
+    assert [look(task).word for task in (leave, asks)] == ["allow?", "asks"]
+    for words, found in (("state:auth-required", leave), ("state:input-required", asks)):
+        assert [parse(words).matches(task, 0.0) for task in (leave, asks)] == [leave is found, asks is found]
+
+
+def test_what_a_store_or_a_return_says_of_a_permission_is_told_apart_too() -> None:
+    by_store = tree_of([ran(session(waiting="a permission, it seems: task"))]).tasks["s1"]
+    other = tree_of([ran(session(waiting="an answer: Which?"))]).tasks["s1"]
+    recorder = Recorder()
+    blocked = [replace(returned("blocked", Contract.SUBAGENT_RETURN, task_id="a"), reported_state="auth_required")]
+    by_return = tree_of([recorder.seen("a.return.md", one) for one in blocked]).tasks["a"]
+    assert [a2a_state(task) for task in (by_store, other, by_return)] == [
+        "auth-required",
+        "input-required",
+        "auth-required",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("claude-code", "answer in its terminal; `agentwatch init --agent claude` lets you answer here"),
+        ("kilo", "answer in its terminal; `agentwatch init --agent kilo` lets you answer here"),
+        ("roo", "answer in its terminal"),
+    ],
+)
+def test_what_cannot_be_answered_here_says_where_it_can(source: str, words: str) -> None:
+    task = tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]
+    assert where(task) == words
+
+
+def test_where_a_request_is_answered_is_said_by_its_holder_and_only_if_it_is_not_here() -> None:
+    assert where(task_of()) == ""
+    assert where(task_of(requested(request()))) == ""
+    one = request(actions=(), why_not="a plan is answered in its terminal")
+    assert where(task_of(requested(one))) == "a plan is answered in its terminal"
+    assert where(task_of(requested(replace(one, why_not="")))) == "answer in its terminal"
+
+
+def document(*observations: Observation) -> dict[str, object]:
+    tree = tree_of([ran(session()), *observations])
+    [task] = tree_document(tree, "/w")["tasks"]
+    [one] = task["requests"]
+    assert isinstance(one, dict)
+    return one
+
+
+def test_the_json_has_the_request_as_it_was_asked() -> None:
+    one = document(requested(request(command="npm\u202e test", said="Runs it")))
+    wanted = request(command="npm\u202e test")
+    assert one["shown"] == "npm\u202e test"
+    assert (one["request_id"], one["input_sha256"]) == (wanted.request_id, wanted.input_sha256)
+    assert (one["kind"], one["options"], one["answerable"], one["why_not"]) == (
+        "permission",
+        ["allow", "deny"],
+        True,
+        None,
+    )
+    assert document(requested(question()))["options"] == ["SQLite", "Redis"]
+
+
+@pytest.mark.parametrize(
+    ("one", "more", "why_not"),
+    [
+        (request(actions=(), why_not="only there"), [], "only there"),
+        (request(), [decided(request())], "it is decided already"),
+        (GONE, [], "it has ended: gone"),
+    ],
+)
+def test_the_json_says_why_a_request_cannot_be_answered(one: Request, more: list[Observation], why_not: str) -> None:
+    made = document(requested(one), *more)
+    assert (made["answerable"], made["why_not"]) == (False, why_not)

@@ -1,0 +1,142 @@
+"""What is shown of the requests of programs: words, looks, where they are answered, and their part of the JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agentwatch.delegation.asks import request_words
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.run import Permitter
+from agentwatch.delegation.task import State, Task
+from agentwatch.view.times import duration, iso
+
+__all__ = ["a2a_state", "document", "left_words", "request_words", "standing_words", "where"]
+
+_A2A: Final = {
+    State.SUBMITTED: "submitted",
+    State.RETRYING: "working",
+    State.ESCALATED: "working",
+    State.PARTIAL: "completed",
+    State.INVALID: "failed",
+}
+"""Of the states that the protocol has no word of its own for. The others have the same."""
+
+AUTH: Final = "auth-required"
+INPUT: Final = "input-required"
+
+_INIT: Final = {"claude-code": "claude", "opencode": "opencode", "kilo": "kilo"}
+"""By source, the program for which `init` makes it possible to answer here."""
+
+_ELSEWHERE: Final = {
+    Permitter.PERSON: "in the program",
+    Permitter.HOOK: "by a hook, not with your answer",
+    Permitter.RULE: "by a rule of the program",
+    Permitter.UNKNOWN: "elsewhere",
+}
+
+
+def a2a_state(task: Task) -> str:
+    """The state in the words of the protocol A2A. A permission is told apart from other questions."""
+    if task.state is not State.BLOCKED:
+        return _A2A.get(task.state, task.state.value)
+    if task.request is not None:
+        return AUTH if task.request.kind is RequestKind.PERMISSION else INPUT
+    said = (task.reported_state or "").strip().casefold().replace("_", "-")
+    asks_leave = task.run is not None and task.run.waiting.startswith("a permission")
+    return AUTH if asks_leave or said == AUTH else INPUT
+
+
+def standing_words(request: Request, now: float) -> str:
+    """How far it has got, in our own words."""
+    did = _did(request)
+    match request.stage:
+        case RequestStage.OFFERED:
+            return left_words(request, now) or "waits for you"
+        case RequestStage.DECIDED:
+            return f"{did}, not delivered yet"
+        case RequestStage.DELIVERED:
+            return f"{did} and delivered; what came of it is not known yet"
+        case RequestStage.ACTED:
+            runs = ", running" if request.allowed and request.kind is RequestKind.PERMISSION else ""
+            return f"{did} by you{runs}"
+        case RequestStage.ELSEWHERE:
+            who = _ELSEWHERE[Permitter(request.by)] if request.by in list(Permitter) else "in the program"
+            return f"{_did(request) if request.allowed is not None else 'answered'} {who}"
+    late = "; your answer came too late" if request.allowed is not None else ""
+    return f"gone: its program stopped waiting{late}"
+
+
+def left_words(request: Request, now: float) -> str:
+    """How long it can be answered here, and what is then; "" where it does not end, or has ended."""
+    if request.until is None or not request.can_answer:
+        return ""
+    left = duration(max(request.until - now, 0.0))
+    if request.prompt_hidden:
+        return f"its prompt appears in its terminal in {left}"
+    return f"can be answered here for {left}"
+
+
+def where(task: Task) -> str:
+    """Where what a task asks of a person is answered, and why not here; "" where it can be answered here, or nothing
+    is asked. Of what a holder says, foreign."""
+    if (request := task.request) is not None:
+        if request.actions or not request.waits_for_operator:
+            return ""
+        return request.why_not or "answer in its terminal"
+    run = task.run
+    if task.own_state is not State.BLOCKED or run is None or not run.waiting:
+        return ""
+    words = "answer in its terminal"
+    name = _INIT.get(run.source)
+    return f"{words}; `agentwatch init --agent {name}` lets you answer here" if name else words
+
+
+def document(request: Request, task: Task) -> dict[str, Any]:
+    """One request for programs; its texts are as the program gave them."""
+    labels = [option.label for query in request.queries for option in query.options]
+    actions = [action.value for action in request.actions]
+    return {
+        "request_id": request.request_id,
+        "kind": request.kind.value,
+        "source": request.source,
+        "session": request.session_id,
+        "tool": request.tool,
+        "shown": request.shown,
+        "said": request.said,
+        "input_sha256": request.input_sha256,
+        "asked_at": iso(request.asked_at),
+        "until": iso(request.until),
+        "prompt_hidden": request.prompt_hidden,
+        "options": actions if request.kind is RequestKind.PERMISSION else labels,
+        "actions": actions,
+        "queries": [
+            {
+                "question": query.question,
+                "header": query.header,
+                "options": [option._asdict() for option in query.options],
+                "several": query.several,
+            }
+            for query in request.queries
+        ],
+        "rules": list(request.rules),
+        "answerable": request.can_answer,
+        "why_not": _why_not(request, task),
+        "stage": request.stage.value,
+        "allowed": request.allowed,
+        "by": request.by or None,
+        "ended_at": iso(request.ended_at),
+    }
+
+
+def _why_not(request: Request, task: Task) -> str | None:
+    if request.can_answer:
+        return None
+    if request.waits_for_operator:
+        return where(task) or "answer in its terminal"
+    return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
+
+
+def _did(request: Request) -> str:
+    if not request.allowed:
+        return "answered" if request.allowed is None else "denied"
+    return "allowed" if request.kind is RequestKind.PERMISSION else "answered"
