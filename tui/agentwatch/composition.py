@@ -27,6 +27,7 @@ from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktr
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
+    from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.selection import Selection
 
 
@@ -58,6 +59,7 @@ def monitor_of(
         remembers=remembers,
         open_desk=open_desk,
         open_shelf=open_shelf,
+        open_inbox=partial(inbox_of, workspace) if remembers else None,
         history_before=history_before,
         since=selection.since if selection else None,
     )
@@ -110,10 +112,12 @@ def scanned(
     sessions: Source | None = None,
     desk: Desk | None = None,
     inspects: bool = True,
+    requests: bool = False,
 ) -> Monitor:
     """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
 
-    `sessions` takes the place of a source of its own.
+    `sessions` takes the place of a source of its own. With `requests` it knows what programs ask the operator, which is
+    nothing for agents.
     """
     state = state_directory(workspace)
     monitor = Monitor(
@@ -127,6 +131,7 @@ def scanned(
         remembers=is_there(state / schema.NAME),
         open_desk=None if desk is None else lambda: desk,
         open_shelf=(lambda: shelf_of(workspace, settings)) if is_there(state / PUT_ASIDE) else None,
+        open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         history_before=_history_before(workspace, settings, _first_watched(workspace)),
         since=selection.since if selection else None,
     )
@@ -230,6 +235,15 @@ def shelf_of(workspace: Path | None, settings: Settings) -> Shelf:
     from agentwatch.aside.shelf import Shelf
 
     return Shelf(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
+
+
+def inbox_of(workspace: Path) -> Inbox:
+    """What programs ask in a workspace."""
+    # It needs the library of JSON.
+    from agentwatch.requests.box import Box
+    from agentwatch.requests.source import Inbox
+
+    return Inbox(Box(workspace))
 
 
 def known_desk(workspace: Path) -> Desk | None:

@@ -12,7 +12,7 @@ EXPIRED: Final = 4
 REFUSED: Final = 5
 TAKEN: Final = 6
 CHANGED: Final = 7
-"""The two of them are those of `AlreadyDecidedError` and `ReturnChangedError`."""
+"""These are those of `RequestGoneError`, `AlreadyDecidedError` and `ReturnChangedError`: 4, 6 and 7."""
 
 UNASKED: Final = 8
 """The task asks nothing: waiting would never end."""
@@ -28,6 +28,10 @@ OF_CLAIM: Final = (
 OF_DECIDE: Final = (
     "exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, and differently, 7"
     " the return is not the one you looked at, 2 wrong usage, or the key or the disk refused"
+)
+OF_ANSWER: Final = (
+    "exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an answer any"
+    " more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused"
 )
 OF_CHECKS: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
 OF_PENDING: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
+    from agentwatch.delegation.request import Request
     from agentwatch.history.keeper import Keeper
+    from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.following import RunTranscript
 
 T = TypeVar("T")
@@ -59,7 +62,8 @@ class Monitor:
     With `keeps_deleted`, tasks outlive their files all the same.
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
-    `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside.
+    `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
+    what programs ask, and `answer` answers that.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Monitor:
         keeps_deleted: bool = False,
         open_desk: Callable[[], Desk] | None = None,
         open_shelf: Callable[[], Shelf] | None = None,
+        open_inbox: Callable[[], Inbox] | None = None,
         history_before: float = float("-inf"),
         since: float | None = None,
     ) -> None:
@@ -91,12 +96,15 @@ class Monitor:
         self._has_recalled = False
         self._open_desk = open_desk
         self._open_shelf = open_shelf
+        self._open_inbox = open_inbox
         self.shelf: Shelf | None = None
         """What the operator has put aside, once `updates` runs; None where nothing can be."""
         self._since = since
         """None once that is done, and where nothing is left out."""
         self.clerk: Clerk | None = None
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
+        self.inbox: Inbox | None = None
+        """Keeps the tree told of what programs ask, once `updates` runs; None where nothing can be answered."""
         self._herald: Herald | None = None
         self._forgotten: str | None = None
         """Why the history could not be read; told by `scan` only, for the keeper has it in its notice."""
@@ -124,6 +132,7 @@ class Monitor:
             "history": self._forgotten,
             "decisions": self.clerk and self.clerk.notice,
             "put aside": self.shelf and self.shelf.notice,
+            "requests": self.inbox and self.inbox.notice,
         }
         place = str(state_directory(self.workspace))
         return (*self.health.problems, *(Problem(kind, place, notice) for kind, notice in own.items() if notice))
@@ -136,7 +145,7 @@ class Monitor:
     @property
     def notices(self) -> list[str]:
         """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
-        parts = (self._keeper, self.clerk, self._herald, self.shelf)
+        parts = (self._keeper, self.clerk, self._herald, self.shelf, self.inbox)
         return [part.notice for part in parts if part is not None and part.notice] + self.complaints
 
     @property
@@ -188,6 +197,24 @@ class Monitor:
             return return_digest(self.workspace, returned.path, self.settings.max_bytes)
 
         return await asyncio.to_thread(self.clerk.decide, subject, action, params, returned=now, note=note)
+
+    async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
+        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError.
+
+        Whether it takes this answer, and is still open, is asked once more.
+        """
+        import asyncio
+
+        from agentwatch.decisions.errors import DecisionError
+
+        if self.clerk is None or self.inbox is None:
+            raise DecisionError("nothing can be answered here: this workspace is not being watched")
+        gone = partial(self.inbox.gone, request)
+        asked = self.tree.request(request.request_id)
+        task_id = asked.task_id if asked is not None else request.session_id
+        attempt = max(self.tree.tasks[task_id].attempt, 1) if asked is not None else 1
+        shown_at = partial(self.clerk.answer, task_id=task_id, attempt=attempt, gone=gone, note=note)
+        return await asyncio.to_thread(shown_at, request, action, params)
 
     async def updates(self) -> AsyncIterator[Update]:
         """Run the source and apply what it observes, until the iteration is closed.
@@ -245,6 +272,9 @@ class Monitor:
                     state = state_directory(self.workspace)
                     announcer = Announcer(self.settings.opencode_url, self.workspace, state)
                     self._herald = Herald(announcer, self.clerk.note_announced)
+            if self._open_inbox is not None:
+                self.inbox = await asyncio.to_thread(self._open_inbox)
+                self.inbox.start(on_loop(queue))
             async for update in self._apply_all(arrived):
                 yield update
         finally:
@@ -252,7 +282,7 @@ class Monitor:
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
     def _stop(self) -> None:
-        for part in (self.clerk, self._inspector, self._source, self.shelf):
+        for part in (self.clerk, self.inbox, self._inspector, self._source, self.shelf):
             if part is not None:
                 part.stop()
         if self._keeper is not None:
@@ -288,6 +318,7 @@ class Monitor:
     def scan(self) -> None:
         """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
         self.clerk = self._make_clerk()
+        self.inbox = None if self._open_inbox is None else self._open_inbox()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
             self._take_all(self.shelf.look())
@@ -304,7 +335,8 @@ class Monitor:
         """Apply a whole batch at once, and check the claims in it. Blocks."""
         self.health = batch.health
         decisions = self.clerk.look(writes=False) if self.clerk is not None else []
-        self._take_all((*batch.observations, *decisions))
+        requests = self.inbox.look() if self.inbox is not None else []
+        self._take_all((*batch.observations, *decisions, *requests))
         self.tree.settle()
         self._leave_out()
         if self._inspector is not None:

@@ -35,7 +35,7 @@ def after(action: Callable[[], object]) -> threading.Timer:
 def test_the_answer_comes_to_who_holds_the_request(place: Place) -> None:
     holder = place.holder()
     asked = request(place.workspace)
-    with place.watched(), holder.box.offer(asked) as offer:
+    with place.watched(), holder.offer(asked) as offer:
         timer = after(lambda: place.answer(asked, Action.DENY, note="Use build/."))
         record = held(holder, offer)
         timer.join()
@@ -50,7 +50,7 @@ def test_the_answer_comes_to_who_holds_the_request(place: Place) -> None:
 
 def test_the_answers_to_questions_come_with_it(place: Place) -> None:
     holder, asked = place.holder(), question(place.workspace)
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         place.answer(asked, Action.ANSWER, ANSWERED)
         record = holder.look(offer)
     assert record is not None
@@ -60,7 +60,7 @@ def test_the_answers_to_questions_come_with_it(place: Place) -> None:
 def test_an_answer_is_given_once(place: Place) -> None:
     asked = request(place.workspace)
     holders = [place.holder(), place.holder()]
-    offers = [holder.box.offer(asked) for holder in holders]
+    offers = [holder.offer(asked) for holder in holders]
     place.answer(asked)
     got = [holder.look(offer) for holder, offer in zip(holders, offers, strict=True)]
     assert [record is not None for record in got] == [True, False]
@@ -71,7 +71,7 @@ def test_an_answer_is_given_once(place: Place) -> None:
 def test_holding_ends_with_nothing_where_nobody_can_answer_in_time(place: Place, end: str) -> None:
     holder = place.holder()
     until = time.time() + 0.1 if end == "until" else None
-    with holder.box.offer(request(place.workspace, until=until)) as offer:
+    with holder.offer(request(place.workspace, until=until)) as offer:
         if end == "nobody watches":
             assert holder.hold(offer, lambda: True) is None
         elif end == "it goes on without":
@@ -100,7 +100,7 @@ def equal(place: Place, asked: Request, **changes: object) -> Request:
 )
 def test_an_answer_to_another_request_is_none(place: Place, changes: dict[str, object]) -> None:
     holder, asked = place.holder(), request(place.workspace)
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         place.answer(equal(place, asked, **changes))
         assert holder.look(offer) is None
 
@@ -112,7 +112,7 @@ def test_an_answer_from_before_is_none_where_an_id_comes_again(place: Place) -> 
     again = equal(place, asked, asked_at=time.time())
     assert again.request_id == asked.request_id
     holder = place.holder()
-    with holder.box.offer(again) as offer:
+    with holder.offer(again) as offer:
         assert holder.look(offer) is None
 
 
@@ -121,7 +121,7 @@ def test_an_answer_of_the_very_second_is_none_if_it_was_there_before(place: Plac
     asked = request(place.workspace, asked_at=now)
     place.answer(asked, now=datetime.fromtimestamp(now, UTC))
     holder = place.holder()
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         assert holder.look(offer) is None
 
 
@@ -130,13 +130,13 @@ def test_an_answer_that_was_given_while_nobody_held_it_counts_for_who_holds_it_n
     asked = request(place.workspace, asked_at=time.time() - 60)
     place.answer(asked)
     holder = place.holder()
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         assert holder.look(offer) is not None
 
 
 def test_an_answer_that_has_expired_is_none(place: Place) -> None:
     holder, asked = place.holder(), request(place.workspace)
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         place.answer(asked, now=datetime.now(UTC) - timedelta(minutes=11))
         assert holder.look(offer) is None
 
@@ -144,7 +144,7 @@ def test_an_answer_that_has_expired_is_none(place: Place) -> None:
 def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
     asked = request(place.workspace, until=time.time() + 0.2)
     holder = place.holder()
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         place.answer(asked)
         time.sleep(0.25)
         assert holder.look(offer) is None
@@ -154,7 +154,7 @@ def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
 def test_an_answer_to_an_offer_that_somebody_replaced_is_none(place: Place, how: str) -> None:
     """Whoever looked may have seen another request under this id."""
     holder, asked = place.holder(), request(place.workspace)
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         file = place.box.directory / f"{asked.request_id}.json"
         data = file.read_bytes()
         if how == "written":
@@ -175,7 +175,7 @@ def test_an_answer_to_an_offer_that_somebody_replaced_is_none(place: Place, how:
 def test_keys_in_the_workspace_sign_no_answer(place: Place) -> None:
     place.configuration = place.workspace / "config"
     holder, asked = place.holder(), request(place.workspace)
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         place.answer(asked)
         assert holder.look(offer) is None
         assert "lies in the workspace" in holder.trouble
@@ -188,7 +188,7 @@ def test_what_the_request_does_not_offer_is_none_even_if_it_is_signed(place: Pla
         (equal(place, generous), Params(rule="Bash(*)")),
         (equal(place, generous, actions=(Action.DENY,), command="ls"), None),
     ):
-        with holder.box.offer(held_one) as offer:
+        with holder.offer(held_one) as offer:
             signed = equal(place, held_one, rules=("Bash(*)",), command=held_one.shown)
             place.answer(signed, Action.ALLOW, params)
             assert holder.look(offer) is None
@@ -196,7 +196,7 @@ def test_what_the_request_does_not_offer_is_none_even_if_it_is_signed(place: Pla
 
 def test_a_claim_that_cannot_be_written_is_none(place: Place) -> None:
     holder, asked = place.holder(), request(place.workspace)
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         place.answer(asked)
         (place.state / "receipts").write_text("in the way")
         assert holder.look(offer) is None
@@ -209,7 +209,7 @@ def test_no_claim_in_the_workspace_gets_in_the_way(place: Place) -> None:
     receipts.mkdir(parents=True)
     for stage in ("claim", "delivered", "acted"):
         (receipts / f"{asked.request_id}.{stage}.json").write_text("{}")
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         made = place.answer(asked)
         assert [one.stage for one in place.desk().receipts([made.record])[asked.request_id]] == [Stage.RECORDED]
         assert holder.look(offer) is not None
@@ -217,7 +217,7 @@ def test_no_claim_in_the_workspace_gets_in_the_way(place: Place) -> None:
 
 def test_a_ledger_that_cannot_be_read_is_none_and_told(place: Place) -> None:
     holder, asked = place.holder(), request(place.workspace)
-    with holder.box.offer(asked) as offer:
+    with holder.offer(asked) as offer:
         (place.state / "decisions").write_text("no directory")
         assert holder.look(offer) is None
         assert "ledger" in holder.trouble
@@ -225,6 +225,6 @@ def test_a_ledger_that_cannot_be_read_is_none_and_told(place: Place) -> None:
 
 def test_a_missing_ledger_is_no_trouble(place: Place, tmp_path: Path) -> None:
     holder = place.holder()
-    with holder.box.offer(request(place.workspace)) as offer:
+    with holder.offer(request(place.workspace)) as offer:
         assert holder.look(offer) is None
         assert holder.trouble == ""

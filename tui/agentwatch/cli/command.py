@@ -168,11 +168,12 @@ def scanned(
     *,
     desk: Desk | None = None,
     inspects: bool = True,
+    requests: bool = True,
 ) -> Monitor:
-    """A workspace as it is now; see `composition.scanned`."""
+    """A workspace as it is now, for the operator; see `composition.scanned`."""
     from agentwatch.composition import scanned
 
-    return scanned(workspace, settings, selection, desk=desk, inspects=inspects)
+    return scanned(workspace, settings, selection, desk=desk, inspects=inspects, requests=requests)
 
 
 def _overview() -> str:

@@ -190,6 +190,13 @@ def _tasks(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     return ((task.task_id, f"{task.state}: {task.title}") for task in [t for t in tasks if t.needs_operator] or tasks)
 
 
+def _requests(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    from agentwatch.composition import inbox_of
+
+    known = inbox_of(Path.cwd()).box.read()
+    return ((one.request_id, f"{one.tool} {one.shown}") for one in known if one.can_answer)
+
+
 def _modes(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     from agentwatch.decisions.policy import offered_modes
 
@@ -220,6 +227,7 @@ def _themes(_: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 _OFFERS: Final[dict[str, Callable[[Mapping[str, str]], Iterable[tuple[str, str]]]]] = {
     "modes": _modes,
+    "requests": _requests,
     "rules": _rules,
     "tasks": _tasks,
     "themes": _themes,

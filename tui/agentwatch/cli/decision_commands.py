@@ -31,6 +31,7 @@ _LARGEST_HANDOFF: Final = 1024 * 1024
 _HEX: Final = frozenset("0123456789abcdef")
 _SDK: Final = ("mcp", "mcp_types")
 _PROGRAMS: Final = ("claude-code", "opencode", "kilo", "codex", "generic")
+_FOR_AGENTS: Final = partial(scanned, requests=False)
 _TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
 
 
@@ -93,6 +94,29 @@ def _decide(options: argparse.Namespace) -> int:
     )  # fmt: skip
     seen, yes = (options.attempt, options.return_sha256), options.yes
     return decide(workspace, options.task, wish, settings=load(), load=scanned, seen=seen, yes=yes)
+
+
+@_DECIDE(
+    "answer REQUEST", "answer what a program asks: allow, deny, choose",
+    argument("request", "REQUEST", "its id, or the first 8 digits of it", offers="requests"), PATH,
+    *one_of(flag("--allow", "allow it, once"),
+            argument("--deny", "TEXT", "deny it, with words to the model where it takes any", nargs="?", const=""),
+            argument("--option", "TEXT", "answer its question, with an option of it or your own words; again for the"
+                     " next question; several choices a line each", action="append"), required=True),
+    argument("--rule", "RULE", "with --allow: what else is allowed for the rest of its session, as the request has it"),
+    flag("--yes", "do not ask"), codes=exit_codes.OF_ANSWER,
+)  # fmt: skip
+def _answer(options: argparse.Namespace) -> int:
+    """Answer a permission or a question of a program that waits for it, after one more question."""
+    if options.rule is not None and not options.allow:
+        raise UsageError("--rule belongs to --allow: it is what else is allowed")
+    workspace = workspace_at(options.path)
+    from agentwatch.commands.answer import Wish, answer
+    from agentwatch.delegation.decision import Action
+
+    action = Action.ALLOW if options.allow else Action.ANSWER if options.option is not None else Action.DENY
+    wish = Wish(action, options.deny or "", tuple(options.option or ()), options.rule)
+    return answer(workspace, options.request, wish, settings=load(), yes=options.yes)
 
 
 @_DECIDE(
@@ -218,7 +242,7 @@ def _wait(options: argparse.Namespace) -> int:
     from agentwatch.commands.wait import wait
 
     settings, indent = _settings_in_sight(), None if options.json else 2
-    return wait(workspace, settings, scanned, options.task, options.attempt, timeout=options.timeout, indent=indent)
+    return wait(workspace, settings, _FOR_AGENTS, options.task, options.attempt, timeout=options.timeout, indent=indent)
 
 
 @_AGENTS(
@@ -286,7 +310,7 @@ def _hook(options: argparse.Namespace) -> int:
     """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
     from agentwatch.agents.hook.command import run
 
-    return run(options.path, scanned)
+    return run(options.path, _FOR_AGENTS)
 
 
 def _settings_in_sight() -> Settings:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch import exit_codes
+from agentwatch.commands.answer import DIGITS, command, ways_of
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.rules import FORGED
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
@@ -129,7 +131,12 @@ def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
     aside = aside_words(task, now)
     say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}{aside and f', {aside}'}")
     say(f"  {summary(question_at(task, now), 400)}")
+    for request in task.requests:
+        if request.waits_for_operator:
+            _say_request(request, workspace, now)
     lines = commands(task, desk, workspace)
+    if not lines and task.request is not None:
+        return
     if not lines:
         say("  its id cannot stand in a decision: give it another one")
         return
@@ -137,6 +144,24 @@ def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
     say(f"    {next(iter(lines.values()))}")
     if ways[1:]:
         say(f"    or, in place of {ways[0]}: {', '.join(ways[1:])}")
+
+
+def _say_request(request: Request, workspace: Path, now: float) -> None:
+    asked = f"{request.request_id[:DIGITS]}  {clean(request.tool, 80)}  {summary(request.shown or request.input, 400)}"
+    say(f"  ? {asked}  asked {ago(request.asked_at, now)}")
+    ways = ways_of(request)
+    if line := request_line(request, workspace):
+        say(f"    {line}")
+        if ways[1:]:
+            say(f"    or, in place of {' '.join(ways[0])}: {', '.join(' '.join(way) for way in ways[1:])}")
+    else:
+        say(f"    {clean(request.why_not or 'it is answered in its program', 400)}")
+
+
+def request_line(request: Request, workspace: Path) -> str:
+    """The command line that answers a request the plain way, "" where none can."""
+    words = command(request, workspace)
+    return command_line([*called(), *words]) if words else ""
 
 
 def _say_decision(decision: Decision, now: float) -> None:
@@ -154,13 +179,22 @@ def task_document(tree: DelegationTree, task: Task, desk: Desk, workspace: Path)
     suggested = policy.suggested(task)
     return {
         **{key: value for key, value in told.items() if key in _TOLD},
-        **{key: value for key, value in told["attempts"][-1].items() if key in ("return_path", "return_sha256")},
+        **{
+            key: value
+            for key, value in (told["attempts"] or [{}])[-1].items()
+            if key in ("return_path", "return_sha256")
+        },
         "ask": task.question,
         "acknowledged": task.acknowledged,
         "snoozed": task.snoozed,
         "snoozed_until": told["snoozed_until"],
         "suggested": suggested.value if suggested else None,
         "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
+        "requests": [
+            {**one, "command": request_line(asked, workspace) or None}
+            for one, asked in zip(told["requests"], task.requests, strict=True)
+            if asked.waits_for_operator
+        ],
         "not_possible": {one.value: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
     }
 

@@ -69,18 +69,32 @@ def _of_file(path: str, tree: DelegationTree, desk: Desk) -> Iterator[Result]:
     except RefusedError as error:
         yield bad("signature", str(error))
         return
-    what = f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}, by {quoted(record.operator, 60)}"
+    what = f"{_what(record)}, by {quoted(record.operator, 60)}"
     yield good("signature", f"{what}, signed with your key {keyid[:16]}…")
     if record.workspace_id != desk.workspace_id:
         yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
         return
     yield good("workspace", "it is about this one")
     yield _in_chain(record, data, desk)
+    if record.request is not None:
+        held = "held until" if record.is_expired(datetime.now(UTC)) else "holds until"
+        yield note("expiry", f"it {held} {record.expires_at}, for the one process that asked")
+        yield good("input", f"the exact input has the sha256 {record.request.input_sha256}")
+        return
     if record.is_expired(datetime.now(UTC)):
         yield bad("expiry", f"it held until {record.expires_at}; the operator must decide again")
     else:
         yield good("expiry", f"it holds until {record.expires_at or 'further notice'}")
     yield _of_return(record, tree, desk)
+
+
+def _what(record: Record) -> str:
+    """What was decided about what, in a few words."""
+    asked = record.request
+    if asked is None:
+        return f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
+    where = f"of {quoted(asked.program)}, session {quoted(asked.session)}, task {quoted(record.task_id)}"
+    return f"{record.action} of a {asked.kind} {where}"
 
 
 def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
@@ -91,7 +105,8 @@ def _in_chain(record: Record, data: bytes, desk: Desk) -> Result:
     if entry is None:
         return bad("ledger", "it is not in it: an old copy, or one of a decision that was set aside")
     if chain.latest[record.decision_id] is not entry:
-        return bad("ledger", f"number {record.seq}, and the attempt has been decided again since")
+        what = "attempt" if record.request is None else "request"
+        return bad("ledger", f"number {record.seq}, and the {what} has been decided again since")
     return good("ledger", f"number {record.seq}, byte for byte")
 
 

@@ -16,7 +16,7 @@ from agentwatch.decisions.rules import forged
 from agentwatch.delegation import decision as told
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Decided, Observation, Unreadable
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 
 _PAUSE_SECONDS: Final = 0.5
@@ -103,13 +103,18 @@ class Clerk(Background[Sequence[Observation]]):
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
         """Write down which decisions were carried out, for those that read the receipts elsewhere."""
-        decisions = (one for task in tasks for attempt in task.attempts for one in attempt.decisions)
-        for decision in decisions:
-            key = decision.decision_id, decision.at
-            if decision.receipt.stage is told.Stage.ACTED and key not in self._acted:
-                self._acted[key] = decision
-                with self._news:
-                    self._news.notify()
+        news: dict[tuple[str, float], told.Decision] = {}
+        for task in tasks:
+            decisions = [one for attempt in task.attempts for one in attempt.decisions]
+            news |= {(one.decision_id, one.at): one for one in decisions if one.receipt.stage is told.Stage.ACTED}
+            acted = (one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
+            # What the program's records show, the tree sees: its answers have the receipts that were read.
+            answers = [self._known[request_id] for request_id in acted if request_id in self._known]
+            news |= {(one.decision_id, one.at): one for one in answers if one.receipt.stage is not told.Stage.ACTED}
+        if news.keys() - self._acted.keys():
+            self._acted = news | self._acted
+            with self._news:
+                self._news.notify()
 
     def note_announced(self, decision_id: str, words: str) -> None:
         """Say of a decision that the session that waits for it was told. Any thread may call it."""
@@ -129,7 +134,9 @@ class Clerk(Background[Sequence[Observation]]):
             for key in self._acted.keys() - written:
                 written.add(key)
                 try:
-                    self.desk.acted(self._acted[key], "agentwatch saw the next attempt")
+                    acted = self._acted[key]
+                    saw = "the next attempt" if acted.request_id is None else "its program's record"
+                    self.desk.acted(acted, f"agentwatch saw {saw}")
                 except DecisionError as error:
                     self.notice = str(error)
             now = time.monotonic()
@@ -173,6 +180,8 @@ def decision_of(
         note=record.note,
         mode=params.mode,
         mitigation=params.mitigation.value if params.mitigation else None,
+        answers=tuple(one.answer for one in params.answers),
+        rule=params.rule,
         waits=waits,
         announced=announced,
     )

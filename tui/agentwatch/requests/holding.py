@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.decisions.answering import answers
+from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Record, time_of
 from agentwatch.delegation.decision import Stage
+from agentwatch.delegation.request import Request
 from agentwatch.disk import DISK, Disk, sign_of
 from agentwatch.place import state_directory
 from agentwatch.presence import is_shown
@@ -35,7 +37,7 @@ _LOOK_ANYWAY_SECONDS: Final = 2.0
 class Holder:
     """Holds requests of one workspace. `name` is who it is, for receipts: "claude hook".
 
-    `state` and `configuration` are directories, by default those of the user. Nothing here raises.
+    `state` and `configuration` are directories, by default those of the user. Nothing here raises but `offer`.
     """
 
     def __init__(
@@ -58,7 +60,12 @@ class Holder:
         self._book = ReceiptBook(workspace, self._state, disk)
         self._looked: dict[str, tuple[tuple[int, int, int] | None, float]] = {}
         self._before: dict[str, int] = {}
-        """By request, how many decisions there were when it was first looked for."""
+        """By request, how many decisions there were before it was offered."""
+
+    def offer(self, request: Request) -> Offer:
+        """Offer a request. What was decided before that is no answer to it. Raises BoxError."""
+        self._before[request.request_id] = len(self._read().entries)
+        return self.box.offer(request)
 
     def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
         """Wait for the answer to what is offered, and claim it. None once nobody can give it in time, or may.
@@ -102,12 +109,7 @@ class Holder:
         if looked is not None and looked[0] == sign and now - looked[1] < _LOOK_ANYWAY_SECONDS:
             return None
         self._looked[request.request_id] = sign, now
-        try:
-            refuse_inside(self._workspace, self._keys.directory)
-            chain = self._ledger.read(self._keys.trust())
-        except (DecisionError, BoxError) as error:
-            self.trouble = str(error)
-            return None
+        chain = self._read()
         before = self._before.setdefault(request.request_id, len(chain.entries))
         entry = chain.latest.get(request.request_id)
         if entry is None or not answers(entry.record, request):
@@ -124,6 +126,17 @@ class Holder:
             self.trouble = "the offer of the request was replaced, so what was seen there may be another one"
             return None
         return entry.record
+
+    def _read(self) -> Chain:
+        """The ledger, empty where it cannot be read."""
+        try:
+            refuse_inside(self._workspace, self._keys.directory)
+            chain = self._ledger.read(self._keys.trust())
+        except (DecisionError, BoxError) as error:
+            self.trouble = str(error)
+            return Chain()
+        self.trouble = chain.broken or ""
+        return chain
 
     def _claim(self, record: Record) -> bool:
         try:

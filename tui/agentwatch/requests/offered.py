@@ -23,7 +23,9 @@ LARGEST: Final = 1024 * 1024
 """Bytes of a file: what is larger is answered in its program."""
 
 _VERSION: Final = 1
-_KEYS: Final = ("version", "workspace_id", *(field.name for field in fields(Request)))
+_FIELDS: Final = tuple(field.name for field in fields(Request) if field.name != "allowed")
+"""Whether it was allowed stands in the ledger and in the program's records."""
+_KEYS: Final = ("version", "workspace_id", *_FIELDS)
 _NAMED: Final = ("source", "session_id", "nonce")
 _TEXTS: Final = ("tool", "input", "shown", "said", "why_not", "covered_by", "by")
 _FLAGS: Final = ("prompt_hidden", "words")
@@ -49,7 +51,7 @@ def to_bytes(request: Request, workspace_id: str) -> bytes:
 
 
 def _spelled(request: Request, workspace_id: str) -> bytes:
-    values = {field.name: getattr(request, field.name) for field in fields(Request)}
+    values = {name: getattr(request, name) for name in _FIELDS}
     queries = [one._asdict() | {"options": [option._asdict() for option in one.options]} for one in request.queries]
     document = {"version": _VERSION, "workspace_id": workspace_id, **values, "queries": queries}
     return compact(document).encode() + b"\n"

@@ -1,0 +1,223 @@
+"""Whatever lies in the box, in the ledger and among the receipts: who holds a request gets what the operator decided
+about its very input, at most once, or nothing.
+
+`AGENTWATCH_REQUESTS=100000` searches longer than CI has time for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from agentwatch.decisions.answering import asked_of
+from agentwatch.decisions.chain import name_of
+from agentwatch.decisions.envelope import SigningKey, seal
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.record import OF_REQUEST, Params, Record, written
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Request
+from agentwatch.requests.box import Offer
+from tests.unit.decisions.made import QUICK
+from tests.unit.requests.asked import ANSWERED, Place, question, request
+
+_ROUNDS = int(os.environ.get("AGENTWATCH_REQUESTS", "1000"))
+_ROUNDS_OF_A_PLACE = 25
+
+GARBAGE = (b"", b"{}", b"[" * 5_000, b"\xff\xfe", b'{"version":1}', os.urandom(300), b"null", b"0" * 3_000_000)
+
+
+class Round:
+    """One request that is held, and all that somebody who may write into the state directory does about it."""
+
+    def __init__(self, random: Random, place: Place, stranger: SigningKey, old: list[bytes]) -> None:
+        self.random, self.place, self.stranger, self.old = random, place, stranger, old
+        make = random.choice((request, question))
+        self.held: Request = make(place.workspace, nonce=f"n{random.randrange(10**12)}", asked_at=time.time())
+        self.answered: list[Record] = []
+        """What the operator decided about the very request, and may be given."""
+        self.disturbed = False
+        """Somebody did something because of which an answer may get lost."""
+
+    @property
+    def offered(self) -> Path:
+        return self.place.box.directory / f"{self.held.request_id}.json"
+
+    def answer(self) -> None:
+        """The operator answers what is held."""
+        action = self.random.choice(self.held.actions)
+        params = ANSWERED if action is Action.ANSWER else Params()
+        note = self.random.choice(("", "No.", "\u202e x")) if action is Action.DENY else ""
+        with suppress(DecisionError):
+            self.answered.append(self.place.answer(self.held, action, params, note=note).record)
+
+    def answer_another(self) -> None:
+        """The operator answers something that is nearly the same."""
+        change = self.random.choice(
+            ({"nonce": "other"}, {"session_id": "other"}, {"source": "other"}, {"command": "x"})
+        )
+        given = {"nonce": self.held.nonce, "given": json.loads(self.held.input)} | change
+        if "command" in change:
+            given.pop("given")
+        with suppress(DecisionError):
+            self.place.answer(request(self.place.workspace, **given))  # type: ignore[arg-type]
+
+    def sign_as_stranger(self) -> None:
+        """Somebody signs a decision about the very request with another key."""
+        self.forge(self.record(), self.stranger)
+
+    def sign_otherwise(self) -> None:
+        """The operator's key, and what a request does not take; or it has expired, or is of before."""
+        key = Keys(self.place.configuration, QUICK).load()
+        now = datetime.now(UTC)
+        changes = self.random.choice(
+            (
+                {"created_at": written(now - timedelta(minutes=9)), "expires_at": written(now - timedelta(seconds=1))},
+                {"created_at": written(now - timedelta(seconds=5))},
+                {"action": Action.DENY, "note": "", "params": Params(), "expires_at": written(now)},
+            )
+        )
+        self.forge(self.record(**changes), key)
+
+    def record(self, **changes: object) -> Record:
+        entries = self.place.desk().read().entries
+        now = datetime.now(UTC)
+        values: dict[str, object] = {
+            "version": OF_REQUEST,
+            "workspace_id": self.place.box.workspace_id,
+            "seq": len(entries) + 1,
+            "prev_sha256": entries[-1].sha256 if entries else None,
+            "decision_id": self.held.request_id,
+            "task_id": "a.b",
+            "attempt": 1,
+            "handoff_sha256": None,
+            "return_sha256": None,
+            "action": Action.DENY,
+            "params": Params(),
+            "note": "",
+            "operator": "mallory",
+            "created_at": written(now),
+            "expires_at": written(now + timedelta(minutes=1)),
+            "request": asked_of(self.held),
+        }
+        return Record(**(values | changes))  # type: ignore[arg-type]
+
+    def forge(self, record: Record, key: SigningKey) -> None:
+        self.disturbed = True
+        self.write(self.place.state / "decisions" / name_of(record), seal(record.to_bytes(), key))
+
+    def replay(self) -> None:
+        """A genuine decision of before, as it is or under the name of the next."""
+        self.disturbed = True
+        if self.old:
+            name = (
+                name_of(self.record()) if self.random.random() < 0.8 else f"{self.random.randrange(10**6):06d}-x.json"
+            )
+            self.write(self.place.state / "decisions" / name, self.random.choice(self.old))
+
+    def spoil_ledger(self) -> None:
+        self.disturbed = True
+        self.write(self.place.state / "decisions" / name_of(self.record()), self.random.choice(GARBAGE))
+
+    def spoil_box(self) -> None:
+        """Another file in the box: whoever holds something is not concerned."""
+        name = self.random.choice((f"{self.random.getrandbits(128):032x}.json", "x", ".writing-x", "notes.txt"))
+        self.write(self.place.box.directory / name, self.random.choice(GARBAGE))
+
+    def spoil_offer(self) -> None:
+        """The file of the offer becomes another one: what the operator sees may be anything."""
+        self.disturbed = True
+        data = self.offered.read_bytes() if self.offered.is_file() else b""
+        how = self.random.randrange(5)
+        with suppress(OSError):
+            if how == 0:
+                self.write(self.offered, self.random.choice(GARBAGE))
+                return
+            self.offered.unlink()
+            if how == 1:
+                (self.place.root / "elsewhere").write_bytes(data)
+                self.offered.symlink_to(self.place.root / "elsewhere")
+            elif how == 2:
+                self.offered.mkdir()
+            elif how == 3:
+                other = replace(self.held, shown="ls", said="harmless")
+                self.place.box.offer(other)
+            else:
+                self.write(self.offered, data.replace(b"touch x", b"rm -rf /"))
+
+    def claim(self) -> None:
+        """Somebody claims it first."""
+        self.disturbed = True
+        name = self.random.choice(("claim", "delivered", "acted"))
+        content = self.random.choice((b"", b"{}", json.dumps({"by": "mallory", "at": "9999-01-01T00:00:00Z"}).encode()))
+        self.write(self.place.state / "receipts" / f"{self.held.request_id}.{name}.json", content)
+
+    def claim_in_workspace(self) -> None:
+        """An agent does what it can: nothing of that gets in the way."""
+        own = self.place.workspace / ".agentwatch"
+        self.write(own / "receipts" / f"{self.held.request_id}.claim.json", b"{}")
+        if self.old:
+            self.write(own / "decisions" / f"{self.held.request_id}.json", self.random.choice(self.old))
+
+    @staticmethod
+    def write(path: Path, data: bytes) -> None:
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        with suppress(OSError):
+            path.write_bytes(data)
+
+    def steps(self) -> list[Callable[[], None]]:
+        hostile = [
+            self.answer_another, self.sign_as_stranger, self.sign_otherwise, self.replay, self.spoil_ledger,
+            self.spoil_box, self.spoil_offer, self.claim, self.claim_in_workspace,
+        ]  # fmt: skip
+        steps = self.random.sample(hostile, k=self.random.randrange(4))
+        if self.random.random() < 0.7:
+            steps.insert(self.random.randrange(len(steps) + 1), self.answer)
+        return steps
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_nothing_is_given_but_what_was_decided_about_that_very_input(tmp_path: Path, part: int) -> None:
+    random, given, lost = Random(), 0, 0
+    stranger = Keys(tmp_path / "stranger", QUICK).create()
+    old: list[bytes] = []
+    for number in range(_ROUNDS // 4):
+        if number % _ROUNDS_OF_A_PLACE == 0:
+            place = Place(tmp_path / f"{number}")
+            place.desk().keys.create()
+        one = Round(random, place, stranger, old)
+        holders = [place.holder(), place.holder()]
+        offers: list[Offer] = [holder.offer(one.held) for holder in holders]
+        got: list[Record] = []
+        for step in [*one.steps(), lambda: None]:
+            step()
+            # Two hold it, and either may come first.
+            for which in random.sample((0, 1), 2):
+                record = holders[which].look(offers[which])
+                got += [] if record is None else [record]
+        assert len(got) <= 1, "given twice"
+        for record in got:
+            assert record in one.answered, "nobody decided that"
+            assert record.request == asked_of(one.held)
+        if one.answered and not one.disturbed:
+            assert got, "an answer got lost though nobody got in its way"
+        given, lost = given + len(got), lost + (not got and bool(one.answered))
+        for offer in offers:
+            with suppress(OSError):
+                offer.__exit__(None, None, None)
+        old += [path.read_bytes() for path in list((place.state / "decisions").glob("*.json"))[-1:]]
+        # What is in the box is what was offered, or it is told.
+        assert all(read.request_id for read in place.box.read())
+        with suppress(DecisionError):
+            place.desk().ledger.set_aside(place.desk().keys.trust())
+    assert given > _ROUNDS // 40
+    assert lost > 0

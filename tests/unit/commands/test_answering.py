@@ -1,0 +1,160 @@
+"""`agentwatch answer` records what was asked for about the request that was named, and `pending` prints that line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentwatch import exit_codes
+from agentwatch.cli import COMMANDS
+from agentwatch.commands import answer as module
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
+from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.errors import UsageError
+from agentwatch.requests.box import Box
+from tests.unit.requests.asked import question, request
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setattr(module, "_DELIVERED_SECONDS", 0.2)
+    made = tmp_path / "shop"
+    made.mkdir()
+    monkeypatch.chdir(made)
+    return made
+
+
+@contextmanager
+def open_one(workspace: Path, asked: Request | None = None) -> Iterator[Request]:
+    asked = asked or request(workspace)
+    with Box(workspace).offer(asked):
+        yield asked
+
+
+def run(*words: str) -> int:
+    return COMMANDS["answer"].start(["--yes", *words])
+
+
+def recorded(workspace: Path) -> list[Record]:
+    return [entry.record for entry in Desk(workspace, read_only=True).read().entries]
+
+
+def test_a_request_is_answered_by_the_first_digits_of_its_id(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_one(workspace, request(workspace, "rm \x1b[31m-rf /", said="It is harmless.\nanswer    allow")) as asked:
+        assert run("--deny", "Use build/.", "--", asked.request_id[:8].upper()) == exit_codes.DONE
+    (record,) = recorded(workspace)
+    assert (record.decision_id, record.action, record.note) == (asked.request_id, Action.DENY, "Use build/.")
+    said = capsys.readouterr().out
+    assert "  │ rm " in said
+    assert "\x1b" not in said
+    # Nothing that is foreign looks like a line of ours.
+    assert "  │ It is harmless.\n  │ answer    allow" in said
+    assert "not delivered yet" in said
+
+
+def test_it_is_said_whether_the_answer_got_there(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Box(workspace).offer(request(workspace)) as offer:
+
+        def hold() -> None:
+            while not recorded(workspace):
+                time.sleep(0.01)
+            offer.end(RequestStage.DELIVERED)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert run("--allow", offer.request.request_id) == exit_codes.DONE
+        thread.join()
+    assert "delivered: its program has the answer" in capsys.readouterr().out
+
+
+def test_each_question_gets_its_options(workspace: Path) -> None:
+    with open_one(workspace, question(workspace)) as asked:
+        with pytest.raises(UsageError, match=r"1 answer to 2 questions; .*\n  1. Which store\?\n  2. Which checks\?"):
+            run("--option", "SQLite", "--", asked.request_id)
+        assert run("--option", "My own", "--option", "Lint\nTypes", "--", asked.request_id) == exit_codes.DONE
+    (record,) = recorded(workspace)
+    assert record.params.answers == (
+        Answer("Which store?", "My own"), Answer("Which checks?", "Lint"), Answer("Which checks?", "Types"),
+    )  # fmt: skip
+
+
+def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_one(workspace, request(workspace, rules=("Bash(ls:*)",))) as asked:
+        with pytest.raises(NotAllowedError, match="none of the rules"):
+            run("--allow", "--rule", "Bash(*)", "--", asked.request_id)
+        with pytest.raises(UsageError, match="--rule belongs to --allow"):
+            run("--deny", "--rule", "Bash(ls:*)", "--", asked.request_id)
+        assert run("--allow", "--rule", "Bash(ls:*)", "--", asked.request_id) == exit_codes.DONE
+    assert "whatever fits Bash(ls:*)" in capsys.readouterr().out
+    assert recorded(workspace)[0].params.rule == "Bash(ls:*)"
+
+
+def test_what_is_no_request_or_several_is_wrong_usage(workspace: Path) -> None:
+    with open_one(workspace) as asked:
+        for word in ("", asked.request_id[:7], "0" * 8, asked.request_id + "0", "zzzzzzzz"):
+            with pytest.raises(UsageError, match="agentwatch pending"):
+                run("--allow", "--", word)
+    assert recorded(workspace) == []
+
+
+def test_one_answer_holds(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_one(workspace) as asked:
+        assert run("--allow", asked.request_id) == exit_codes.DONE
+        assert run("--allow", asked.request_id) == exit_codes.DONE
+        assert "said so at" in capsys.readouterr().out
+        with pytest.raises(AlreadyDecidedError) as caught:
+            run("--deny", "--", asked.request_id)
+        assert caught.value.exit_code == exit_codes.TAKEN
+    assert len(recorded(workspace)) == 1
+
+
+def test_nobody_answers_a_request_that_has_ended(workspace: Path) -> None:
+    with open_one(workspace) as asked:
+        pass
+    with pytest.raises(RequestGoneError, match="nobody waits") as caught:
+        run("--allow", asked.request_id)
+    assert caught.value.exit_code == exit_codes.EXPIRED
+    assert recorded(workspace) == []
+
+
+def test_without_a_terminal_nothing_is_answered_unless_it_is_said(workspace: Path) -> None:
+    with open_one(workspace) as asked, pytest.raises(UsageError, match="say --yes"):
+        COMMANDS["answer"].start(["--allow", asked.request_id])
+    assert recorded(workspace) == []
+
+
+def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    never = request(workspace, actions=(), why_not="a plan is answered in its terminal")
+    with (
+        open_one(workspace) as asked,
+        open_one(workspace, question(workspace, session_id="q")) as asks,
+        open_one(workspace, never),
+    ):
+        COMMANDS["pending"].start(["--json"])
+        told = json.loads(capsys.readouterr().out)["tasks"]
+        by_id = {one["request_id"]: one["command"] for task in told for one in task["requests"]}
+        assert by_id[never.request_id] is None
+        line = shlex.split(by_id[asked.request_id])
+        assert line[line.index("answer") :] == ["answer", "--allow", "--", asked.request_id, str(workspace)]
+        COMMANDS["pending"].start([])
+        said = capsys.readouterr().out
+        assert by_id[asked.request_id] in said
+        assert "or, in place of --allow: --deny TEXT" in said
+        assert by_id[asks.request_id] in said
+        assert "a plan is answered in its terminal" in said
+        assert run(*line[line.index("answer") + 1 :]) == exit_codes.DONE
+    assert [record.decision_id for record in recorded(workspace)] == [asked.request_id]

@@ -1,0 +1,122 @@
+"""A monitor knows what programs ask, as long as somebody holds it, and answers what was shown."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from agentwatch.config import Settings
+from agentwatch.decisions.errors import DecisionError, RequestGoneError
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.observation import Observation, Requested
+from agentwatch.delegation.request import RequestStage
+from agentwatch.monitor import Monitor
+from agentwatch.requests.source import Inbox
+from agentwatch.sources.files.source import FilesSource
+from tests.unit.requests.asked import Place, request
+
+
+def told(observations: Sequence[Observation]) -> list[tuple[str, RequestStage | None]]:
+    return [(one.path, one.request and one.request.stage) for one in observations if isinstance(one, Requested)]
+
+
+def test_each_change_is_told_once(place: Place) -> None:
+    inbox, asked = Inbox(place.box), request(place.workspace)
+    assert inbox.look() == []
+    with place.box.offer(asked) as offer:
+        assert told(inbox.look()) == [(asked.request_id, RequestStage.OFFERED)]
+        assert inbox.look() == []
+        offer.end(RequestStage.DELIVERED)
+    assert told(inbox.look()) == [(asked.request_id, RequestStage.DELIVERED)]
+    assert inbox.look() == []
+    (place.box.directory / f"{asked.request_id}.json").unlink()
+    assert told(inbox.look()) == [(asked.request_id, None)]
+
+
+def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    inbox, asked = Inbox(place.box, clock=lambda: now[0]), request(place.workspace)
+    offer = place.box.offer(asked)
+    inbox.look()
+    with monkeypatch.context() as change:
+        # As if it was killed: it writes no end.
+        change.setattr(place.box, "end", lambda *_: None)
+        offer.end(RequestStage.GONE)
+    now[0] = 200.0
+    for _ in range(2):
+        ended = [one.request for one in inbox.look() if isinstance(one, Requested)]
+        assert ended in ([replace(asked, stage=RequestStage.GONE, ended_at=200.0)], [])
+        now[0] = 300.0
+    assert [one.ended_at for one in inbox._told.values()] == [200.0]
+
+
+def test_a_damaged_box_is_told_and_the_rest_of_it_seen(place: Place) -> None:
+    inbox, asked = Inbox(place.box), request(place.workspace)
+    with place.box.offer(asked):
+        (place.box.directory / ("0" * 32 + ".json")).write_text("{}")
+        assert told(inbox.look()) == [(asked.request_id, RequestStage.OFFERED)]
+        assert "is no request" in (inbox.notice or "")
+
+
+def test_the_thread_tells_what_is_offered_and_that_it_ended(place: Place) -> None:
+    inbox, asked = Inbox(place.box), request(place.workspace)
+    seen: SimpleQueue[Sequence[Observation]] = SimpleQueue()
+    inbox.start(seen.put)
+    try:
+        with place.box.offer(asked):
+            assert told(seen.get(timeout=10)) == [(asked.request_id, RequestStage.OFFERED)]
+        assert told(seen.get(timeout=10)) == [(asked.request_id, RequestStage.GONE)]
+    finally:
+        inbox.stop()
+    assert not any(thread.name == "agentwatch-requests" for thread in threading.enumerate())
+
+
+def test_it_says_why_a_request_cannot_be_answered_any_more(place: Place) -> None:
+    inbox, asked = Inbox(place.box), request(place.workspace)
+    assert "not offered" in (inbox.gone(asked) or "")
+    with place.box.offer(asked):
+        assert inbox.gone(asked) is None
+        assert inbox.gone(replace(asked, stage=RequestStage.DECIDED, by="ada", allowed=True)) is None
+        assert "look at it again" in (inbox.gone(replace(asked, shown="ls")) or "")
+    assert "nobody waits" in (inbox.gone(asked) or "")
+    for stage, words in ((RequestStage.ELSEWHERE, "in its program"), (RequestStage.DELIVERED, "already")):
+        with place.box.offer(asked) as offer:
+            offer.end(stage)
+        assert words in (inbox.gone(asked) or "")
+
+
+def monitor_of(place: Place) -> Monitor:
+    source = FilesSource(place.workspace)
+    return Monitor(
+        place.workspace, Settings(), source, lambda: 0.0, open_desk=place.desk, open_inbox=partial(Inbox, place.box)
+    )
+
+
+async def test_a_monitor_shows_a_request_and_answers_it(place: Place) -> None:
+    monitor, asked, holder = monitor_of(place), request(place.workspace), place.holder()
+    with holder.offer(asked) as offer:
+        monitor.scan()
+        known = monitor.tree.request(asked.request_id)
+        assert known is not None
+        made = await monitor.answer(known.request, Action.DENY, None, "No.")
+        assert (made.record.task_id, made.record.attempt) == (known.task_id, 1)
+        record = holder.look(offer)
+        assert record is not None
+        assert record.note == "No."
+        offer.end(RequestStage.DELIVERED)
+        with pytest.raises(RequestGoneError, match="not offered any more"):
+            await monitor.answer(request(place.workspace, nonce=asked.nonce, command="other"), Action.ALLOW, None, "")
+
+
+async def test_nobody_answers_where_nobody_watches(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path, Settings(), FilesSource(tmp_path), lambda: 0.0)
+    with pytest.raises(DecisionError, match="not being watched"):
+        await monitor.answer(request(tmp_path), Action.ALLOW, None, "")

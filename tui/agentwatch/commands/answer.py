@@ -1,0 +1,195 @@
+"""`agentwatch answer`: shows what a program asks, asks the operator once more, records the answer, and says whether it
+got there."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from getpass import getpass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agentwatch import exit_codes
+from agentwatch.commands.confirming import confirmed
+from agentwatch.composition import desk_of, inbox_of, scanned
+from agentwatch.config import Settings
+from agentwatch.decisions.answering import refusal
+from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
+from agentwatch.decisions.ledger import DecisionMade
+from agentwatch.decisions.record import Answer, Params
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.errors import UsageError
+from agentwatch.requests.source import Inbox
+from agentwatch.text import clean, clean_lines, complain, exact, quoted, say
+from agentwatch.view.times import ago
+from agentwatch.view.words import plural
+
+DIGITS: Final = 8
+"""Of a request's id, so many are enough where no other begins like it."""
+
+_WIDTH: Final = 10
+_MOST_LINES: Final = 200
+_DELIVERED_SECONDS: Final = 3.0
+_PAUSE_SECONDS: Final = 0.05
+_ASKS: Final = "Passphrase of the key that signs decisions: "
+
+
+class Wish(NamedTuple):
+    """What the operator asks for. `options` are in the order of the questions."""
+
+    action: Action
+    note: str = ""
+    options: tuple[str, ...] = ()
+    rule: str | None = None
+
+
+def answer(workspace: Path, start: str, wish: Wish, *, settings: Settings, yes: bool) -> int:
+    """Answer the request whose id starts so. Returns one of `exit_codes`. Raises DecisionError and UsageError."""
+    if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("there is no terminal to ask on; say --yes")
+    inbox = inbox_of(workspace)
+    request = found(inbox, start)
+    params = params_of(request, wish)
+    desk = desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
+    before = desk.read().latest.get(request.request_id)
+    # What was answered in the same way is so, however the request ended: the ledger knows.
+    why = None if before is not None else inbox.gone(request)
+    if why is not None:
+        raise RequestGoneError(f"not recorded: {why}")
+    if (why := refusal(request, wish.action, params, wish.note)) is not None:
+        raise NotAllowedError(f"not recorded: {why}")
+    for line in lines(request, wish, params, time.time()):
+        say(line)
+    if not yes and not confirmed("Record this answer?"):
+        say("nothing is recorded")
+        return exit_codes.NOT
+    task_id, attempt = _place(workspace, settings, request)
+    given = {"task_id": task_id, "attempt": attempt, "note": wish.note}
+    _tell(inbox, desk.answer(request, wish.action, params, gone=partial(inbox.gone, request), **given))  # type: ignore[arg-type]
+    return exit_codes.DONE
+
+
+def found(inbox: Inbox, start: str) -> Request:
+    """The request whose id starts so; raises UsageError where it is none, or one of several."""
+    word = start.lower()
+    requests = inbox.box.read()
+    for problem in inbox.box.problems:
+        complain(clean(problem))
+    fitting = [one for one in requests if one.request_id.startswith(word)] if len(word) >= DIGITS else []
+    if len(fitting) == 1:
+        return fitting[0]
+    known = "`agentwatch pending` lists those that wait"
+    if fitting:
+        raise UsageError(f"{plural(len(fitting), 'request')} begin with {quoted(start)}; give more of its id; {known}")
+    raise UsageError(f"no request {quoted(start)} is open here (its id, or the first {DIGITS} digits of it); {known}")
+
+
+def params_of(request: Request, wish: Wish) -> Params:
+    """What the answer brings along. Raises UsageError where the options are not those of its questions."""
+    if wish.action is not Action.ANSWER:
+        return Params(rule=wish.rule)
+    queries = request.queries
+    if len(wish.options) != len(queries):
+        given = f"{plural(len(wish.options), 'answer')} to {plural(len(queries), 'question')}"
+        asked = "".join(f"\n  {number}. {clean(one.question, 300)}" for number, one in enumerate(queries, 1))
+        raise UsageError(f"not recorded: {given}; give one --option for each, in this order:{asked}")
+    answers: list[Answer] = []
+    for query, text in zip(queries, wish.options, strict=True):
+        chosen = [line for line in text.splitlines() if line.strip()] if query.several else [text]
+        answers += [Answer(query.question, one) for one in chosen]
+    return Params(answers=tuple(answers))
+
+
+def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]:
+    """What will be recorded, and what it is about. What is foreign is indented behind a bar."""
+    agent = f"{request.source}, session {exact(request.session_id, 80)}"
+    facts = [
+        ("request", f"{request.request_id[:DIGITS]}, {request.kind}: {clean(request.tool, 80)}"),
+        ("asked by", f"{agent}, {ago(request.asked_at, now)}"),
+        ("answer", _does(wish)),
+        *(("note", line) for line in clean_lines(wish.note, _MOST_LINES)[0] if wish.note),
+        *(("answer", f"{clean(one.question or '', 300)} → {_chosen(request, one)}") for one in params.answers),
+        ("beware", f"this ends {plural(request.ends_others, 'other open request')} of its session, too")
+        if wish.action is Action.DENY and request.ends_others
+        else ("", ""),
+        ("covered", f"its own {clean(request.covered_by, 300)}" if request.covered_by else ""),
+    ]
+    shown, before = [], ""
+    for name, value in facts:
+        if value:
+            shown.append(f"  {name if name != before else '':<{_WIDTH}}{value}")
+            before = name
+    shown += ["", "  What it wants to do:", *_barred(request.shown or request.input)]
+    if request.said:
+        shown += ["", "  What the model says of it:", *_barred(request.said)]
+    return shown
+
+
+def _does(wish: Wish) -> str:
+    if wish.action is Action.ALLOW and wish.rule is not None:
+        return f"allow, and for the rest of its session whatever fits {exact(wish.rule, 300)}"
+    if wish.action is Action.ALLOW:
+        return "allow, once"
+    if wish.action is Action.DENY:
+        return "deny" + (", with words to the model" if wish.note else "")
+    return ""
+
+
+def _chosen(request: Request, answer: Answer) -> str:
+    """What it is answered with, and that it is none of the asker's options where it is not."""
+    options = [one.label for query in request.queries if query.question == answer.question for one in query.options]
+    own = "" if answer.answer in options else " (your own words)"
+    return f"{clean(answer.answer, 300)}{own}"
+
+
+def _barred(text: str) -> Iterator[str]:
+    shown, note = clean_lines(text, _MOST_LINES)
+    yield from (f"  │ {line}" for line in shown)
+    if note:
+        yield f"  {note}"
+
+
+def _place(workspace: Path, settings: Settings, request: Request) -> tuple[str, int]:
+    """The task that asks it, and its attempt."""
+    tree = scanned(workspace, settings, inspects=False, requests=True).tree
+    asked = tree.request(request.request_id)
+    return (asked.task_id, max(tree.tasks[asked.task_id].attempt, 1)) if asked is not None else (request.session_id, 1)
+
+
+def _tell(inbox: Inbox, made: DecisionMade) -> None:
+    record = made.record
+    before = "" if made.fresh else f"before: {clean(record.operator, 60)} said so at {record.created_at}; "
+    say(f"recorded: {before}request {record.decision_id}")
+    if made.doubt is not None:
+        complain(clean(made.doubt))
+    end = time.monotonic() + _DELIVERED_SECONDS
+    while True:
+        request = inbox.box.find(record.decision_id)
+        stage = request.stage if request is not None else RequestStage.GONE
+        if stage is not RequestStage.OFFERED or time.monotonic() >= end:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    if stage is RequestStage.DELIVERED:
+        say("delivered: its program has the answer")
+    elif stage is RequestStage.OFFERED:
+        say("not delivered yet: `agentwatch pending` says when its program has it")
+    else:
+        complain("not delivered: the request ended meanwhile, so this answers nothing")
+
+
+def command(request: Request, workspace: Path) -> Sequence[str]:
+    """The words of the command that answers it the plain way, behind what starts agentwatch; none where none does."""
+    ways = ways_of(request)
+    # Behind `--` nothing is an option.
+    return ["answer", *ways[0], "--", request.request_id, str(workspace)] if ways else []
+
+
+def ways_of(request: Request) -> list[list[str]]:
+    """The options that answer it, the plain one first. Words in capitals are for the operator to replace."""
+    deny = ["--deny", "TEXT"] if request.words else ["--deny"]
+    options = ["--option", "TEXT"] * max(len(request.queries), 1)
+    known = {Action.ALLOW: ["--allow"], Action.DENY: deny, Action.ANSWER: options}
+    return [known[action] for action in request.actions if action in known]

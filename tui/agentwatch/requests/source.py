@@ -1,0 +1,89 @@
+"""Keeps a monitor told of the requests that somebody holds, and says of one whether somebody still does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agentwatch.background import Background
+from agentwatch.delegation.observation import Observation, Requested
+from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.requests.box import Box
+
+_PAUSE_SECONDS: Final = 0.25
+_TIDY_SECONDS: Final = 3_600.0
+
+_ENDS: Final = {
+    RequestStage.DELIVERED: "it was answered already",
+    RequestStage.ELSEWHERE: "it was answered in its program",
+    RequestStage.GONE: "nobody waits for an answer any more: its program went on, or what held it has ended",
+}
+
+
+class Inbox(Background[Sequence[Observation]]):
+    """Looks at a box, once or in a thread of its own from `start` to `stop`."""
+
+    thread_name = "agentwatch-requests"
+
+    def __init__(self, box: Box, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self.box: Final = box
+        self.notice: str | None = None
+        """What the operator must know of the box, one sentence. May quote foreign text."""
+        self._clock = clock
+        self._told: dict[str, Request] = {}
+
+    def look(self) -> list[Requested]:
+        """What has changed since the call before. Blocks."""
+        now, found = self._clock(), {one.request_id: one for one in self.box.read()}
+        self.notice = self.box.problems[0] if self.box.problems else None
+        observations: list[Requested] = []
+        for request_id, request in found.items():
+            known = self._told.get(request_id)
+            if request.stage is RequestStage.GONE and request.ended_at is None and known is not None:
+                # Its holder was killed; one that was found so died at nobody knows which time.
+                found[request_id] = replace(request, ended_at=now if known.is_open else known.ended_at)
+            if found[request_id] != known:
+                self._told[request_id] = found[request_id]
+                observations.append(Requested(0, now, request_id, found[request_id]))
+        for request_id in self._told.keys() - found.keys():
+            del self._told[request_id]
+            observations.append(Requested(0, now, request_id, None))
+        return observations
+
+    def gone(self, request: Request) -> str | None:
+        """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
+        now = self.box.find(request.request_id)
+        if now is None:
+            return "it is not offered any more"
+        if now.stage is not RequestStage.OFFERED:
+            return _ENDS.get(now.stage, f"it is {now.stage}")
+        is_same = _plain(now) == _plain(request)
+        return None if is_same else "it is not the one that you looked at: look at it again"
+
+    def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
+        looked: tuple[int, int, int] | None = None
+        tidy_at = 0.0
+        while not self._stopped:
+            if time.monotonic() >= tidy_at:
+                tidy_at = time.monotonic() + _TIDY_SECONDS
+                self.box.tidy()
+            sign = self.box.sign()
+            if sign != looked or any(one.is_open for one in self._told.values()):
+                looked = sign
+                try:
+                    if observations := self.look():
+                        emit(observations)
+                except RuntimeError:
+                    return
+            with self._news:
+                if not self._stopped:
+                    self._news.wait(_PAUSE_SECONDS)
+
+
+def _plain(request: Request) -> Request:
+    """What was asked, without what the tree adds to it, and what another holder of the same says of time."""
+    plain = replace(request, stage=RequestStage.OFFERED, ended_at=None, by="", allowed=None)
+    return replace(plain, asked_at=0.0, until=None)
