@@ -331,3 +331,62 @@ async def test_a_broken_git_file_leaves_the_workspace_as_it_is_and_is_told(tmp_p
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.tasks and monitor.notices)
         assert "Other worktrees of this repository are not shown: .git is a file that" in monitor.notices[0]
+
+
+# Without a screen
+
+
+def test_commands_tell_of_the_worktrees_that_have_a_row_on_the_screen(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agentwatch.cli import run
+
+    def told(*words: str) -> tuple[int, str]:
+        code = run([*words, str(shop)])
+        return code, capsys.readouterr().out
+
+    fix, old = add(shop, "../shop-fix"), add(shop, "../shop-old")
+    rested(fix, old)
+    (shop / "api.return.md").unlink()
+    commands = (["tree"], ["pending"], ["tree", "--fail"])
+    alone = [told(*words) for words in commands]
+    assert [code for code, _ in alone] == [0, 0, 0]
+    assert str(fix) not in "".join(text for _, text in alone), "what was checked out there is nobody's work there"
+    for command in ("tree", "pending", "report"):
+        wish = ["--format", "json"] if command == "report" else ["--json"]
+        assert json.loads(told(command, *wish)[1])["worktrees"] == []
+
+    fill(fix, "form")
+    for (code, text), (before, said), words in zip([told(*one) for one in commands], alone, commands, strict=True):
+        assert text.startswith(f"{shop}\n{said}\n{fix}\n")
+        assert (code, before) == (1 if "--fail" in words else 0, 0)
+        assert str(old) not in text
+    for command in ("tree", "pending"):
+        document = json.loads(told(command, "--json")[1])
+        (there,) = document["worktrees"]
+        assert (document["workspace"], there["workspace"]) == (str(shop), str(fix))
+        assert {one["task_id"] for one in document["tasks"]} <= {"shop.api"}
+        asking = [(one["task_id"], one["workspace"]) for one in there["tasks"] if one["ask"]]
+        assert asking == [("shop.form", str(fix))]
+    assert str(fix) in there["tasks"][0]["commands"]["abort"]
+    assert str(fix) not in told("pending", "--past")[1]
+    report = json.loads(told("report", "--format", "json")[1])
+    assert report["worktrees"] == [{"workspace": str(fix), "tasks": 2, "needs_operator": 1}]
+    assert report["verdict"].endswith("Nothing needs a human; 1 task in other worktrees does.")
+    assert "Nothing needs a human; 1 task in other worktrees does." in told("report", "--format", "html")[1]
+    assert run(["tree", str(shop), str(old)]) == 0
+    assert str(fix) not in capsys.readouterr().out, "of several, those that are named"
+
+
+def test_a_git_file_that_leads_nowhere_is_told_without_a_screen(
+    tmp_path: Path, shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agentwatch.cli import run
+
+    place = tmp_path / "broken"
+    fill(place, "api")
+    (place / ".git").write_text("gitdir: ../nowhere\n")
+    assert run(["tree", str(place)]) == 0
+    out, err = capsys.readouterr()
+    assert "shop.api" in out
+    assert "Other worktrees of this repository are not shown: .git is a file" in err

@@ -14,7 +14,7 @@ from agentwatch.dot_directory import NAME as DOT
 from agentwatch.evidence.commits import Commits
 from agentwatch.history import schema
 from agentwatch.monitor import Monitor
-from agentwatch.monitors import Monitors, Place, Places, names_of
+from agentwatch.monitors import Monitors, Place, Places, has_row, names_of
 from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.presence import first_watched, note_first_watch
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
@@ -104,6 +104,18 @@ def _worktrees(workspace: Path) -> Places:
     return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
 
+def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | None = None) -> Places:
+    """The other worktrees of its repository that have a row on a screen: in each, something is not past. Blocks."""
+    found = _worktrees(workspace)
+    shown = []
+    for place in found.places:
+        own, desk = selection and selection.anew(), known_desk(place.workspace)
+        tree = scanned(place.workspace, settings, own, desk=desk, inspects=False, dates=True).tree
+        if any(map(has_row, tree.tasks.values())):
+            shown.append(place)
+    return found._replace(places=shown)
+
+
 def scanned(
     workspace: Path,
     settings: Settings,
@@ -113,18 +125,19 @@ def scanned(
     desk: Desk | None = None,
     inspects: bool = True,
     requests: bool = False,
+    dates: bool = False,
 ) -> Monitor:
     """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
 
     `sessions` takes the place of a source of its own. With `requests` it knows what programs ask the operator, which is
-    nothing for agents.
+    nothing for agents. Who wants to know only how things stand now does not inspect, and asks nobody how old they are
+    unless it says `dates`.
     """
     state = state_directory(workspace)
     monitor = Monitor(
         workspace,
         settings,
-        # For how things stand now, nobody is asked how old they are.
-        source_of(workspace, settings, selection, sessions, dates=inspects),
+        source_of(workspace, settings, selection, sessions, dates=inspects or dates),
         time.time,
         inspects=inspects,
         # A database takes a while to load.

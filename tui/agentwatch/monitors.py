@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.config import Settings
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.run import Message, Run
-from agentwatch.delegation.task import Version
+from agentwatch.delegation.task import Task, Version
 from agentwatch.monitor import Monitor, Update
 from agentwatch.place import state_directory
 from agentwatch.presence import shown
@@ -229,7 +229,7 @@ class Monitors(Monitor):
         tasks, changed, structure = part.monitor.tree.tasks, set[str](), self.tree.structure
         if part.scope is not None:
             changed = self.tree.update(part.scope, update.changed, moved=update.structure)
-        elif any(task.alive_at and not task.past for key in update.changed if (task := tasks.get(key))):
+        elif any(has_row(task) for key in update.changed if (task := tasks.get(key))):
             changed = self._show(part)
         self._look_at_parts()
         return Update(frozenset(changed), update.structure or self.tree.structure != structure)
@@ -268,6 +268,11 @@ class Monitors(Monitor):
             self.health = together([one.health for one in told])
         elif self._places is not None:
             self.health = Health("live", "no session of an agent was alive")
+
+
+def has_row(task: Task) -> bool:
+    """Whether a workspace that only comes with others has a row, because of this task."""
+    return bool(task.alive_at) and not task.past
 
 
 def _from(part: _Part, sentence: str) -> str:

@@ -87,6 +87,7 @@ def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_rea
         "decisions",
         "changes",
         "notices",
+        "worktrees",
         "complete",
         "problems",
     }
@@ -101,6 +102,7 @@ def test_the_json_has_the_keys_that_are_documented_and_times_that_others_can_rea
         "after": "submitted",
         "attempt": 1,
         "reason": "handed off; no sign of life yet",
+        "contradicted": False,
     }
     api = next(task for task in told["tasks"] if task["task_id"] == "shop.api")
     [as_in_tree] = (one for one in tree_document(small().account().tree, "/w")["tasks"] if one["task_id"] == "shop.api")

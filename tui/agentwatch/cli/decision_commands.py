@@ -46,7 +46,9 @@ def _pending(options: argparse.Namespace) -> int:
     workspaces = workspaces_at(options.paths)
     from agentwatch.commands.pending import print_pending
     from agentwatch.commands.several import print_each
+    from agentwatch.composition import shown_worktrees
     from agentwatch.decisions.desk import Desk
+    from agentwatch.monitors import Places
 
     if options.past and options.acknowledged:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")
@@ -57,7 +59,11 @@ def _pending(options: argparse.Namespace) -> int:
         wishes = {"as_json": options.json, "past": options.past, "acknowledged": options.acknowledged}
         return print_pending(monitor, desk, say_document=say_document, **wishes)
 
-    return print_each(workspaces, print_one, as_json=options.json)
+    def find() -> Places:
+        # What was committed is in every worktree: its history would be told once for each.
+        return Places(()) if options.past else shown_worktrees(workspaces[0], load(), selection_of(options))
+
+    return print_each(workspaces, print_one, as_json=options.json, find=find)
 
 
 @_DECIDE(

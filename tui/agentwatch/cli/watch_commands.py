@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agentwatch.config import Settings
     from agentwatch.delegation.observation import Observation
     from agentwatch.monitor import Monitor
+    from agentwatch.monitors import Places
     from agentwatch.sources.sessions.selection import Selection
 
 _WATCH: Final = partial(Command, "watch")
@@ -181,6 +182,7 @@ def _tree(options: argparse.Namespace) -> int:
     workspaces = workspaces_at(options.paths)
     from agentwatch.commands.several import print_each
     from agentwatch.commands.tree import print_tree
+    from agentwatch.composition import shown_worktrees
 
     def print_one(workspace: Path, say_document: Callable[[dict[str, Any]], None]) -> int:
         monitor, left_out = _looked_at(workspace, options), 0
@@ -190,7 +192,10 @@ def _tree(options: argparse.Namespace) -> int:
         wishes = {"as_json": options.json, "fail": options.fail, "where": options.where}
         return print_tree(monitor, left_out=left_out, say_document=say_document, **wishes)
 
-    return print_each(workspaces, print_one, as_json=options.json)
+    def find() -> Places:
+        return shown_worktrees(workspaces[0], load(), selection_of(options))
+
+    return print_each(workspaces, print_one, as_json=options.json, find=find)
 
 
 @_PRINT(
@@ -225,10 +230,13 @@ def _log(options: argparse.Namespace) -> int:
 )  # fmt: skip
 def _report(options: argparse.Namespace) -> int:
     """Write the account of a session, for a pull request or a post-mortem."""
+    from agentwatch.composition import shown_worktrees
     from agentwatch.report.face import write_report
 
-    monitor = _looked_at(workspace_at(options.path), options)
-    return write_report(monitor, options.format, options.output, now=time.time())
+    workspace = workspace_at(options.path)
+    monitor, found = _looked_at(workspace, options), shown_worktrees(workspace, load(), selection_of(options))
+    others = [_looked_at(place.workspace, options) for place in found.places]
+    return write_report(monitor, options.format, options.output, now=time.time(), others=others)
 
 
 @_PRINT(

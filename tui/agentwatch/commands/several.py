@@ -6,29 +6,39 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agentwatch.text import clean, indented, say
+from agentwatch.monitors import Places
+from agentwatch.text import clean, complain, indented, say
 
 SCHEMA_VERSION: Final = 1
 
 
 def print_each(
-    workspaces: Sequence[Path], print_one: Callable[[Path, Callable[[dict[str, Any]], None]], int], *, as_json: bool
+    workspaces: Sequence[Path],
+    print_one: Callable[[Path, Callable[[dict[str, Any]], None]], int],
+    *,
+    as_json: bool,
+    find: Callable[[], Places] = lambda: Places(()),
 ) -> int:
-    """Print each workspace with `print_one`, which gets the workspace, and what prints its JSON document.
+    """Print each workspace with `print_one`, which gets the workspace, and what prints its JSON document; of one alone,
+    also the worktrees that `find` finds.
 
-    Of several, each has its path above it; as JSON they are one document, in which each task names its workspace.
-    Returns the highest exit code.
+    Of several, each has its path above it. As JSON they are one document, in which each task names its workspace; the
+    documents of worktrees stand in that of the one that was asked for. Returns the highest exit code.
     """
-    if len(workspaces) == 1:
-        return print_one(workspaces[0], lambda document: say(indented(document)))
+    is_one = len(workspaces) == 1
+    found = find() if is_one else Places(())
+    workspaces = [*workspaces, *(place.workspace for place in found.places)]
     documents: list[dict[str, Any]] = []
     codes = []
     for number, workspace in enumerate(workspaces):
-        if not as_json:
+        if not as_json and len(workspaces) > 1:
             say(f"{chr(10) if number else ''}{clean(str(workspace))}")
         codes.append(print_one(workspace, documents.append))
     if as_json:
-        for document in documents:
+        for document in documents[is_one:]:
             document["tasks"] = [{**task, "workspace": document["workspace"]} for task in document["tasks"]]
-        say(indented({"schema_version": SCHEMA_VERSION, "workspaces": documents}))
+        several = {"schema_version": SCHEMA_VERSION, "workspaces": documents}
+        say(indented({**documents[0], "worktrees": documents[1:]} if is_one else several))
+    for complaint in found.complaints:
+        complain(clean(complaint))
     return max(codes)

@@ -113,6 +113,14 @@ class Summary:
     past: int
 
 
+class Elsewhere(NamedTuple):
+    """Another worktree of the repository in which something is not past, and how many of its tasks need somebody."""
+
+    workspace: str
+    tasks: int
+    needs_operator: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """A session as it stood at `generated_at`. Tasks are in preorder, siblings in the order first seen."""
@@ -132,6 +140,7 @@ class Account:
     """What is wrong with files that belong to no task."""
     problems: tuple[tuple[str, str, str], ...]
     """What could not be read: (source, place, message) each."""
+    worktrees: tuple[Elsewhere, ...] = ()
 
     def branches_with(self, holds: Callable[[Task], bool]) -> set[str]:
         """Ids of the tasks for which something holds, or for one below them."""
@@ -160,17 +169,20 @@ def account_of(
     now: float,
     decisions: Sequence[DecisionLine] = (),
     problems: Sequence[tuple[str, str, str]] = (),
+    worktrees: Sequence[Elsewhere] = (),
 ) -> Account:
     """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
 
     `changes` are the state changes of its past, oldest first.
     """
     summary = _summary(tree)
+    outside = tuple(filter(None, (history_words(tree), older_words(len(tree.left_out)))))
+    asking_there = sum(one.needs_operator for one in worktrees)
     return Account(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=" ".join(_verdict(summary, len(problems), history_words(tree), older_words(len(tree.left_out)))),
+        verdict=" ".join(_verdict(summary, len(problems), outside, asking_there)),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=tuple(_line(tree, task, depth, now) for task, depth in tree.preorder()),
@@ -178,6 +190,7 @@ def account_of(
         changes=changes,
         notices=tuple(tree.notices),
         problems=tuple(problems),
+        worktrees=tuple(worktrees),
     )
 
 
@@ -223,15 +236,17 @@ def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
     )
 
 
-def _verdict(summary: Summary, unseen: int, history: str, older: str) -> Iterator[str]:
-    """The state of a session in sentences of our own words and numbers; `unseen` places could not be read, `history`
-    says what is past, and `older` what is left out."""
+def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there: int) -> Iterator[str]:
+    """The state of a session in our own words and numbers: `unseen` places could not be read, `outside` says what is
+    past and what is left out, and so many tasks of other worktrees need somebody."""
+    there = f"{plural(asking_there, 'task')} in other worktrees"
     if not summary.tasks:
         yield "No handoffs or returns were found."
-        if older:
-            yield f"{older}."
+        yield from (f"{one}." for one in outside)
         if unseen:
             yield f"{plural(unseen, 'place')} could not be read."
+        if asking_there:
+            yield f"{there} {'needs' if asking_there == 1 else 'need'} a human."
         return
     completed = summary.by_state.get(State.COMPLETED, 0)
     lying = completed - summary.verified - summary.unchecked
@@ -257,7 +272,8 @@ def _verdict(summary: Summary, unseen: int, history: str, older: str) -> Iterato
         yield f"{summary.stale:,} of the working ones {'is' if summary.stale == 1 else 'are'} silent for too long."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
-    for outside in filter(None, (history, older)):
-        yield f"{outside}."
+    yield from (f"{one}." for one in outside)
     needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
-    yield f"{needs:,} {'needs' if needs == 1 else 'need'} a human." if needs else f"Nothing{seen} needs a human."
+    also = f"; {there} {'does' if asking_there == 1 else 'do'}" if asking_there else ""
+    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else f"Nothing{seen} needs"
+    yield f"{who} a human{also}."

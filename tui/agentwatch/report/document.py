@@ -38,6 +38,7 @@ def document(account: Account) -> str:
         "decisions": [_plain(one) for one in account.decisions],
         "changes": [_plain(one) for one in account.changes],
         "notices": told["notices"],
+        "worktrees": [one._asdict() for one in account.worktrees],
         "complete": told["complete"],
         "problems": told["problems"],
     }

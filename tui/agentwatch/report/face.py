@@ -12,7 +12,7 @@ from agentwatch.history.log import StateChange, changes
 from agentwatch.history.store import History
 from agentwatch.history.story import story
 from agentwatch.monitor import Monitor, tree_by
-from agentwatch.report.account import Account, DecisionLine, account_of
+from agentwatch.report.account import Account, DecisionLine, Elsewhere, account_of
 from agentwatch.report.document import document
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
@@ -22,8 +22,11 @@ from agentwatch.text import say
 FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": document, "html": html}
 
 
-def write_report(monitor: Monitor, format_: str | None, output: str | None, *, now: float) -> int:
-    """Write the report of a monitor that has loaded, to `output` or, with None, to standard output.
+def write_report(
+    monitor: Monitor, format_: str | None, output: str | None, *, now: float, others: Sequence[Monitor] = ()
+) -> int:
+    """Write the report of a monitor that has loaded, to `output` or, with None, to standard output. It counts what asks
+    in `others`, of other worktrees.
 
     Returns 1 if not all could be seen, else 0. `format_` is one of `FORMATS`; None goes by the ending of the file,
     and is Markdown where that says nothing. Raises UsageError if the file is there already, or cannot be written.
@@ -48,7 +51,10 @@ def write_report(monitor: Monitor, format_: str | None, output: str | None, *, n
     workspace = str(monitor.workspace)
     problems = monitor.problems
     past = _changes(monitor, now)
-    account = account_of(monitor.tree, past, workspace=workspace, now=now, decisions=decided, problems=problems)
+    worktrees = [Elsewhere(str(one.workspace), one.tree.totals.tasks, one.tree.totals.needs_operator) for one in others]
+    account = account_of(
+        monitor.tree, past, workspace=workspace, now=now, decisions=decided, problems=problems, worktrees=worktrees
+    )
     text = FORMATS[format_](account)
     if output is None:
         say(text.removesuffix("\n"))

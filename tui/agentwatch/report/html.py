@@ -83,7 +83,7 @@ def _body(account: Account, name: str, clock: Clock | None) -> Iterator[Html]:
 
 def _header(account: Account, name: str) -> Html:
     summary = account.summary
-    needs = summary.needs_operator
+    needs = summary.needs_operator + sum(one.needs_operator for one in account.worktrees)
     if needs:
         verdict, color = f"{needs:,} {'needs' if needs == 1 else 'need'} a human", " c-attention"
     elif account.problems:
