@@ -21,7 +21,7 @@ from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.database import last_written
 from agentwatch.history.export import lines, write
-from agentwatch.history.log import Activity, StateChange, StateChanges, document, line
+from agentwatch.history.log import Change, StateChanges, document, line
 from agentwatch.history.store import History
 from agentwatch.history.story import story
 from agentwatch.monitor import tree_by
@@ -184,7 +184,7 @@ class _Log:
         task = self._tree.tasks.get(task_id)
         return now if task is None or task.alive_at is None else task.alive_at
 
-    def _print(self, changes: Iterable[StateChange | Activity]) -> None:
+    def _print(self, changes: Iterable[Change]) -> None:
         for change in changes:
             say(json.dumps(document(change)) if self._as_json else line(change))
 

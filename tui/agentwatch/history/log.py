@@ -7,16 +7,20 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import clean, exact
 from agentwatch.view.pulse import activity_document
+from agentwatch.view.requests import document as request_document
+from agentwatch.view.requests import request_words, standing_words
 from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words
 
 _ID: Final = 80
 _REASON: Final = 200
+_BY: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,17 @@ class Activity(NamedTuple):
     doing: Doing
 
 
+class RequestChange(NamedTuple):
+    """A request of a task has got further, or is new. `at` is as in `StateChange`; its texts are foreign."""
+
+    at: float
+    task_id: str
+    request: Request
+
+
+Change = StateChange | Activity | RequestChange
+
+
 class StateChanges:
     """What changes in a tree, told in the order of what was observed; with `tells_activity` also what tasks do."""
 
@@ -54,22 +69,24 @@ class StateChanges:
         self._did: dict[str, Doing] = {}
         """What each working task was told to do last."""
         self._known = {task.task_id: (task.state, task.attempt, task.contradicted) for task in tree.tasks.values()}
+        self._asked: dict[str, tuple[RequestStage, bool | None]] = {}
+        """How far each request was told to have got, and whether it was allowed."""
         self.touched = set[str]()
         """The tasks that were told of or looked at, until somebody empties it."""
         self._at = float("-inf")
         self._held: dict[str, str] = {}
         """By file, the digest of what it holds."""
 
-    def tell(self, observations: Iterable[Observation]) -> Iterator[StateChange | Activity]:
+    def tell(self, observations: Iterable[Observation]) -> Iterator[Change]:
         """Apply observations to the tree, and give every state change in its order."""
         for together in self._moves(observations):
             changed = set[str]().union(*map(self._tree.apply, together))
             yield from self.after(changed, max(one.at for one in together))
 
-    def after(self, changed: Iterable[str], at: float) -> list[StateChange | Activity]:
+    def after(self, changed: Iterable[str], at: float) -> list[Change]:
         """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
         tasks = self._tree.tasks
-        changes: list[StateChange | Activity] = []
+        changes: list[Change] = []
         self._at = at = max(self._at, at)
         self.touched |= (changed := set(changed))
         for task_id in sorted(changed, key=lambda task_id: (task_id in tasks and tasks[task_id].first_seq, task_id)):
@@ -79,11 +96,19 @@ class StateChanges:
                 if (before, number, lied) != now:
                     why = _why(task, lied=lied and (before, number) == now[:2])
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
+                changes += self._requests(at, task)
                 if self._tells_activity and (doing := self._news(task_id, task.doing)) is not None:
                     changes.append(Activity(at, task_id, doing))
             elif before is not None:
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
         return changes
+
+    def _requests(self, at: float, task: Task) -> Iterator[RequestChange]:
+        for request in sorted(task.requests, key=lambda one: one.asked_at):
+            now = request.stage, request.allowed
+            if self._asked.get(request.request_id) != now:
+                self._asked[request.request_id] = now
+                yield RequestChange(at, task.task_id, request)
 
     def _news(self, task_id: str, doing: Doing | None) -> Doing | None:
         """What a task does, where that is not what was told last. That it is over is no news."""
@@ -129,11 +154,15 @@ def changes(observations: Iterable[Observation], tree: DelegationTree | None = N
     return (change for change in told if isinstance(change, StateChange))
 
 
-def line(change: StateChange | Activity) -> str:
+def line(change: Change) -> str:
     """One line, safe to print."""
     if isinstance(change, Activity):
         does = clean(doing_words(change.doing), _REASON)
         return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  · {does}"
+    if isinstance(change, RequestChange):
+        words = f"{request_words(change.request)}: {standing_words(change.request, change.at)}"
+        by = f", {clean(change.request.by, _BY)}" if change.request.by else ""
+        return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {clean(words, _REASON)}{by}"
     before = change.before or "new"
     after = f"{change.after or 'gone'}{', contradicted' if change.contradicted else ''}"
     number = f"  attempt {change.attempt}" if change.attempt > 1 else ""
@@ -141,9 +170,11 @@ def line(change: StateChange | Activity) -> str:
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {before} → {after}{number}{reason}"
 
 
-def document(change: StateChange | Activity) -> dict[str, Any]:
+def document(change: Change) -> dict[str, Any]:
     """The change for programs; the texts are as they were written. A time of no world is null."""
     if isinstance(change, Activity):
         does = activity_document(change.doing, change.at)
         return {"at": iso(change.at), "task_id": change.task_id, "activity": does}
+    if isinstance(change, RequestChange):
+        return {"at": iso(change.at), "task_id": change.task_id, "request": request_document(change.request)}
     return {**asdict(change), "at": iso(change.at)}

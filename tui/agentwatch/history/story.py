@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Seen, Tick
+from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Requested, Seen, Tick
 from agentwatch.delegation.run import Run, RunState
 
 _FILES: Final = ""
@@ -31,7 +31,7 @@ def story(observations: Iterable[Observation], now: float) -> list[Observation]:
             at = one.at
             if not isinstance(one, Tick):
                 # A file may be put back as it was long ago, or be renamed, and still it came after the one before.
-                key = one.path if isinstance(one, Ran | Decided) else _FILES
+                key = one.path if isinstance(one, Ran | Decided | Requested) else _FILES
                 known[key] = at = max(at, known.get(key, at))
                 if isinstance(one, Seen):
                     held[one.digest] = at

@@ -12,6 +12,7 @@ from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.report.account import DecisionLine, TaskLine
 from agentwatch.view.looks import SEVERITIES, VERDICTS, claims_of
+from agentwatch.view.requests import request_words, standing_words
 from agentwatch.view.times import Took, span
 from agentwatch.view.words import ADVICE, BASES, Agreement, answer, mode_of, model_of, prompt, retries_left
 
@@ -109,15 +110,21 @@ class Grid(NamedTuple):
 
 
 _DECIDED: Final = dict.fromkeys(("attempt", "decision", "note", "by", "receipt"), "line") | {"note": "prose"}
+_REQUESTED: Final = {"what": "prose", "answer": "line", "by": "line"}
 _CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
 _BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
 def grids(task: Task, decided: Sequence[DecisionLine]) -> Iterator[Grid]:
-    """What was decided on a task, what its returns claim, and the rules that they break, as far as there is any."""
+    """What was decided on a task, what its program asked, what its returns claim, and the rules that they break, as far
+    as there is any."""
     if decided:
         rows = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in decided]
         yield Grid("Decisions", "decision", {"decided (UTC)": "time", **_DECIDED}, rows)
+    if task.requests:
+        asked = sorted(task.requests, key=lambda one: one.asked_at)
+        requests = [(one.asked_at, request_words(one), standing_words(one, one.asked_at), one.by) for one in asked]
+        yield Grid("Requests", "request", {"asked (UTC)": "time", **_REQUESTED}, requests)
     if task.claims:
         claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
         yield Grid("Claims", "claim", _CLAIMED, claims)

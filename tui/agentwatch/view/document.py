@@ -117,7 +117,7 @@ def task_document(
         "why": why_at(task, tree.now),
         "needs_operator": task.needs_operator,
         "ask": task.ask,
-        "requests": [requests.document(one, task) for one in task.requests],
+        "requests": [requests.document(one) for one in task.requests],
         "alarms": [alarm.value for alarm in task.alarms],
         "updated_at": iso(task.updated_at or task.alive_at),
         "activity": activity_document(task.doing, tree.now),

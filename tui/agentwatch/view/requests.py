@@ -24,6 +24,8 @@ _A2A: Final = {
 AUTH: Final = "auth-required"
 INPUT: Final = "input-required"
 
+_THERE: Final = "answer in its terminal"
+
 _INIT: Final = {"claude-code": "claude", "opencode": "opencode", "kilo": "kilo"}
 """By source, the program for which `init` makes it possible to answer here."""
 
@@ -82,16 +84,15 @@ def where(task: Task) -> str:
     if (request := task.request) is not None:
         if request.actions or not request.waits_for_operator:
             return ""
-        return request.why_not or "answer in its terminal"
+        return request.why_not or _THERE
     run = task.run
     if task.own_state is not State.BLOCKED or run is None or not run.waiting:
         return ""
-    words = "answer in its terminal"
     name = _INIT.get(run.source)
-    return f"{words}; `agentwatch init --agent {name}` lets you answer here" if name else words
+    return f"{_THERE}; `agentwatch init --agent {name}` lets you answer here" if name else _THERE
 
 
-def document(request: Request, task: Task) -> dict[str, Any]:
+def document(request: Request) -> dict[str, Any]:
     """One request for programs; its texts are as the program gave them."""
     labels = [option.label for query in request.queries for option in query.options]
     actions = [action.value for action in request.actions]
@@ -120,7 +121,7 @@ def document(request: Request, task: Task) -> dict[str, Any]:
         ],
         "rules": list(request.rules),
         "answerable": request.can_answer,
-        "why_not": _why_not(request, task),
+        "why_not": _why_not(request),
         "stage": request.stage.value,
         "allowed": request.allowed,
         "by": request.by or None,
@@ -128,11 +129,11 @@ def document(request: Request, task: Task) -> dict[str, Any]:
     }
 
 
-def _why_not(request: Request, task: Task) -> str | None:
+def _why_not(request: Request) -> str | None:
     if request.can_answer:
         return None
     if request.waits_for_operator:
-        return where(task) or "answer in its terminal"
+        return request.why_not or _THERE
     return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
 
 
