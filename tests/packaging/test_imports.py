@@ -124,7 +124,8 @@ def test_the_commands_about_decisions_load_no_screen() -> None:
 
 
 def test_only_the_server_loads_the_sdk_and_nothing_for_agents_loads_a_screen() -> None:
-    names = ["hook.command", "setup.command", "server.waiting", "server.submitting", "server.judging"]
+    hook = ["hook.command", "hook.permission", "hook.asked", "hook.following"]
+    names = [*hook, "setup.command", "server.waiting", "server.submitting", "server.judging"]
     statements = "import " + ", ".join(f"agentwatch.agents.{name}" for name in names)
     assert loaded(statements, "textual", "rich", "mcp", "mcp_types") == set()
 

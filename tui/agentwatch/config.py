@@ -46,6 +46,7 @@ class Settings(NamedTuple):
     hook_when: str = "watched"
     hook_undecided: str = "hold"
     hook_corrects: bool = True
+    hook_prompt: float = 20.0
     opencode_url: str = ""
     alarms_minutes: float = 0.0
     alarms_tokens: int = 0
@@ -327,6 +328,11 @@ ROWS: Final[Mapping[str, Setting]] = {
     "hook.undecided": Setting(
         _one_of("hold", "let-go"),
         "What happens to a failed child until you have decided. `hold`: it is sent back, at most 8 times in a row.",
+    ),
+    "hook.prompt": Setting(
+        _number(0, 600),
+        "Seconds for which a child's permission prompt stays hidden while you can answer it in agentwatch; then it"
+        " appears in its terminal. 0: at once.",
     ),
     "hook.corrects": Setting(_FLAG, "Send a child back once when its return breaks its contract."),
     "opencode.url": Setting(

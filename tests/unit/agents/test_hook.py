@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.command import stopped, told
 from agentwatch.agents.hook.held import MOST
 from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.hook.returned import stopped, told
 from agentwatch.agents.hook.words import HOLD
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentwatch.agents.hook.permission import HELD_SECONDS
 from agentwatch.agents.setup import command, starts
 from agentwatch.agents.setup.programs import programs
 from agentwatch.checkup import Mark
@@ -166,7 +167,7 @@ def test_the_time_outs_follow_the_settings(tmp_path: Path) -> None:
     command.run(tmp_path, None, settings, write=True, remove=False)
     written = files_of(tmp_path)
     assert '"timeout": 130' in written[".claude/settings.json"]
-    assert written[".claude/settings.json"].count(HOOK) == 2
+    assert written[".claude/settings.json"].count(HOOK) == 3
     assert '"timeout": 375000' in written["opencode.json"]
 
 
@@ -217,7 +218,25 @@ def test_doctor_finds_what_other_code_can_take_the_place_of_and_init_replaces_it
     assert {one.mark for one in starts.checks(tmp_path)} == {Mark.GOOD}
     written = files_of(tmp_path)
     assert json.loads(written[".mcp.json"])["mcpServers"]["files"] == {"command": "files-server"}
-    assert written[".claude/settings.json"].count(HOOK) == 2
+    assert written[".claude/settings.json"].count(HOOK) == 3
+
+
+def test_what_was_set_up_before_permissions_could_be_answered_is_told_and_mended(tmp_path: Path) -> None:
+    init(tmp_path, "claude-code")
+    path = tmp_path / ".claude" / "settings.json"
+    settings = json.loads(path.read_text("utf-8"))
+    (group,) = settings["hooks"].pop("PermissionRequest")
+    assert group["hooks"][0]["timeout"] > HELD_SECONDS
+    path.write_text(json.dumps(settings), "utf-8")
+    assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD, Mark.NOTE]
+    init(tmp_path, "claude-code")
+    assert json.loads(path.read_text("utf-8"))["hooks"]["PermissionRequest"] == [group]
+    assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD, Mark.GOOD]
+
+
+def test_other_programs_are_told_nothing_of_the_hooks_of_claude_code(tmp_path: Path) -> None:
+    init(tmp_path, "opencode")
+    assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD]
 
 
 @pytest.mark.parametrize("start", OLD)

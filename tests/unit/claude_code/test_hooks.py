@@ -29,6 +29,7 @@ def test_the_stop_of_an_agent_carries_its_last_words() -> None:
         agent_transcript="/h/s1/subagents/agent-a1.jsonl",
         last_message="## Status",
         stop_hook_active=True,
+        transcript="/h/s1.jsonl",
     )
 
 
@@ -49,4 +50,16 @@ def test_what_is_no_payload_is_none(payload: bytes) -> None:
 def test_values_of_other_types_are_not_there() -> None:
     payload = COMMON | {"hook_event_name": "Stop", "cwd": 7, "agent_id": [], "stop_hook_active": "yes"}
     call = read_hook_call(json.dumps(payload))
-    assert call == HookCall("Stop", "s1")
+    assert call == HookCall("Stop", "s1", transcript="/h/s1.jsonl")
+
+
+def test_a_permission_that_is_asked_for_carries_the_whole_input_and_what_the_program_suggests() -> None:
+    asked = COMMON | {"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "make"}}
+    suggested = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+    call = read_hook_call(json.dumps(asked | {"agent_id": "a1", "permission_suggestions": [suggested, 7]}))
+    assert call is not None
+    assert (call.tool, call.agent_id, call.given) == ("Bash", "a1", {"command": "make"})
+    assert call.suggestions == (suggested, {})
+    assert read_hook_call(json.dumps({key: value for key, value in asked.items() if key != "tool_name"})) is None
+    for odd in (None, "make", ["make"]):
+        assert read_hook_call(json.dumps(asked | {"tool_input": odd})) is None, odd

@@ -1,7 +1,4 @@
-"""One call of a hook: payload from standard input, answer to standard output, an exit code that never blocks.
-
-A child that did its work may stop, and its parent hears nothing. One that failed or breaks its contract is for `held`.
-"""
+"""One call of a hook: payload from standard input, answer to standard output, an exit code that never blocks."""
 
 from __future__ import annotations
 
@@ -11,15 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.agents.hook.child import child_that_returned, child_that_stops, is_bad, with_its_file
-from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
 from agentwatch.arguments import workspace_at
-from agentwatch.config import Settings
 from agentwatch.config import load as load_settings
 from agentwatch.errors import AgentwatchError
-from agentwatch.place import state_directory
-from agentwatch.sources.claude_code.hooks import HookCall, read_hook_call
-from agentwatch.sources.claude_code.transcript import DELEGATING
+from agentwatch.sources.claude_code.hooks import ASKS, HookCall, read_hook_call
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
@@ -31,6 +23,7 @@ FAILED: Final = 1
 
 _PROJECT: Final = "CLAUDE_PROJECT_DIR"
 _LARGEST: Final = 16 * 1024 * 1024
+_NOTHING_DONE: Final = "nothing was held and nothing approved"
 
 
 def run(path: str | None, load: Load) -> int:
@@ -40,41 +33,35 @@ def run(path: str | None, load: Load) -> int:
     """
     call = read_hook_call(sys.stdin.buffer.read(_LARGEST + 1))
     if call is None:
-        complain("agentwatch hook: no payload of a hook on standard input; nothing was held and nothing approved")
+        complain(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
         return FAILED
-    hook = stopped if call.event == "SubagentStop" else told
     answer: HookAnswer = {}
     try:
-        if hook is stopped or (call.event == "PostToolUse" and call.tool in DELEGATING):
-            workspace = workspace_at(path or os.environ.get(_PROJECT) or call.cwd or ".")
-            answer = hook(call, workspace, load_settings(), load)
+        if call.event == ASKS:
+            from agentwatch.agents.hook.permission import asked  # each event loads what it needs
+
+            asked(call, _workspace(path, call))
+            return 0
+        answer = _answer(call, path, load)
     except AgentwatchError as error:
-        complain(clean(f"agentwatch hook: {error}; nothing was held and nothing approved"))
-        return FAILED
+        complain(clean(f"agentwatch hook: {error}; {_NOTHING_DONE}"))
+        return 0 if call.event == ASKS else FAILED
     # ASCII only: foreign characters reach the program as escapes.
     say(json.dumps(answer))
     return 0
 
 
-def stopped(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
-    """SubagentStop: the answer to a child that is about to stop. Blocks for at most `hook_wait` seconds and a few."""
-    journal = Journal(state_directory(workspace))
-    child = with_its_file(child_that_stops(call), workspace, settings, load)
-    row = journal.row(child.session_id, child.agent_id) if call.stop_hook_active else []
-    if row or is_bad(child.state(settings)):
-        from agentwatch.agents.hook.held import held  # half of what a hook would load
+def _workspace(path: str | None, call: HookCall) -> Path:
+    return workspace_at(path or os.environ.get(_PROJECT) or call.cwd or ".")
 
-        return held(call, child, row, workspace, settings)
-    journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO, "", ""))
+
+def _answer(call: HookCall, path: str | None, load: Load) -> HookAnswer:
+    if call.event == "SubagentStop":
+        from agentwatch.agents.hook.returned import stopped
+
+        return stopped(call, _workspace(path, call), load_settings(), load)
+    if call.event == "PostToolUse":
+        from agentwatch.agents.hook.returned import told
+
+        return told(call, _workspace(path, call), load_settings(), load)
     return {}
-
-
-def told(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
-    """PostToolUse of Task and Agent: the answer to a parent whose child has just come back. Does not wait."""
-    child = child_that_returned(call)
-    child = with_its_file(child, workspace, settings, load) if child is not None else None
-    if child is None or not is_bad(child.state(settings)):
-        return {}
-    from agentwatch.agents.hook.held import told_parent  # as above, and most children return well
-
-    return told_parent(call, child, workspace, settings)

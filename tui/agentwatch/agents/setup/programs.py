@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agentwatch.agents.hook.permission import HELD_SECONDS
 from agentwatch.agents.setup.splice import JsonEntry, JsonMember, Wish
 from agentwatch.config import Settings
 from agentwatch.shell import command_line
+from agentwatch.sources.claude_code.hooks import ASKS
 
 NAME: Final = "agentwatch"
 HOOK_SLACK: Final = 30
@@ -153,9 +155,9 @@ def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
     call = {"type": "command", "command": command_line([*command, "hook"])}
     stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
     back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
-    wishes = [
-        JsonEntry(("hooks", on), at, _calls_our_hook) for on, at in (("SubagentStop", stop), ("PostToolUse", back))
-    ]
+    asks = {"hooks": [call | {"timeout": HELD_SECONDS + HOOK_SLACK}]}
+    events = {"SubagentStop": stop, "PostToolUse": back, ASKS: asks}
+    wishes = [JsonEntry(("hooks", on), at, _calls_our_hook) for on, at in events.items()]
     return Json((".claude/settings.json",), tuple(wishes))
 
 

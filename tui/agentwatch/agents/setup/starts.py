@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.agents.setup.programs import NAME, programs
-from agentwatch.checkup import Result, bad, good
+from agentwatch.checkup import Result, bad, good, note
 from agentwatch.config import Settings
 from agentwatch.contracts.json_text import commented
 from agentwatch.disk import Directory
 from agentwatch.shell import command_line, launcher
+from agentwatch.sources.claude_code.hooks import ASKS
 from agentwatch.text import quoted
 
 _LARGEST: Final = 16 * 1024 * 1024
@@ -24,6 +25,8 @@ _FACES: Final = ("hook", "mcp")
 _BESIDE: Final = (".claude/settings.local.json", ".codex/config.toml")
 """Files of the workspace that `init` does not write, and people do."""
 
+_OTHER_EVENTS: Final = ("SubagentStop", "PostToolUse")
+_OLD_HOOKS: Final = f"its hooks lack {ASKS}; `agentwatch init --agent claude-code --write` adds it"
 _OF_USER: Final = (
     ("CLAUDE_CONFIG_DIR", ".claude", ("settings.json", "../.claude.json", ".claude.json")),
     ("CODEX_HOME", ".codex", ("config.toml",)),
@@ -33,11 +36,15 @@ _OF_USER: Final = (
 
 
 class Start(NamedTuple):
-    """A command that starts agentwatch, in the file `place`. `fault` is a sentence, "" where it is as it should be."""
+    """A command that starts agentwatch, in the file `place`. `fault` is a sentence, "" where it is as it should be.
+
+    `event` is that of Claude Code on which it is started, "" for no hook.
+    """
 
     place: str
     command: tuple[str, ...]
     fault: str
+    event: str = ""
 
 
 def starts(workspace: Path, texts: Mapping[str, str | None]) -> Iterator[Start]:
@@ -60,8 +67,14 @@ def checks(workspace: Path) -> Iterator[Result]:
     for start in every:
         if start.fault:
             yield bad("agents", f"{start.place}: {told(start)}")
-    if every and not any(start.fault for start in every):
-        yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
+    if not every or any(start.fault for start in every):
+        return
+    yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
+    events = {start.event for start in every}
+    if ASKS in events:
+        yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
+    elif events & set(_OTHER_EVENTS):
+        yield note("agents", f"what Claude Code asks can be answered only there: {_OLD_HOOKS}")
 
 
 def told(start: Start) -> str:
@@ -78,9 +91,9 @@ def _in(place: str, text: str) -> Iterator[Start]:
     # Where it is broken, `init` says so of the files that it edits.
     with suppress(ValueError, RecursionError):
         value = tomllib.loads(text) if place.endswith(".toml") else _json(text or "{}")
-    for command in _commands(value):
+    for command, event in _commands(value):
         if any(_starts(command, at) for at in range(len(command) - 1)):
-            yield Start(place, command, _fault(command))
+            yield Start(place, command, _fault(command), event)
 
 
 def _json(text: str) -> Any:
@@ -90,11 +103,11 @@ def _json(text: str) -> Any:
         return commented(text).value
 
 
-def _commands(value: Any) -> Iterator[tuple[str, ...]]:
-    """Whatever a configuration calls a command, to any depth."""
+def _commands(value: Any, *keys: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Whatever a configuration calls a command, to any depth, with the event of its hook. `keys` lead there."""
     if isinstance(value, list):
         for inner in value:
-            yield from _commands(inner)
+            yield from _commands(inner, *keys)
     elif isinstance(value, dict):
         command, arguments = value.get("command"), value.get("args")
         if isinstance(command, str):
@@ -102,9 +115,9 @@ def _commands(value: Any) -> Iterator[tuple[str, ...]]:
         if isinstance(command, list):
             words = [*command, *arguments] if isinstance(arguments, list) else command
             if all(isinstance(word, str) for word in words):
-                yield tuple(words)
-        for inner in value.values():
-            yield from _commands(inner)
+                yield tuple(words), keys[1] if keys[:1] == ("hooks",) else ""
+        for key, inner in value.items():
+            yield from _commands(inner, *keys, key)
 
 
 def _split(line: str) -> list[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, inner, mapping, text
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NOTHING: Final[Fields] = {}
+ASKS: Final = "PermissionRequest"
+"""The event of a call that a person is asked about."""
 
 
 class HookCall(NamedTuple):
@@ -17,7 +19,8 @@ class HookCall(NamedTuple):
     `event` is `SubagentStart`, `SubagentStop`, `PostToolUse`, …; `agent_id` is None for the session's own agent.
     `agent_transcript` is the transcript of the agent that stops. `last_message` is whole, while the transcript may
     still lack its last lines. `stop_hook_active` says that a stop was already blocked. `given` and `answered` are what
-    a tool was used with and what came of it.
+    a tool was used with and what came of it. `transcript` is that of the session, `suggestions` are the rules that the
+    program would offer to a person.
     """
 
     event: str
@@ -31,6 +34,8 @@ class HookCall(NamedTuple):
     stop_hook_active: bool = False
     given: Fields = _NOTHING
     answered: Fields = _NOTHING
+    transcript: str | None = None
+    suggestions: tuple[Fields, ...] = ()
 
 
 def read_hook_call(payload: bytes | str) -> HookCall | None:
@@ -44,6 +49,9 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
     event, session_id = text(fields, "hook_event_name"), text(fields, "session_id")
     if event is None or session_id is None:
         return None
+    if event == ASKS and (text(fields, "tool_name") is None or not isinstance(fields.get("tool_input"), dict)):
+        # Nobody could say what is asked for.
+        return None
     return HookCall(
         event=event,
         session_id=session_id,
@@ -56,4 +64,6 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
         stop_hook_active=fields.get("stop_hook_active") is True,
         given=inner(fields, "tool_input"),
         answered=inner(fields, "tool_response"),
+        transcript=text(fields, "transcript_path"),
+        suggestions=tuple(map(mapping, listed(fields, "permission_suggestions"))),
     )

@@ -1,0 +1,233 @@
+"""What a permission or a question of Claude Code is shown as, and what is printed for the answer to it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentwatch.agents.hook.asked import DENIED, Ask, answer_of, request_of, rules_of
+from agentwatch.decisions.record import Answer, Params
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.sources.claude_code.hooks import HookCall
+from tests.unit.agents.asking import MODES, QUESTIONS, call, child
+from tests.unit.agents.claude import AGENT, SESSION
+
+ASK = Ask(at=100.0, until=120.0, nonce="n1")
+NONE = Params()
+SUGGESTED = {"type": "addRules", "behavior": "allow", "destination": "localSettings"}
+ALL_ANSWERED = Params(
+    answers=(Answer("Which store?", "Redis, clustered"), Answer("Which checks?", "Lint"), Answer("Which checks?", "my"))
+)
+
+
+def request(of: HookCall, ask: Ask = ASK) -> Request:
+    return request_of(of, "shop-0", ask)
+
+
+def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "") -> Any:
+    """What is printed about the decision, None where that is nothing."""
+    answer = answer_of(of, action, params, note)
+    if answer is None:
+        return None
+    assert answer["hookSpecificOutput"].keys() == {"hookEventName", "decision"}
+    assert answer["hookSpecificOutput"]["hookEventName"] == "PermissionRequest"
+    return answer["hookSpecificOutput"]["decision"]
+
+
+def test_the_command_itself_is_shown_and_what_the_model_says_of_it_stands_apart() -> None:
+    spelled, digest = input_text({"command": "make seeds", "description": "Looks harmless"})
+    assert request(call()) == Request(
+        request_id=request_id_of("shop-0", "claude-code", SESSION, "n1", digest),
+        source="claude-code",
+        session_id=SESSION,
+        nonce="n1",
+        kind=RequestKind.PERMISSION,
+        tool="Bash",
+        input=spelled,
+        input_sha256=digest,
+        shown="make seeds",
+        said="Looks harmless",
+        asked_at=100.0,
+        until=120.0,
+        actions=(Action.ALLOW, Action.DENY),
+        words=True,
+        rules=("Bash(make seeds)",),
+    )
+
+
+def test_a_child_is_named_by_its_own_id_and_its_prompt_is_hidden() -> None:
+    asked = request(call(**child()), ASK._replace(hidden=True, call_id="toolu_1"))
+    assert (asked.session_id, asked.prompt_hidden, asked.until, asked.call_id) == (AGENT, True, 120.0, "toolu_1")
+
+
+def test_where_nobody_sits_there_it_is_said_what_comes_of_silence() -> None:
+    asked = request(call(), ASK._replace(unattended=True))
+    assert asked.prompt_hidden
+    assert asked.actions
+    assert "denied" in asked.why_not
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "shown"),
+    [
+        ("Bash", {"command": "make\nmake test", "timeout": 5, "description": "x"}, "make\nmake test\ntimeout: 5"),
+        ("Bash", {"command": "make", "dangerouslyDisableSandbox": True}, "make\ndangerouslyDisableSandbox: true"),
+        ("Bash", {"description": "x"}, '{\n  "description": "x"\n}'),
+        ("Write", {"file_path": "/w/a", "content": "one\ntwo\n"}, "/w/a\none\ntwo\n"),
+        (
+            "Edit",
+            {"file_path": "/w/a", "old_string": "a\nb", "new_string": "c", "replace_all": True},
+            "/w/a\n-a\n-b\n+c\nreplace_all: true",
+        ),
+        ("NotebookEdit", {"notebook_path": "/w/n", "new_source": "x", "cell_id": "1"}, '/w/n\nx\ncell_id: "1"'),
+        ("WebFetch", {"url": "https://a.example", "prompt": "é"}, 'https://a.example\nprompt: "é"'),
+        ("mcp__x__y", {"b": 1, "a": {"description": "é"}}, '{\n  "b": 1,\n  "a": {\n    "description": "é"\n  }\n}'),
+        ("mcp__x__y", {"command": "make"}, '{\n  "command": "make"\n}'),
+    ],
+)
+def test_what_a_call_would_do_is_shown_whole(tool: str, given: object, shown: str) -> None:
+    assert request(call(tool, given)).shown == shown
+
+
+@given(st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=20) | st.lists(st.booleans()), max_size=5))
+def test_nothing_of_an_input_is_left_out_but_the_models_words(given: dict[str, Any]) -> None:
+    for tool in ("Bash", "Write", "Edit", "WebFetch", "mcp__x__y"):
+        asked = request(call(tool, given))
+        for key, value in given.items():
+            if key != "description":
+                spelled = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+                lines = asked.shown.replace("\n+", "\n").replace("\n-", "\n")
+                assert (
+                    spelled in lines or json.dumps(value, ensure_ascii=False, indent=2).replace("\n", "\n  ") in lines
+                )
+
+
+def test_questions_are_those_of_the_input_with_their_options() -> None:
+    asked = request(call("AskUserQuestion", {"questions": QUESTIONS}))
+    store = Query("Which store?", "Store", (Option("SQLite", "One file."), Option("Redis, clustered")), several=False)
+    checks = tuple(Option(label, label) for label in ("Lint", "Types", "Tests"))
+    assert asked.queries == (store, Query("Which checks?", "Checks", checks, several=True))
+    assert (asked.kind, asked.actions, asked.why_not) == (RequestKind.QUESTION, (Action.ANSWER, Action.DENY), "")
+
+
+def test_labels_that_could_not_be_told_apart_when_joined_are_chosen_one_at_a_time() -> None:
+    several = QUESTIONS[0] | {"multiSelect": True}
+    assert [query.several for query in request(call("AskUserQuestion", {"questions": [several]})).queries] == [False]
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        [],
+        None,
+        [QUESTIONS[0], QUESTIONS[0]],
+        [QUESTIONS[0], {"options": []}],
+        [QUESTIONS[0] | {"options": [{"description": "x"}]}],
+        [QUESTIONS[0] | {"question": ""}],
+    ],
+)
+def test_questions_that_are_not_clear_can_only_be_denied(questions: object) -> None:
+    asked = call("AskUserQuestion", {"questions": questions})
+    assert request(asked).actions == (Action.DENY,)
+    assert "terminal" in request(asked).why_not
+
+
+def test_a_plan_can_be_sent_back_and_not_approved() -> None:
+    asked = request(call("ExitPlanMode", {}), ASK._replace(plan="1. Make it."))
+    assert (asked.shown, asked.actions) == ("1. Make it.", (Action.DENY,))
+    assert "terminal" in asked.why_not
+    assert decided(call("ExitPlanMode", {}), Action.ALLOW) is None
+    assert decided(call("ExitPlanMode", {}), Action.DENY, note="Test it, too.")["message"] == "Test it, too."
+
+
+def test_what_the_program_suggests_is_said_in_its_words() -> None:
+    rules = SUGGESTED | {"rules": [{"toolName": "Bash", "ruleContent": "make:*"}, {"toolName": "Read"}]}
+    asked = request(call(permission_suggestions=[*MODES, rules, SUGGESTED | {"behavior": "deny"}, {"type": "new"}]))
+    assert asked.covered_by == "access to /w; its mode acceptEdits; its rule Bash(make:*); its rule Read"
+
+
+def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
+    narrow = [
+        {"toolName": "Bash", "ruleContent": "make:*"},
+        {"toolName": "Bash"},
+        {"toolName": "Read", "ruleContent": "x"},
+    ]
+    asked = call(
+        permission_suggestions=[SUGGESTED | {"rules": narrow}, SUGGESTED | {"rules": narrow, "behavior": "ask"}]
+    )
+    assert list(rules_of(asked)) == ["Bash(make:*)", "Bash(make seeds)"]
+    server = call("mcp__x__y", {}, permission_suggestions=[SUGGESTED | {"rules": [{"toolName": "mcp__x__y"}]}])
+    assert list(rules_of(server)) == ["mcp__x__y"]
+    for command in ("make *", "make (x)", "make\nrm x", " make", "make:x", "a\\b"):
+        assert list(rules_of(call("Bash", {"command": command}))) == [], command
+
+
+def test_allowing_says_nothing_but_that() -> None:
+    assert decided(call(permission_suggestions=MODES), Action.ALLOW) == {"behavior": "allow"}
+
+
+def test_a_denial_goes_with_the_operators_words() -> None:
+    assert decided(call(), Action.DENY, note=" Use build/. ") == {"behavior": "deny", "message": "Use build/."}
+    assert decided(call(), Action.DENY) == {"behavior": "deny", "message": DENIED}
+
+
+def test_a_rule_that_was_chosen_holds_for_the_session_alone() -> None:
+    asked = call(permission_suggestions=[SUGGESTED | {"rules": [{"toolName": "Bash", "ruleContent": "make:*"}]}])
+    assert decided(asked, Action.ALLOW, Params(rule="Bash(make:*)"))["updatedPermissions"] == [
+        {
+            "type": "addRules",
+            "rules": [{"toolName": "Bash", "ruleContent": "make:*"}],
+            "behavior": "allow",
+            "destination": "session",
+        }
+    ]
+    assert decided(asked, Action.ALLOW, Params(rule="Bash(*)")) is None
+
+
+def test_answers_come_with_the_whole_input_and_with_every_question() -> None:
+    asked = call("AskUserQuestion", {"questions": QUESTIONS, "metadata": {"source": "x"}})
+    assert decided(asked, Action.ANSWER, ALL_ANSWERED) == {
+        "behavior": "allow",
+        "updatedInput": {
+            "questions": QUESTIONS,
+            "metadata": {"source": "x"},
+            "answers": {"Which store?": "Redis, clustered", "Which checks?": "Lint, my"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (),
+        ALL_ANSWERED.answers[:1],
+        (*ALL_ANSWERED.answers, Answer("Another?", "x")),
+        (*ALL_ANSWERED.answers, Answer(None, "x")),
+    ],
+)
+def test_answers_that_do_not_fit_are_not_printed(answers: tuple[Answer, ...]) -> None:
+    assert decided(call("AskUserQuestion", {"questions": QUESTIONS}), Action.ANSWER, Params(answers=answers)) is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "action"),
+    [("AskUserQuestion", Action.ALLOW), ("Bash", Action.ANSWER), ("Bash", Action.RETRY), ("Bash", Action.ACCEPT)],
+)
+def test_what_is_no_answer_to_this_is_not_printed(tool: str, action: Action) -> None:
+    assert decided(call(tool, {"questions": QUESTIONS}), action, ALL_ANSWERED) is None
+
+
+@given(
+    st.sampled_from(list(Action)), st.sampled_from(["Bash", "Write", "AskUserQuestion", "ExitPlanMode", "mcp__x__y"])
+)
+def test_an_input_is_changed_only_by_the_answers_to_its_questions(action: Action, tool: str) -> None:
+    asked = call(tool, {"questions": QUESTIONS, "command": "make"})
+    decision = decided(asked, action, ALL_ANSWERED, "words")
+    changed = decision is not None and "updatedInput" in decision
+    assert changed == (tool == "AskUserQuestion" and action is Action.ANSWER)
+    assert decision is None or "updatedPermissions" not in decision

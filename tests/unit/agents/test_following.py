@@ -1,0 +1,138 @@
+"""While a request is held: whether its call was answered in the program, and whether the program still runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentwatch.agents.hook.following import AskedCall, Asking
+from agentwatch.delegation.request import input_text
+from agentwatch.sources.claude_code.hooks import HookCall
+from tests.unit.agents.asking import Story, call, child
+
+ASKED_AT = 1_893_499_200.0
+BEFORE, AFTER = "2029-12-31T12:00:00.000Z", "2030-01-01T12:00:01.000Z"
+
+
+def looked_up(of: HookCall, *, by_input: bool = True) -> AskedCall:
+    return AskedCall(of, ASKED_AT, input_text(of.given)[1] if by_input else None)
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(tmp_path / "session.jsonl")
+
+
+def asked(story: Story, **keys: object) -> HookCall:
+    return call(transcript_path=str(story.session), **keys)
+
+
+def test_a_call_is_known_by_its_input_and_answered_by_its_result(story: Story) -> None:
+    story.called("u1", given={"command": "make other"})
+    story.called("u2", given={"description": "Looks harmless", "command": "make seeds"})
+    found = looked_up(asked(story))
+    assert (found.is_answered(), found.call_id) == (False, "u2")
+    story.came("u1")
+    assert not found.is_answered()
+    story.came("u2")
+    assert found.is_answered()
+
+
+def test_one_that_is_written_after_the_request_is_found_later(story: Story) -> None:
+    found = looked_up(asked(story))
+    assert (found.is_answered(), found.call_id) == (False, None)
+    story.called("u1")
+    assert (found.is_answered(), found.call_id) == (False, "u1")
+    story.came("u1")
+    assert found.is_answered()
+
+
+def test_an_equal_call_that_was_answered_before_is_another_one(story: Story) -> None:
+    story.called("u1")
+    story.came("u1", BEFORE)
+    found = looked_up(asked(story))
+    assert (found.is_answered(), found.call_id) == (False, None)
+    story.called("u2", message="msg_2")
+    assert (found.is_answered(), found.call_id) == (False, "u2")
+
+
+def test_one_that_was_left_without_a_result_is_not_the_one_that_is_asked_about(story: Story) -> None:
+    story.called("u1")
+    story.called("u2", message="msg_2")
+    found = looked_up(asked(story))
+    assert (found.is_answered(), found.call_id) == (False, "u2")
+    story.came("u1")
+    assert not found.is_answered()
+
+
+def test_of_equal_calls_in_one_message_the_first_without_a_result_is_asked_about(story: Story) -> None:
+    story.called("u1")
+    story.called("u2")
+    story.came("u1", BEFORE)
+    found = looked_up(asked(story))
+    assert (found.is_answered(), found.call_id) == (False, "u2")
+    first = Story(story.path.with_name("other.jsonl"))
+    first.called("u1")
+    first.called("u2")
+    found = looked_up(asked(first))
+    assert (found.is_answered(), found.call_id) == (False, "u1")
+    first.came("u1", AFTER)
+    assert found.is_answered()
+
+
+def test_a_child_has_a_transcript_of_its_own(tmp_path: Path) -> None:
+    story = Story(tmp_path / "session.jsonl", of_child=True)
+    story.called("u1")
+    found = looked_up(asked(story, **child()))
+    assert (found.is_answered(), found.call_id) == (False, "u1")
+    elsewhere = looked_up(asked(story, **child(agent_id="../../x")))
+    assert (elsewhere.is_answered(), elsewhere.call_id) == (False, None)
+
+
+def test_a_plan_is_found_by_its_tool(story: Story) -> None:
+    story.called("u1", "ExitPlanMode", {"plan": "1. Make it."})
+    found = AskedCall(call("ExitPlanMode", {}, transcript_path=str(story.session)), ASKED_AT, None)
+    assert (found.is_answered(), found.call_id, found.given) == (False, "u1", {"plan": "1. Make it."})
+
+
+def test_only_the_end_of_a_large_transcript_is_read(story: Story) -> None:
+    with story.path.open("wb") as file:
+        for _ in range(9):
+            file.write(b"x" * 1024 * 1024 + b"\n")
+    story.called("u1")
+    found = looked_up(asked(story))
+    assert (found.is_answered(), found.call_id) == (False, "u1")
+
+
+@pytest.mark.parametrize("line", [b"\xff\xff", b"[" * 100_000, b'{"message": 7, "a": "tool_use"}', b'"tool_use"', b"{"])
+def test_what_cannot_be_read_says_nothing(story: Story, line: bytes) -> None:
+    story.path.write_bytes(line + b"\n")
+    story.called("u1")
+    found = looked_up(asked(story))
+    assert (found.is_answered(), found.call_id) == (False, "u1")
+    for path in ("nowhere\0", str(story.path.parent), "/dev/null"):
+        assert not looked_up(call(transcript_path=path)).is_answered()
+
+
+def test_the_program_runs_until_it_has_ended_also_where_nobody_has_waited_for_it() -> None:
+    program = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    asking = Asking(str(program.pid))
+    assert asking.runs()
+    program.kill()
+    os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
+    assert not asking.runs()
+    program.communicate()
+    assert not asking.runs()
+    assert Asking(None).runs()
+    assert Asking("-1").runs()
+    assert not Asking("4194304999").runs()
+
+
+def test_without_its_number_the_process_above_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = Asking(None)
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert not asking.runs()

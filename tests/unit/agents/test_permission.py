@@ -1,0 +1,242 @@
+"""A PermissionRequest from its payload to what is printed: by whom it can be answered, and when nothing is."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.agents.hook import permission
+from agentwatch.agents.hook.asked import DENIED
+from agentwatch.agents.hook.journal import NAME as JOURNAL
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.record import Params
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.place import state_directory
+from agentwatch.presence import shown
+from agentwatch.requests.box import Box
+from agentwatch.sources.claude_code.hooks import HookCall
+from tests.unit.agents.asking import QUESTIONS, Story, call, child
+from tests.unit.agents.test_asked import ALL_ANSWERED
+from tests.unit.decisions.made import QUICK
+
+ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
+
+
+class Scene:
+    """A workspace that a screen shows, and an operator."""
+
+    def __init__(self, root: Path, printed: Callable[[], str]) -> None:
+        self.workspace = root / "shop"
+        self.workspace.mkdir()
+        self.story = Story(root / "home" / "session.jsonl")
+        self.printed = printed
+        self.screen = ExitStack()
+        self.screen.enter_context(shown(self.state))
+
+    @property
+    def state(self) -> Path:
+        return state_directory(self.workspace)
+
+    @property
+    def box(self) -> Box:
+        return Box(self.workspace)
+
+    def call(self, tool: str = "Bash", given: object = None, **keys: object) -> HookCall:
+        return call(tool, given, transcript_path=str(self.story.session), **keys)
+
+    @contextmanager
+    def asked(self, of: HookCall | None = None) -> Iterator[Request]:
+        """While the hook holds a request; at the end it has ended by itself."""
+        thread = threading.Thread(target=permission.asked, args=(of or self.call(), self.workspace), daemon=True)
+        known = {one.request_id for one in self.box.read()}
+        thread.start()
+        end = time.monotonic() + 30
+        while not (new := [one for one in self.box.read() if one.request_id not in known]):
+            assert thread.is_alive(), "the hook has ended"
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        yield new[0]
+        thread.join(30)
+        assert not thread.is_alive()
+
+    def answer(
+        self, request: Request, action: Action = Action.ALLOW, params: Params | None = None, note: str = ""
+    ) -> None:
+        Desk(self.workspace, disk=QUICK).answer(
+            request, action, params, task_id="a.b", attempt=1, gone=lambda: None, note=note, operator="ada"
+        )
+
+    def stage(self, request: Request) -> RequestStage:
+        return next(one.stage for one in self.box.read() if one.request_id == request.request_id)
+
+    def told(self) -> Any:
+        """What the hooks have printed since the last call, None where that is nothing."""
+        out = self.printed()
+        return json.loads(out) if out else None
+
+
+@pytest.fixture
+def scene(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    for variable in ("CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"):
+        monkeypatch.delenv(variable, raising=False)
+    made = Scene(tmp_path, lambda: capfd.readouterr().out)
+    with made.screen:
+        yield made
+
+
+def configure(text: str) -> None:
+    directory = Path(os.environ["XDG_CONFIG_HOME"]) / "agentwatch"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "config.toml").write_text(text, "utf-8")
+
+
+def test_what_is_allowed_is_printed_once_and_noted(scene: Scene) -> None:
+    scene.story.called("toolu_1")
+    with scene.asked() as request:
+        assert (request.shown, request.call_id, request.stage) == ("make seeds", "toolu_1", RequestStage.OFFERED)
+        scene.answer(request)
+    assert scene.told() == ALLOWED
+    assert scene.stage(request) is RequestStage.DELIVERED
+    (ended,) = scene.box.read()
+    assert ended.by == "ada"
+
+
+def test_a_denial_and_answers_are_printed_with_their_words(scene: Scene) -> None:
+    with scene.asked() as request:
+        scene.answer(request, Action.DENY, note="Use build/.")
+    assert scene.told()["hookSpecificOutput"]["decision"] == {"behavior": "deny", "message": "Use build/."}
+    with scene.asked() as request:
+        scene.answer(request, Action.DENY)
+    assert scene.told()["hookSpecificOutput"]["decision"]["message"] == DENIED
+    with scene.asked(scene.call("AskUserQuestion", {"questions": QUESTIONS})) as request:
+        scene.answer(request, Action.ANSWER, ALL_ANSWERED)
+    updated = scene.told()["hookSpecificOutput"]["decision"]["updatedInput"]
+    assert updated["answers"] == {"Which store?": "Redis, clustered", "Which checks?": "Lint, my"}
+
+
+def test_nothing_is_offered_where_no_screen_shows_the_workspace(scene: Scene) -> None:
+    scene.screen.close()
+    permission.asked(scene.call(), scene.workspace)
+    assert scene.told() is None
+    assert scene.box.read() == []
+
+
+def test_it_ends_at_once_when_the_screen_goes(scene: Scene) -> None:
+    with scene.asked() as request:
+        scene.screen.close()
+    assert scene.told() is None
+    assert scene.stage(request) is RequestStage.GONE
+
+
+def test_it_ends_when_the_program_has_its_answer(scene: Scene) -> None:
+    scene.story.called("toolu_1")
+    with scene.asked() as request:
+        scene.story.came("toolu_1")
+    assert scene.told() is None
+    assert scene.stage(request) is RequestStage.ELSEWHERE
+    permission.asked(scene.call(), scene.workspace)
+    assert len(scene.box.read()) == 1, "one that is answered already is not offered"
+
+
+def test_it_ends_when_the_program_has_ended(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scene.asked() as request:
+        monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert scene.told() is None
+    assert scene.stage(request) is RequestStage.GONE
+
+
+def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene: Scene) -> None:
+    configure("[hook]\nprompt = 0.3\n")
+    with scene.asked(scene.call(**child())) as request:
+        assert request.prompt_hidden
+        assert request.until is not None
+        assert 0 < request.until - request.asked_at <= 0.3
+    assert scene.told() is None
+    assert scene.stage(request) is RequestStage.GONE
+    with scene.asked(scene.call(**child())) as request:
+        scene.answer(request)
+    assert scene.told() == ALLOWED
+
+
+def test_so_is_one_that_nobody_sees(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure("[hook]\nprompt = 0.3\n")
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    with scene.asked() as request:
+        assert request.prompt_hidden
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
+    with scene.asked() as request:
+        assert not request.prompt_hidden
+        scene.answer(request, Action.DENY)
+    assert request.until == request.asked_at + permission.HELD_SECONDS
+
+
+@pytest.mark.parametrize("text", ['[hook]\nwhen = "never"\n', "[hook]\nprompt = 0\n"])
+def test_an_operator_who_wants_no_such_answers_has_none(scene: Scene, text: str) -> None:
+    configure(text)
+    permission.asked(scene.call(**child()), scene.workspace)
+    assert (scene.told(), scene.box.read()) == (None, [])
+
+
+def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: Scene) -> None:
+    configure("[hook]\nprompt = 0.5\n")
+    with scene.asked(scene.call(**child())) as first:
+        pass
+    with scene.asked() as second:
+        assert first.request_id != second.request_id
+        assert first.input_sha256 == second.input_sha256
+        with scene.asked() as third:
+            scene.answer(third, Action.DENY, note="the third")
+        assert scene.told()["hookSpecificOutput"]["decision"]["message"] == "the third"
+        assert scene.stage(second) is RequestStage.OFFERED
+        scene.answer(second)
+    assert scene.told() == ALLOWED
+
+
+def test_a_plan_is_shown_as_its_call_has_it(scene: Scene) -> None:
+    scene.story.called("toolu_1", "ExitPlanMode", {"plan": "1. Make it."})
+    with scene.asked(scene.call("ExitPlanMode", {})) as request:
+        assert (request.shown, request.actions, request.call_id) == ("1. Make it.", (Action.DENY,), "toolu_1")
+        scene.answer(request, Action.DENY, note="Test it, too.")
+    assert scene.told()["hookSpecificOutput"]["decision"] == {"behavior": "deny", "message": "Test it, too."}
+
+
+@pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
+def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(scene: Scene, given: object) -> None:
+    permission.asked(scene.call("Bash", given), scene.workspace)
+    assert (scene.told(), scene.box.read()) == (None, [])
+    assert permission.UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")
+
+
+def test_a_state_directory_in_the_workspace_is_not_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(scene.workspace / "state"))
+    with shown(scene.state):
+        permission.asked(scene.call(), scene.workspace)
+    assert scene.told() is None
+
+
+def test_where_the_program_does_not_listen_any_more_nothing_is_delivered(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if descriptor == 1:
+            raise BrokenPipeError
+        return real(descriptor, data)
+
+    with scene.asked() as request:
+        monkeypatch.setattr(os, "write", write)
+        scene.answer(request)
+    monkeypatch.undo()
+    assert scene.told() is None

@@ -1,0 +1,111 @@
+"""PermissionRequest: the operator answers where the request is seen, while a screen shows the workspace.
+
+Whatever goes wrong, nothing is printed: then the program's own prompt stands, or appears. Where nobody watches, the
+process ends before it has loaded what an answer needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentwatch.agents.hook.journal import Journal, JournalEntry
+from agentwatch.config import load as load_settings
+from agentwatch.place import state_directory, workspace_id
+from agentwatch.presence import is_shown
+from agentwatch.sources.claude_code.hooks import HookCall
+
+if TYPE_CHECKING:
+    from agentwatch.agents.hook.following import AskedCall
+
+HELD_SECONDS: Final = 24 * 3600
+"""The longest that a request is held whose prompt stands in the program meanwhile."""
+
+HOLDER: Final = "claude hook"
+UNANSWERED: Final = "not answered"
+_PLAN_SECONDS: Final = 0.5
+_PAUSE_SECONDS: Final = 0.05
+_ATTENDED: Final = "cli"
+"""How a session was started that has a prompt at all; others are denied where nobody answers."""
+
+
+def asked(call: HookCall, workspace: Path) -> None:
+    """Answer the request of a call on standard output, or print nothing. Blocks as long as `_seconds` says."""
+    at = time.time()
+    state = state_directory(workspace)
+    if not is_shown(state):
+        return
+    settings = load_settings()
+    seconds = settings.hook_prompt if call.agent_id is not None or _is_unattended() else HELD_SECONDS
+    if settings.hook_when != "never" and seconds > 0:
+        _hold(call, workspace, state, (at, at + seconds))
+
+
+def _hold(call: HookCall, workspace: Path, state: Path, times: tuple[float, float]) -> None:
+    # What an answer needs takes longer to load than all that is done where nobody watches.
+    from agentwatch.agents.hook.asked import PLAN, Ask, answer_of, request_of
+    from agentwatch.agents.hook.following import AskedCall, Asking, Waits
+    from agentwatch.delegation.request import RequestStage, input_text
+    from agentwatch.requests.box import BoxError
+    from agentwatch.requests.holding import Holder
+
+    asking = Asking(os.environ.get("CLAUDE_PID"))
+    is_plan = call.tool == PLAN
+    holder = Holder(workspace, name=HOLDER, state=state)
+    try:
+        transcript = AskedCall(call, times[0], None if is_plan else input_text(call.given)[1])
+        if _is_answered(transcript, times[0] + (_PLAN_SECONDS if is_plan else 0.0)):
+            return
+        plan = transcript.given.get("plan") if is_plan else None
+        ask = Ask(
+            *times,
+            nonce=os.urandom(16).hex(),
+            hidden=call.agent_id is not None,
+            unattended=_is_unattended(),
+            call_id=transcript.call_id,
+            plan=plan if isinstance(plan, str) else "",
+        )
+        request = request_of(call, workspace_id(workspace), ask)
+        with holder.offer(request) as offer:
+            waits = Waits(asking, transcript)
+            record = holder.hold(offer, waits)
+            answer = answer_of(call, record.action, record.params, record.note) if record is not None else None
+            if record is not None and answer is not None and _print(answer):
+                holder.delivered(record)
+                offer.end(RequestStage.DELIVERED, by=record.operator)
+            elif waits.is_answered:
+                offer.end(RequestStage.ELSEWHERE)
+    except (BoxError, ValueError) as error:
+        holder.trouble = str(error)
+    if holder.trouble:
+        about = call.event, call.session_id, call.agent_id or call.session_id, call.tool or ""
+        Journal(state).add(JournalEntry(*about, UNANSWERED, "", holder.trouble))
+
+
+def _is_answered(transcript: AskedCall, until: float) -> bool:
+    """Looks the call up, which the program may write down a moment after it asks."""
+    while not transcript.is_answered():
+        if transcript.call_id is not None or time.time() >= until:
+            return False
+        time.sleep(_PAUSE_SECONDS)
+    return True
+
+
+def _is_unattended() -> bool:
+    """Nobody sits there, as with `claude -p`: what is not answered is denied."""
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT", _ATTENDED) != _ATTENDED
+
+
+def _print(answer: dict[str, object]) -> bool:
+    """Whether the program was given all of it."""
+    # ASCII only: foreign characters reach the program as escapes.
+    data = (json.dumps(answer) + "\n").encode("ascii")
+    try:
+        while data:
+            data = data[os.write(1, data) :]
+    except OSError:
+        return False
+    return True
