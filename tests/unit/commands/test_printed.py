@@ -30,6 +30,7 @@ from agentwatch.errors import UsageError
 from agentwatch.shell import command_line
 from tests.unit.decisions.test_policy import returned
 from tests.unit.history.recorded import Workspace
+from tests.unit.requests.asked import question, request
 
 LINES = 25
 """Tasks of an example, with all commands of each: with the usual number of examples 10,000 lines for each shell."""
@@ -116,6 +117,30 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
             assert (where, task_id, wish.action) == (workspace, task.task_id, action)
             assert (wish.note, wish.handoff, wish.mitigation) == ("TEXT" if action is Action.ACCEPT else "", None, None)
             assert (more["seen"], more["yes"]) == ((task.attempt, returned_digest or "none"), False)
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
+@given(st.integers(0, 2**64))
+@pytest.mark.slow
+def test_nothing_that_a_program_asks_changes_what_a_printed_answer_means(shell: str, seed: int) -> None:
+    random = Random(seed)
+    with tempfile.TemporaryDirectory() as root, patch.object(pending, "called", lambda: ("agentwatch",)):
+        workspace = Path(root).resolve() / name(random, "w").replace("/", "").strip(".")[:40].ljust(1, "w")
+        workspace.mkdir()
+        asked = []
+        for _ in range(LINES):
+            given = {one: name(random, root) for one in ("command", "session_id", "nonce", "tool", "said")}
+            make = random.choice((request, question))
+            asked.append(make(workspace, **given) if make is request else make(workspace, session_id=given["tool"]))
+        found = words_of(shell, [pending.request_line(one, workspace) for one in asked], root)
+        assert list(Path(root).iterdir()) == [workspace]
+        for one, words in zip(asked, found, strict=True):
+            assert words[0] == "answer"
+            with called("answer", "answer") as heard:
+                COMMANDS["answer"].start(words[1:])
+            where, request_id, wish, more = heard[0]
+            assert (where, request_id, wish.action) == (workspace, one.request_id, one.actions[0])
+            assert (wish.note, wish.rule, more["yes"]) == ("", None, False)
 
 
 def test_a_parent_that_is_told_to_wait_gets_a_command_of_that_task(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import math
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from agentwatch.decisions.answering import answers
-from agentwatch.decisions.chain import Chain
+from agentwatch.decisions.chain import Chain, number_in
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
@@ -27,8 +28,8 @@ from agentwatch.place import state_directory
 from agentwatch.presence import is_shown
 from agentwatch.requests.box import Box, BoxError, Offer, refuse_inside
 
-_POLL_SECONDS: Final = 0.02
-_WATCHED_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.025
+_WATCHED_SECONDS: Final = 0.25
 """Between two looks at whether a screen shows the workspace."""
 _LOOK_ANYWAY_SECONDS: Final = 2.0
 """So often is looked without a sign."""
@@ -64,7 +65,11 @@ class Holder:
 
     def offer(self, request: Request) -> Offer:
         """Offer a request. What was decided before that is no answer to it. Raises BoxError."""
-        self._before[request.request_id] = len(self._read().entries)
+        # Not the whole ledger yet: to verify it takes a while, in which the operator can read already.
+        names: list[str] = []
+        with suppress(OSError):
+            names = [path.name for path in self._ledger.directory.iterdir()]
+        self._before[request.request_id] = max((number_in(name) or 0 for name in names), default=0)
         return self.box.offer(request)
 
     def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
