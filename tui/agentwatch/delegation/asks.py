@@ -34,7 +34,7 @@ _FIRST: Final = 1 << 40
 """More than any task holds up: an open request holds a live agent."""
 
 
-class Asking(Ordered[tuple[int, float]]):
+class Asking(Ordered[tuple[float, ...]]):
     """The tasks that need the operator: open requests first, then who holds up most, then who has asked last."""
 
     def ask(self, task_id: str, holds: int, since: float, request: Request | None = None) -> None:

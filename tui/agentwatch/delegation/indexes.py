@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from typing import Final, Generic, TypeVar
 
 _Key = TypeVar("_Key")
-Rank = TypeVar("Rank", float, tuple[int, float])
+Rank = TypeVar("Rank", float, tuple[float, ...])
 
 _NOBODY: Final[frozenset[str]] = frozenset()
 
@@ -47,10 +47,10 @@ class Ordered(Generic[Rank]):
 
     def __init__(self) -> None:
         self._order: list[tuple[Rank, str]] = []
-        self._ranks: dict[str, Rank] = {}
+        self.ranks: dict[str, Rank] = {}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._ranks
+        return name in self.ranks
 
     def __len__(self) -> int:
         return len(self._order)
@@ -58,25 +58,24 @@ class Ordered(Generic[Rank]):
     def __iter__(self) -> Iterator[str]:
         return (name for _, name in self._order)
 
-    def put(self, name: str, rank: Rank) -> None:
-        """Give an id this rank, in place of the one that it had."""
-        if self._ranks.get(name) != rank:
-            self.discard(name)
-            self._ranks[name] = rank
-            insort(self._order, (rank, name))
-
-    def rank(self, name: str) -> Rank | None:
-        """The rank of an id, None if it is not there."""
-        return self._ranks.get(name)
+    def put(self, name: str, rank: Rank) -> bool:
+        """Give an id this rank, in place of the one that it had. Returns whether that is another one."""
+        if self.ranks.get(name) == rank:
+            return False
+        # Of a subclass, more may go with what is taken away for good.
+        Ordered.discard(self, name)
+        self.ranks[name] = rank
+        insort(self._order, (rank, name))
+        return True
 
     def discard(self, name: str) -> None:
         """Take an id away, if it is there."""
-        if name in self._ranks:
-            del self._order[bisect_left(self._order, (self._ranks.pop(name), name))]
+        if name in self.ranks:
+            del self._order[bisect_left(self._order, (self.ranks.pop(name), name))]
 
     def some(self, count: int, first: str | None = None) -> list[str]:
         """At most so many, from this one on and then around; from the first on where this one is not there."""
-        rank = self._ranks.get(first) if first is not None else None
+        rank = self.ranks.get(first) if first is not None else None
         start = bisect_left(self._order, (rank, first)) if rank is not None and first is not None else 0
         count = min(count, len(self._order))
         some = self._order[start : start + count]

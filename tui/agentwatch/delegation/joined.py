@@ -252,7 +252,7 @@ class _Keys(Sequence[str]):
 
 
 def _rank_like(order: Ordered[Rank], key: str, other: Ordered[Rank], name: str) -> None:
-    rank = other.rank(name)
+    rank = other.ranks.get(name)
     if rank is None:
         order.discard(key)
     else:

@@ -7,12 +7,12 @@ whether it asks last changed. And nothing moves past what is held, such as the t
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.indexes import Deadlines
+from agentwatch.delegation.indexes import Deadlines, Ordered
 from agentwatch.delegation.task import Task
 from agentwatch.view.chains import continued
 from agentwatch.view.groups import GROUPS, Group, Standing, Tally, asks, standing, works
@@ -27,19 +27,15 @@ Rank = tuple[float, ...]
 """What siblings are sorted by; that of a run begins with the number of its group."""
 
 
-class Siblings:
+class Siblings(Ordered[Rank]):
     """Ids in the order of their ranks. One of them may be held: then no other goes past it."""
 
     def __init__(self) -> None:
-        self._order: list[tuple[Rank, str]] = []
+        super().__init__()
         self._wishes: dict[str, Rank] = {}
         """The ranks of those who are kept from their place by the one that is held."""
         self._count = 0
-        self.ranks: dict[str, Rank] = {}
         self.held: str | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for _, name in self._order)
 
     def copy(self) -> Siblings:
         """The same once more."""
@@ -48,26 +44,21 @@ class Siblings:
         other._wishes, other._count, other.held = self._wishes.copy(), self._count, self.held
         return other
 
-    def put(self, name: str, wish: Rank) -> bool:
+    def put(self, name: str, rank: Rank) -> bool:
         """Give an id its place, as far as the one that is held lets it. Returns whether that is another one."""
         before = self.ranks.get(name)
         self._wishes.pop(name, None)
-        rank = self._nearest(name, before, wish)
-        if rank != wish:
-            self._wishes[name] = wish
-        if rank == before:
-            return False
-        self._move(name, rank)
-        return True
+        nearest = self._nearest(name, before, rank)
+        if nearest != rank:
+            self._wishes[name] = rank
+        return super().put(name, nearest)
 
     def wish(self, name: str) -> Rank:
         """The rank that was wished for an id last; () for none."""
         return self._wishes.get(name) or self.ranks.get(name, ())
 
     def discard(self, name: str) -> None:
-        """Take an id away, if it is there."""
-        if name in self.ranks:
-            del self._order[bisect_left(self._order, (self.ranks.pop(name), name))]
+        super().discard(name)
         self._wishes.pop(name, None)
         if self.held == name:
             self.held = None
@@ -101,12 +92,6 @@ class Siblings:
             self._count += 1
             return (*held, -self._count)
         return wish
-
-    def _move(self, name: str, rank: Rank) -> None:
-        if name in self.ranks:
-            del self._order[bisect_left(self._order, (self.ranks[name], name))]
-        self.ranks[name] = rank
-        insort(self._order, (rank, name))
 
 
 class _Run(NamedTuple):
