@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
+from tests.homes import live_in
 from tests.unit.sessions.conformance import report
 from textual.pilot import Pilot
 
@@ -69,10 +70,7 @@ def live_parent_whose_child_failed(place: Path) -> None:
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    live_in(tmp_path, monkeypatch)
     place = tmp_path / "proof"
     aged_repository(place)
     return place

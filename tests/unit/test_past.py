@@ -19,29 +19,21 @@ from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.place import state_directory
 from agentwatch.presence import first_watched, note_first_watch
+from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.conformance import report
 
-DAY = 86_400
 NO_PROGRAMS = Settings(sessions=False)
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of a user who has no programs, in which a task failed ten days ago and another one just now."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
-        monkeypatch.delenv(variable, raising=False)
+    live_in(tmp_path, monkeypatch)
     place = tmp_path / "shop"
     place.mkdir()
-    write(place / "old.return.md", report("ERROR"), days=10)
-    write(place / "new.return.md", report("ERROR", "It failed again."), days=0)
+    write_aged(place / "old.return.md", report("ERROR"), days=10)
+    write_aged(place / "new.return.md", report("ERROR", "It failed again."), days=0)
     return place
-
-
-def write(path: Path, text: str, *, days: float) -> None:
-    path.write_text(text)
-    os.utime(path, (time.time() - days * DAY,) * 2)
 
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
@@ -125,7 +117,7 @@ def test_the_line_is_a_setting(workspace: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_new_sign_of_life_ends_the_past(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(workspace / "old.return.md", report("ERROR") + "\n", days=0)
+    write_aged(workspace / "old.return.md", report("ERROR") + "\n", days=0)
     assert asking(capsys, workspace) == {"old", "new"}
 
 
@@ -135,7 +127,7 @@ def test_the_first_note_stays_and_a_damaged_one_is_as_old_as_its_file(tmp_path: 
     note_first_watch(tmp_path, 2_000_000.0)
     assert first_watched(tmp_path) == 1_000_000.25
     (note,) = tmp_path.iterdir()
-    write(note, "yesterday", days=2)
+    write_aged(note, "yesterday", days=2)
     note_first_watch(tmp_path, 2_000_000.0)
     assert first_watched(tmp_path) == pytest.approx(time.time() - 2 * DAY, abs=60)
 

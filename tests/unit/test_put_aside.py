@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -21,32 +20,24 @@ from agentwatch.delegation.aside import mark_of
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import note_first_watch
+from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.conformance import report
 from tests.unit.test_remembering import watch
 
-DAY = 86_400
 NO_PROGRAMS = Settings(sessions=False)
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A watched workspace of a user who has no programs. Two tasks failed in it, on Friday and just now."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
-        monkeypatch.delenv(variable, raising=False)
+    live_in(tmp_path, monkeypatch)
     place = tmp_path / "shop"
     place.mkdir()
-    write(place / "friday.return.md", report("ERROR"), days=3.5)
-    write(place / "new.return.md", report("ERROR", "It failed again."), days=0)
+    write_aged(place / "friday.return.md", report("ERROR"), days=3.5)
+    write_aged(place / "new.return.md", report("ERROR", "It failed again."), days=0)
     note_first_watch(state_directory(place), time.time() - 30 * DAY)
     monkeypatch.chdir(place)
     return place
-
-
-def write(path: Path, text: str, *, days: float) -> None:
-    path.write_text(text)
-    os.utime(path, (time.time() - days * DAY,) * 2)
 
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -86,7 +77,7 @@ def test_fridays_task_asks_on_monday_until_it_is_acknowledged(
     assert found["matches"] == ["friday"]
     (workspace / "new.return.md").unlink()
     assert asked(capsys, "tree", "--fail", place)[0] == 0
-    write(workspace / "friday.return.md", report("ERROR", "It failed in another way."), days=0)
+    write_aged(workspace / "friday.return.md", report("ERROR", "It failed in another way."), days=0)
     assert asking(capsys, workspace) == {"friday"}
 
 

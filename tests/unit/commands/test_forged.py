@@ -10,18 +10,15 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.place import state_directory
+from tests.homes import live_in
 from tests.unit.sessions.conformance import report
-
-PROGRAMS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB")
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of a user who has no programs. Two tasks failed in it."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for variable in (*PROGRAMS, "AGENTWATCH_PUBLIC_KEY", "AGENTWATCH_CONFIG_DIR"):
-        monkeypatch.delenv(variable, raising=False)
+    live_in(tmp_path, monkeypatch)
+    monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)
     place = tmp_path / "shop"
     place.mkdir()
     for name in ("api", "web"):

@@ -19,18 +19,14 @@ from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.files.source import FilesSource
 from tests.closing import closed
+from tests.homes import live_in
 from tests.unit.sessions.conformance import report
-
-HOME_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB")
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with one task, which was handed off, of a user who has no programs."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for variable in HOME_VARIABLES:
-        monkeypatch.delenv(variable, raising=False)
+    live_in(tmp_path, monkeypatch)
     place = tmp_path / "shop"
     place.mkdir()
     (place / "job.handoff.md").write_text(f"```json\n{EXAMPLES['handoff-packet']}\n```\n")

@@ -1,0 +1,27 @@
+"""Homes of users, in temporary directories."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+DAY = 86_400
+
+_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "QWEN_RUNTIME_DIR", "QWEN_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
+
+
+def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be a user who has no programs yet, with this home; what agentwatch remembers lies in `state` there."""
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    for variable in (*_VARIABLES, "OPENCODE_DB", "KILO_DB"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def write_aged(path: Path, text: str, *, days: float) -> None:
+    """A file that was written so long ago."""
+    path.write_text(text)
+    os.utime(path, (time.time() - days * DAY,) * 2)
