@@ -324,7 +324,7 @@ def shown_text(pane: DetailsPane) -> str:
 
 def is_pending(pane: DetailsPane) -> bool:
     """Whether the tab in front is still to be written, or waits for what a thread reads."""
-    return pane._scheduled or pane._shelf.is_waiting
+    return pane._scheduled or pane._reads.is_waiting
 
 
 async def shown(pilot: Pilot[None], tab_id: str | None = None) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import lay_out
 from agentwatch.app.widgets.details.pane import _WRITERS
-from agentwatch.app.widgets.details.view import Shelf, T, View
+from agentwatch.app.widgets.details.view import Reads, T, View
 from agentwatch.contracts.shapes import Contract
 
 DOCUMENTS = {
@@ -53,7 +53,7 @@ def changed(draw: st.DrawFn, document: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-class AtOnce(Shelf):
+class AtOnce(Reads):
     """Reads at once, without a thread."""
 
     def __init__(self) -> None:

@@ -82,7 +82,7 @@ async def assert_safe(cases: Mapping[str, Case]) -> None:
             for tab_id, _ in TABS:
                 pane.activate(tab_id)
                 pane._write()
-                while pane._shelf.is_waiting:  # noqa: ASYNC110 - it has no event of its own
+                while pane._reads.is_waiting:  # noqa: ASYNC110 - it has no event of its own
                     await asyncio.sleep(0.0002)
                 assert shown_text(pane), (name, tab_id)
                 assert control_characters(shown_text(pane) + drawn(pane)) == set(), (name, tab_id)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rich.cells import cell_len
-from rich.segment import Segment
-from rich.style import Style
 from textual.strip import Strip
 
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip
-from agentwatch.app.widgets.line import Part
+from agentwatch.app.widgets.line import Part, cursor_mark, strip_of
 from agentwatch.view.groups import Group
 
 
@@ -29,7 +27,7 @@ class Headline(NamedTuple):
 
 def heading_line(what: Headline, width: int, palette: Palette) -> Strip:
     """The line of a heading, exactly `width` cells wide."""
-    mark = Part("▌", palette.accent if what.focused else palette.muted) if what.selected else Part(" ")
+    mark = cursor_mark(palette, selected=what.selected, focused=what.focused)
     name = what.group.upper()
     parts = [mark, Part("▸ " if what.folded else "▾ ", palette.muted), Part(name, palette.muted + palette.strong)]
     room = width - 3 - len(name) - 2
@@ -42,7 +40,4 @@ def heading_line(what: Headline, width: int, palette: Palette) -> Strip:
         room = 0
     if words := next((way for way in what.words if cell_len(way) <= room), ""):
         parts += [Part("  "), Part(words, palette.muted)]
-    base = palette.base + palette.cursor if what.selected else palette.base
-    if what.selected and palette.ansi:
-        parts = [part._replace(style=Style(bold=part.style.bold)) for part in parts]
-    return Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(width, base)
+    return strip_of(parts, width, palette, selected=what.selected)

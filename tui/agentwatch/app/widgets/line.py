@@ -42,6 +42,20 @@ def apart(left: Parts, right: Parts, width: int) -> Parts:
     return [*left, Part(" " * max(width - width_of(left) - width_of(right), 0)), *right]
 
 
+def strip_of(parts: Iterable[Part], width: int, palette: Palette, *, selected: bool = False) -> Strip:
+    """Parts as a line of exactly `width` cells."""
+    base = palette.base + palette.cursor if selected else palette.base
+    if selected and palette.ansi:
+        # Reversed colours differ from part to part: the whole row in the terminal's own two.
+        parts = [part._replace(style=Style(bold=part.style.bold)) for part in parts]
+    return Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(width, base)
+
+
+def cursor_mark(palette: Palette, *, selected: bool, focused: bool) -> Part:
+    """The first cell of a row."""
+    return Part("▌", palette.accent if focused else palette.muted) if selected else Part(" ")
+
+
 class Canvas:
     """A line of cells, each a glyph in a style, that is written upon. Later writing covers earlier, or is cut off."""
 
@@ -110,11 +124,7 @@ class LineWidget(Widget):
             return
         self._made_for = width
         self._parts = self.make_lines(width, self._palette)
-        base = self._palette.base
-        self._strips = [
-            Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(width, base)
-            for parts in self._parts
-        ]
+        self._strips = [strip_of(parts, width, self._palette) for parts in self._parts]
 
     def part_at(self, x: int, y: int) -> Part | None:
         """The part under a cell of this widget."""

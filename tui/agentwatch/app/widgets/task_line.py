@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
-from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
 from agentwatch.app.decision_words import UNHEARD, Short, short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
-from agentwatch.app.widgets.line import Part, Parts, width_of
+from agentwatch.app.widgets.line import Part, Parts, cursor_mark, strip_of, width_of
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Below, State, Task
@@ -132,7 +131,7 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks
     face = look(task)
     color = palette.states[face.color]
     quiet = is_quiet(task)
-    first = Part("▌", palette.accent if stand.focused else palette.muted) if stand.selected else Part(" ")
+    first = cursor_mark(palette, selected=stand.selected, focused=stand.focused)
     if stand.marked:
         first = Part("◆", palette.accent)
     elif not stand.selected and not task.seen:
@@ -160,11 +159,7 @@ def task_line(task: Task, stand: Pose, columns: Columns, palette: Palette, tasks
     if columns.age:
         style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
         parts.append(Part(" " + right(stand.age, columns.age), style))
-    base = palette.base + palette.cursor if stand.selected else palette.base
-    if stand.selected and palette.ansi:
-        # Reversed colours differ from part to part: the whole row in the terminal's own two.
-        parts = [part._replace(style=Style(bold=part.style.bold)) for part in parts]
-    return Strip([Segment(part.text, base + part.style) for part in parts]).adjust_cell_length(columns.width, base)
+    return strip_of(parts, columns.width, palette, selected=stand.selected)
 
 
 def _guides(stand: Pose, columns: Columns, palette: Palette) -> Parts:

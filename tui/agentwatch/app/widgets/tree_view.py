@@ -12,7 +12,6 @@ from itertools import zip_longest
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from rich.segment import Segment
 from textual import events, on
 from textual.geometry import Size
 from textual.message import Message
@@ -24,6 +23,7 @@ from agentwatch.app.widgets.cells import clip
 from agentwatch.app.widgets.cursor import Cursor
 from agentwatch.app.widgets.header import Counted
 from agentwatch.app.widgets.heading_line import Headline, heading_line
+from agentwatch.app.widgets.line import Part, strip_of
 from agentwatch.app.widgets.neighbours import lit_guide, shared_beginnings
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.app.widgets.rows import Heading, Row, RowId, Splice
@@ -299,9 +299,7 @@ class TreeView(ScrollView, can_focus=True):
         """That there are rows above the first line, to which some came."""
         width = self._columns.width
         words = f" ↑ {plural(self._offset, 'row')} above"
-        return Strip([Segment(clip(words, width), palette.base + palette.needs)]).adjust_cell_length(
-            width, palette.base
-        )
+        return strip_of([Part(clip(words, width), palette.needs)], width, palette)
 
     def rows_in_sight(self, top: int) -> list[Row | None]:
         """The rows in the lines of the viewport from `top` on; None for a blank line above the first one."""

@@ -121,7 +121,7 @@ def _changes(
         yield text(faint("The same, byte for byte."))
         return
     content = view.content
-    compared = view.shelf.later((before.digest, after.digest), lambda: _compare(content(before), content(after)))
+    compared = view.reads.later((before.digest, after.digest), lambda: _compare(content(before), content(after)))
     difference = compared.difference if compared else None
     if difference is not None and difference.rows:
         yield Heading(title, note=Content.assemble(between, "   ", difference.counted))

@@ -20,7 +20,7 @@ from agentwatch.app.widgets.details import attempts, attestation, findings, hand
 from agentwatch.app.widgets.details.blocks import Block, Gap, faint, text
 from agentwatch.app.widgets.details.head import TABS, Count, Head, TabBar
 from agentwatch.app.widgets.details.page import CursorView, Page
-from agentwatch.app.widgets.details.view import Shelf, View
+from agentwatch.app.widgets.details.view import Reads, View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.run import Message, Run
@@ -64,7 +64,7 @@ class DetailsPane(Widget):
         self._bar.display = False
         self._page = Page()
         self.live_tab = live.LiveTab()
-        self._shelf = Shelf(self.run_worker, self._take_arrival)
+        self._reads = Reads(self.run_worker, self._take_arrival)
         self._view: View | None = None
         self.instead: tuple[str, ...] = ()
         """What is told where no task is selected, line by line, the first as a title."""
@@ -118,7 +118,7 @@ class DetailsPane(Widget):
         if task is None or self._view is None or task.task_id != self._view.task.task_id:
             self._compared = None
         compared = self._compared
-        self._view = None if task is None else View(task, tree, content, now, self._shelf, compared, transcript)
+        self._view = None if task is None else View(task, tree, content, now, self._reads, compared, transcript)
         self._schedule()
 
     def resume(self) -> None:
@@ -237,14 +237,14 @@ class DetailsPane(Widget):
         same = self._written == (task_id, tab_id)
         if same and tab_id not in _TIMED and view.basis == self._basis:
             return
-        self._shelf.begin(anew=not same)
+        self._reads.begin(anew=not same)
         blocks = list(_WRITERS[tab_id](view))
-        if same and self._shelf.is_waiting:
+        if same and self._reads.is_waiting:
             # The last that was whole stays until the next one is.
             return
         self._written, self._basis = (task_id, tab_id), view.basis
         self._page.show(lambda: blocks, keep=same and tab_id not in self._offsets, offset=self._offsets.get(tab_id, 0))
-        if not self._shelf.is_waiting:
+        if not self._reads.is_waiting:
             self._offsets.pop(tab_id, None)
         self._offer()
 

@@ -40,8 +40,8 @@ class Opened(NamedTuple):
 class View(NamedTuple):
     """One look at one task.
 
-    `content` gives the last good text of a version, None if there is none any more. It may read a file, so only what
-    the `shelf` makes calls it. `compared` is the number of the attempt that is compared with the one before, None for
+    `content` gives the last good text of a version, None if there is none any more. It may read a file, so it is
+    called through `reads` only. `compared` is the number of the attempt that is compared with the one before, None for
     the last. `transcript` gives that of a run, None where there is none to be had.
     """
 
@@ -49,7 +49,7 @@ class View(NamedTuple):
     tree: DelegationTree
     content: Callable[[Version | Message], str | None]
     now: float
-    shelf: Shelf
+    reads: Reads
     compared: int | None = None
     transcript: Callable[[Run], RunTranscript | None] = lambda _: None
 
@@ -82,7 +82,7 @@ class View(NamedTuple):
             is_known = document is not None and document.reading.document.recognised
             return Opened(source, document.model if document is not None and is_known else None)
 
-        return self.shelf.later((path, version.digest), read)
+        return self.reads.later((path, version.digest), read)
 
     def words(self, message: Message) -> Block:
         """The whole of what was said in a session."""
@@ -103,7 +103,7 @@ class View(NamedTuple):
         return task.task_id, attempts, judged, task.todos, self.compared
 
 
-class Shelf:
+class Reads:
     """Values that threads make, by key. `run` starts a coroutine on the event loop, `arrived` tells of a new value.
 
     Everything but what makes a value runs on the event loop.
