@@ -239,10 +239,10 @@ async def test_what_was_there_stays_when_the_transcript_goes(tmp_path: Path, how
         await one.until_shown("word 2")
         if how == "deleted":
             one.path.unlink()
-            await one.until_shown("not there any more")
+            await one.until_shown("Its file is gone: this is what it said.")
         else:
             one.path.write_text("")
-            await one.until_shown("was emptied")
+            await one.until_shown("Its file holds nothing of it any more: this is what it said.")
         assert "word 2" in one.s.text()
 
 

@@ -174,7 +174,7 @@ async def test_after_an_undo_every_row_is_where_it_was(home: Path, names: tuple[
             await stage.until(lambda before=before: stage.tree.row_ids() == before)  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("size", [(140, 40), (80, 40)])
+@pytest.mark.parametrize("size", [(140, 40), (80, 40), (140, 24)])
 async def test_the_strip_tells_tasks_of_one_long_id_apart_by_their_workspaces(
     home: Path, size: tuple[int, int]
 ) -> None:
@@ -182,8 +182,9 @@ async def test_the_strip_tells_tasks_of_one_long_id_apart_by_their_workspaces(
     async with screen(home, fill(home / "one", **long), fill(home / "two", **long), size=size) as stage:
         await stage.until(lambda: len(stage.app.monitor.tree.asking()) == 2)
         strip = stage.text().splitlines()[-1 - stage.main.needs_you.size.height :]
-        for name in ("one", "two"):
-            assert any(f"{name} › shop" in line for line in strip), strip
+        named = [name for name in ("one", "two") if any(f"{name} › shop" in line for line in strip)]
+        # Of two in one line, only the first may have room.
+        assert len(named) == (1 if size[1] < 30 else 2), strip
 
 
 async def test_an_id_does_not_look_like_a_task_of_another_workspace(home: Path) -> None:

@@ -13,6 +13,7 @@ from tests.unit.delegation.test_alarms import LIMITS, SESSIONS, doings
 from tests.unit.delegation.test_runs import ROOT, child, message, ran
 
 from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.observation import Ran, Seen, Tick
 from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
 from agentwatch.delegation.tree import DelegationTree
@@ -124,6 +125,24 @@ def test_tokens_per_minute_are_those_of_the_last_minute_with_all_that_is_below()
     tree.apply(Tick(9, 1_091.0))
     assert rates(tree).total == 0
     assert next(one for one in tree_document(tree, "/w")["tasks"] if one["task_id"] == "old")["tokens"] == 50_200
+
+
+def test_tokens_that_are_read_again_were_not_used_again() -> None:
+    root, one = replace(ROOT, updated_at=1_000.0), child("one", tokens=500, updated_at=1_000.0)
+    tree = tree_of([*ran(root, one), Tick(9, 1_000.0)])
+    for number, tokens in enumerate((None, 600)):
+        tree.apply(alive(one, tokens=tokens, updated_at=1_001.0 + number))
+    assert rates(tree).total == 100
+
+
+def test_the_rate_of_a_tree_falls_with_its_time_also_where_it_is_one_of_several() -> None:
+    one = child("one", tokens=500, updated_at=1_000.0)
+    tree, joined = tree_of([*ran(replace(ROOT, updated_at=1_000.0), one), Tick(9, 1_000.0)]), JoinedTree("/")
+    joined.show(tree)
+    joined.update("", tree.apply(alive(one, tokens=600, updated_at=1_010.0)), moved=False)
+    assert rates(joined).total == 100
+    assert not tree.apply(Tick(9, 1_071.0)), "nothing else happens"
+    assert rates(joined).total == 0
 
 
 def test_a_task_costs_what_the_operator_says_a_million_tokens_of_its_model_cost() -> None:

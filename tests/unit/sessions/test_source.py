@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from unittest.mock import patch
+
+import pytest
 
 from agentwatch.delegation.observation import Ran
 from agentwatch.delegation.run import Run, RunState
@@ -195,3 +197,64 @@ def test_only_files_of_sessions_that_work_are_watched(tmp_path: Path) -> None:
         assert at_work.glance() == set()
         at_work.take("reader 0", "key", runs[0], NOW)
         assert at_work.glance() == set()
+
+
+class Watching:
+    """A source that runs, and what it has told."""
+
+    def __init__(self, *rounds: Sequence[Change]) -> None:
+        self.reader = Scripted("scripted", *rounds)
+        self.runs: dict[str, Run | None] = {}
+        self.source = source_of(self.reader)
+        self.source.start(self._take)
+
+    def _take(self, batch: Batch) -> None:
+        self.runs |= {one.path: one.run for one in batch.observations if isinstance(one, Ran)}
+
+    def tell(self, *changes: Change) -> None:
+        """Have the reader tell this, and wait until the source has heard it."""
+        mark = f"mark {len(self.runs)}"
+        self.reader.rounds.append([*changes, Change(mark, run("mark"))])
+        end = time.monotonic() + 30
+        while f"scripted:{mark}" not in self.runs:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    def shown(self) -> set[str]:
+        return {one.session_id for one in self.runs.values() if one is not None} - {"mark"}
+
+
+@pytest.fixture
+def watching() -> Iterator[Watching]:
+    one = Watching()
+    yield one
+    one.source.stop()
+
+
+@pytest.mark.parametrize("left", [None, b"", b"no record\n"])
+def test_a_run_outlives_its_transcript_on_a_screen(tmp_path: Path, watching: Watching, left: bytes | None) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"type":"user"}\n')
+    watching.tell(Change("a", replace(run("a"), place=str(path))))
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(left)
+    watching.tell(Change("a", None))
+    assert watching.shown() == {"a"}
+
+
+def test_a_run_whose_transcript_is_there_goes_when_its_reader_says_so(tmp_path: Path, watching: Watching) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"type":"user"}\n')
+    watching.tell(Change("a", replace(run("a"), place=str(path))), Change("b", run("b")))
+    watching.tell(Change("a", None), Change("b", None))
+    assert watching.shown() == set()
+
+
+def test_a_session_whose_transcript_was_moved_is_shown_once(tmp_path: Path, watching: Watching) -> None:
+    watching.tell(Change("a", replace(run("a"), place=str(tmp_path / "a.jsonl"))))
+    watching.tell(Change("a", None))
+    assert watching.runs["scripted:a"] is not None
+    watching.tell(Change("moved", replace(run("a"), place=str(tmp_path / "moved.jsonl"))))
+    assert [key for key, one in watching.runs.items() if one and one.session_id == "a"] == ["scripted:moved"]

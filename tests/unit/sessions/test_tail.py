@@ -93,6 +93,20 @@ def test_a_file_that_was_replaced_by_a_longer_one_with_the_same_beginning_is_rea
     assert [line.data for line in looked.lines] == [b"one", b"two"]
 
 
+def test_a_line_that_was_put_right_in_its_place_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a"; 1}\n' + b'{"b": 2}\n' * 20)
+    tail = Tail(path)
+    tail.read(BUDGET)
+    with path.open("r+b") as file:
+        file.write(b'{"a": 1}')
+    os.utime(path, ns=(1, 1))
+    look = tail.read(BUDGET)
+    assert look.restarted
+    assert look.lines[0].data == b'{"a": 1}'
+    assert not tail.read(BUDGET).restarted
+
+
 def test_a_line_that_is_too_long_is_passed_over_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"one\n" + b"x" * 100 + b"\ntwo\n")

@@ -313,7 +313,7 @@ def test_the_last_good_state_stays(file: File, how: str) -> None:
     look = transcript.look()
     assert look is not None
     assert said(look) == before
-    assert "what it said" in look.trouble
+    assert "file" in look.trouble
     assert transcript.look() is None
     file.words(7, 8)
     look = transcript.look()

@@ -189,9 +189,9 @@ class JoinedTree(DelegationTree):
     def left_out(self) -> Set[str]:
         return {scope + task_id for scope, branch in self._branches.items() for task_id in branch.tree.left_out}
 
-    def spent(self, since: float) -> Iterator[Spent]:
+    def spent(self) -> Iterator[Spent]:
         for scope, branch in self._branches.items():
-            yield from (one._replace(task_id=scope + one.task_id) for one in branch.tree.spent(since))
+            yield from (one._replace(task_id=scope + one.task_id) for one in branch.tree.spent())
 
     @property
     def requests(self) -> list[Requested]:

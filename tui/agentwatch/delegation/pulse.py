@@ -32,14 +32,20 @@ class Spending:
 
     def __init__(self) -> None:
         self._spent: deque[Spent] = deque(maxlen=_MOST)
+        self._most: dict[str, int] = {}
+        """By task, the most that it is known to have used: what is read again was not used again."""
 
     def take(self, task: Task, before: int | None, now: float) -> None:
         """A task has used more tokens than before; None: nothing was known of it. Of what a run used before anybody
         looked, the times are not known, unless it has only just begun."""
-        run, used = task.run, (task.tokens or 0) - (before or 0)
+        if not task.tokens:
+            return
+        most = self._most.get(task.task_id, 0)
+        run, used = task.run, task.tokens - max(before or 0, most)
+        self._most[task.task_id] = max(task.tokens, most)
         if run is None or used <= 0 or run.updated_at < now - WINDOW:
             return
-        if before is not None or run.started_at > run.updated_at - WINDOW:
+        if before is not None or most or run.started_at > run.updated_at - WINDOW:
             self._spent.append(Spent(run.updated_at, task.task_id, used))
         while self._spent and self._spent[0].at < now - WINDOW:
             self._spent.popleft()

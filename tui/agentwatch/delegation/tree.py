@@ -35,7 +35,7 @@ from agentwatch.delegation.observation import (
     Unreadable,
 )
 from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
-from agentwatch.delegation.pulse import Spending, Spent, go_on
+from agentwatch.delegation.pulse import WINDOW, Spending, Spent, go_on
 from agentwatch.delegation.reading import LeftOut, TaskTree
 from agentwatch.delegation.requests import Asked, Requests
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
@@ -224,9 +224,9 @@ class DelegationTree(TaskTree):
         self._sums.summed, self._removed = set(), set()
         return changed
 
-    def spent(self, since: float) -> Iterator[Spent]:
-        """Who used tokens after this moment (epoch seconds), as far as it lies in the last minute."""
-        return self._spending.since(since)
+    def spent(self) -> Iterator[Spent]:
+        """Who used tokens in the last minute, as far as was told what time it is."""
+        return self._spending.since(self.now - WINDOW)
 
     def request(self, request_id: str) -> Asked | None:
         """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""

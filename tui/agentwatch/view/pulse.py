@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from agentwatch.delegation.pulse import WINDOW
 from agentwatch.delegation.run import Doing
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import DelegationTree
@@ -24,7 +23,7 @@ def rates(tree: DelegationTree) -> Rates:
     """The tokens of the last minute, as the tree has seen them. Costs what has happened in it, however large the tree
     is."""
     own: Counter[str] = Counter()
-    for spent in tree.spent(tree.now - WINDOW):
+    for spent in tree.spent():
         if spent.task_id in tree.tasks:
             own[spent.task_id] += spent.tokens
     by_task = Counter(own)

@@ -10,7 +10,6 @@ from rich.cells import cell_len
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
-from agentwatch.delegation.pulse import WINDOW
 from agentwatch.delegation.task import State
 from agentwatch.view.groups import FALSE, SILENT, VERIFIED, Present, present_in
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE, Look
@@ -97,12 +96,13 @@ class Header(LineWidget):
         self.counted: Callable[[], Counted] | None = None
         """The tasks to count, where those are not all of the tree."""
         self._reason_at = 0
-        self._used = (0.0, 0)
-        """The tokens of the last minute, and when they were counted (epoch seconds)."""
+        self._used = 0
+        """The tokens of the last minute."""
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         right = self._needs(palette)
         why = self._why
+        self._used = sum(spent.tokens for spent in self._monitor.tree.spent())
         for detail, reason in self._ways(width, cell_len(why) + 2 if why else 0):
             left = self._left(width, detail, palette)
             if width - width_of(left) - width_of(right) - _GAP >= reason:
@@ -142,9 +142,9 @@ class Header(LineWidget):
             parts.append(Part(f"   {words}", tooltip=f"{every} in all"))
         if detail.counts:
             parts += self._counts(counted.present, detail, palette)
-        if detail.rate and (used := self._tokens()):
-            tooltip = f"{used:,} tokens were used in the last minute"
-            parts.append(Part(f"   {short_count(used)} tok/min", palette.muted, tooltip=tooltip))
+        if detail.rate and self._used:
+            tooltip = f"{self._used:,} tokens were used in the last minute"
+            parts.append(Part(f"   {short_count(self._used)} tok/min", palette.muted, tooltip=tooltip))
         return parts
 
     def _counts(self, present: Present, detail: _Detail, palette: Palette) -> Iterator[Part]:
@@ -169,13 +169,6 @@ class Header(LineWidget):
             return self.counted()
         totals = self._monitor.tree.totals
         return Counted(totals.tasks, present_in(totals))
-
-    def _tokens(self) -> int:
-        """Those of the last minute, counted once a second."""
-        tree = self._monitor.tree
-        if tree.now != self._used[0]:
-            self._used = tree.now, sum(spent.tokens for spent in tree.spent(tree.now - WINDOW))
-        return self._used[1]
 
     def _health(self, detail: _Detail, palette: Palette) -> Parts:
         mode, why = self._mode, self._why

@@ -168,12 +168,12 @@ class NeedsYou(LineWidget):
         """All in one line, as many as fit."""
         parts = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
         spans: list[tuple[int, str]] = []
+        called = self._names(tasks, 12 if width < 60 else 16 if width < 100 else 24)
         for number, task in enumerate(tasks):
             asked, tail = summary(task.ask or ""), _waiting(task, now)
-            title = clip_name(summary(task.called), 12 if width < 60 else 16 if width < 100 else 24)
             more = self._asking - number - 1
             reserve = (len(f"  +{more:,} more") if more else 0) + len(self._outside)
-            fixed = [*self._mark(task, palette, " "), Part(title + " ", palette.strong)]
+            fixed = [*self._mark(task, palette, " "), Part(called[number] + " ", palette.strong)]
             room = width - 1 - width_of(parts) - width_of(fixed) - len(tail) - 1 - reserve
             if number and room < _LEAST_OF_TASK:
                 parts.append(Part(f"  +{more + 1:,} more", palette.muted))

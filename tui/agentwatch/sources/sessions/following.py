@@ -23,8 +23,8 @@ EntriesIn = Callable[[Fields], Iterable[Entry]]
 
 AT_ONCE: Final = 200
 """Steps that the first look gives, about, and each look at older ones."""
-_GONE: Final = "The transcript is not there any more: this is what it said."
-_EMPTIED: Final = "The transcript was emptied: this is what it said before."
+_GONE: Final = "Its file is gone"
+_EMPTIED: Final = "Its file holds nothing of it any more"
 
 _BLOCK: Final = 256 * 1024
 _FIRST_LOOK: Final = 16 * 1024 * 1024
@@ -71,7 +71,7 @@ class RunTranscript(ABC):
         try:
             is_new = self._read()
         except OSError as error:
-            trouble = _GONE if isinstance(error, FileNotFoundError) else f"It cannot be read: {error.strerror}."
+            trouble = _GONE if isinstance(error, FileNotFoundError) else f"It cannot be read: {error.strerror}"
             if trouble == self._trouble:
                 return None
             self._trouble = trouble

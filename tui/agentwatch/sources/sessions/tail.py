@@ -66,6 +66,8 @@ class Tail:
         self._name = os.fspath(path)
         self._line_limit = line_limit
         self._seen: Stamp | None = None
+        self._written_at = 0
+        """When it was written last, as the system says."""
         self._position = position
         self._witness = b""
         self._partial: list[bytes] = []
@@ -100,13 +102,16 @@ class Tail:
             stretches = self._take(descriptor, budget)
         finally:
             os.close(descriptor)
-        self._seen = stamp_of(status)
+        self._seen, self._written_at = stamp_of(status), status.st_mtime_ns
         return Lines(stretches, restarted)
 
     def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
         if self._seen is None:
             return False
         if self._seen[:2] != (status.st_dev, status.st_ino) or status.st_size < self._position:
+            return True
+        if self._seen[2] == status.st_size == self._position and status.st_mtime_ns != self._written_at:
+            # Written, and not longer: somebody has put a line right.
             return True
         # Cut short and grown past the old length between two looks: the bytes before the position are others.
         return os.pread(descriptor, len(self._witness), self._position - len(self._witness)) != self._witness

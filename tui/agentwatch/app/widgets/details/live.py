@@ -179,7 +179,8 @@ class LiveTab(Widget):
         if self._search.display and self._search.value.strip():
             parts.append(faint(f"{len(log.steps):,} of {len(look.steps):,} match, esc shows all"))
         if look.trouble:
-            parts.append(Content.styled(look.trouble, "$text-warning"))
+            words = f"{look.trouble}{': this is what it said.' if look.steps else '.'}"
+            parts.append(Content.styled(words, "$text-warning"))
         elif not log.follows:
             new = f"{log.unseen:,} new below, " if log.unseen else ""
             parts.append(Content.styled(f"not following: {new}the end follows again", "$text-warning"))
