@@ -22,7 +22,7 @@ from agentwatch.errors import AgentwatchError
 _LARGEST: Final = 32 * 1024 * 1024
 _LONG: Final = 256 * 1024
 """Bytes from which a file may be worth writing anew."""
-_PAUSE_SECONDS: Final = 0.5
+_PAUSE_SECONDS: Final = 1.0
 """Between two looks at the file."""
 _BATCH_SECONDS: Final = 1.0
 """Between two records of what was looked at."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ROUND: Final = 1_000
 """Returns that are checked against one `git status`."""
 
-_PAUSE_SECONDS: Final = (0.5, 30.0)
+_PAUSE_SECONDS: Final = (1.0, 30.0)
 _SHARE: Final = 0.002
 """The part of one core that looking for changes may take: the pause grows with what a look costs."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -32,6 +33,9 @@ _SHARE: Final = 0.002
 
 _LIVELY_SECONDS: Final = 10.0
 """For so long after something has changed, the next change is looked for without a longer pause."""
+
+_QUIET_SECONDS: Final = 1.0
+"""The least pause after that where no session works: each worktree of a repository has a thread that looks."""
 
 _GLANCE_SECONDS: Final = 0.04
 """Between two glances at the files of the sessions that work: what they write is read as soon as it is there."""
@@ -151,8 +155,10 @@ class SessionsSource(Source):
                 if not busy:
                     least, most = _PAUSE_SECONDS
                     cost = time.perf_counter() - began
-                    is_lively = time.monotonic() - self._changed_at < _LIVELY_SECONDS
-                    pause = least if is_lively else min(max(cost / _SHARE, least), most)
+                    if time.monotonic() - self._changed_at < _LIVELY_SECONDS:
+                        pause = least
+                    else:
+                        pause = min(max(cost / _SHARE, least if self._at_work else _QUIET_SECONDS), most)
                     if not self._follow(time.monotonic() + pause, emit):
                         return
         finally:
@@ -212,7 +218,7 @@ class SessionsSource(Source):
                     observations += self._selection.take(Ran(self._seq, now, f"{name}:{key}", None))
             at = run.updated_at if run is not None else now
             observations += self._selection.take(Ran(self._seq, at, f"{name}:{change.key}", run))
-        let_others_work()
+            let_others_work()
         return observations
 
     def _ask(self, name: str, question: Callable[[SessionReader], _Answer], otherwise: _Answer) -> _Answer:
@@ -302,11 +308,19 @@ class AtWork:
     """The files in which sessions that work are written, and who reads them."""
 
     def __init__(self) -> None:
-        self.pause = _GLANCE_SECONDS
-        """Seconds until the next glance."""
+        self._pause = _GLANCE_SECONDS
         self._places: dict[tuple[str, str], str] = {}
         """By reader and run, where it is written; the last to change are the last."""
         self._stamps: dict[str, tuple[int, int] | None] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._places)
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next glance; there is no need for one while nobody works."""
+        return self._pause if self._places else math.inf
 
     def take(self, reader: str, key: str, run: Run | None, now: float) -> None:
         """A run is like this now."""
@@ -329,7 +343,7 @@ class AtWork:
                     self._stamps[path] = _stamp(path)
                 if path in before and before[path] != self._stamps[path]:
                     written.add(reader)
-        self.pause = max(_GLANCE_SECONDS, (time.perf_counter() - began) / _GLANCE_SHARE)
+        self._pause = max(_GLANCE_SECONDS, (time.perf_counter() - began) / _GLANCE_SHARE)
         return written
 
 
