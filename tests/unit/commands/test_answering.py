@@ -14,6 +14,7 @@ import pytest
 
 from agentwatch import exit_codes
 from agentwatch.cli import COMMANDS
+from agentwatch.cli.completion import offer
 from agentwatch.commands import answer as module
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
@@ -158,3 +159,22 @@ def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.Ca
         assert "a plan is answered in its terminal" in said
         assert run(*line[line.index("answer") + 1 :]) == exit_codes.DONE
     assert [record.decision_id for record in recorded(workspace)] == [asked.request_id]
+
+
+def test_an_answer_is_verified_in_words(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_one(workspace) as asked:
+        assert run("--deny", "--", asked.request_id) == exit_codes.DONE
+    capsys.readouterr()
+    (file,) = Desk(workspace).ledger.directory.glob("*.json")
+    assert COMMANDS["verify"].start([str(file)]) == exit_codes.DONE
+    said = capsys.readouterr().out
+    assert "deny of a permission of “claude”, session “5f0c”" in said
+    assert asked.input_sha256 in said
+    assert COMMANDS["verify"].start([]) == exit_codes.DONE
+    assert "1 decision in" in capsys.readouterr().out
+
+
+def test_the_requests_that_wait_are_offered_for_completion(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_one(workspace) as asked, open_one(workspace, request(workspace, actions=())):
+        assert offer("fish", ["answer", asked.request_id[:3]]) == 0
+    assert capsys.readouterr().out == f"{asked.request_id}\tBash touch x\n"

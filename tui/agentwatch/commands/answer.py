@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from getpass import getpass
 from pathlib import Path
@@ -18,7 +19,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.record import Answer, Params
+from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.errors import UsageError
@@ -54,8 +55,11 @@ def answer(workspace: Path, start: str, wish: Wish, *, settings: Settings, yes: 
     request = found(inbox, start)
     params = params_of(request, wish)
     desk = desk_of(workspace, settings, partial(getpass, _ASKS) if sys.stdin.isatty() else None)
-    before = desk.read().latest.get(request.request_id)
-    # What was answered in the same way is so, however the request ended: the ledger knows.
+    entry = desk.read().latest.get(request.request_id)
+    before = None if entry is None or entry.record.is_expired(datetime.now(UTC)) else entry.record
+    if before is not None and (before.action, before.params, before.note) != (wish.action, params, wish.note):
+        raise AlreadyDecidedError(before)
+    # What was answered in the same way is so, however the request ended.
     why = None if before is not None else inbox.gone(request)
     if why is not None:
         raise RequestGoneError(f"not recorded: {why}")

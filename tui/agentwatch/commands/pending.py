@@ -134,9 +134,10 @@ def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
     for request in task.requests:
         if request.waits_for_operator:
             _say_request(request, workspace, now)
-    lines = commands(task, desk, workspace)
-    if not lines and task.request is not None:
+    if task.request is not None:
+        # It goes on once that is answered: no other attempt of it is meant.
         return
+    lines = commands(task, desk, workspace)
     if not lines:
         say("  its id cannot stand in a decision: give it another one")
         return
