@@ -310,10 +310,15 @@ def _mcp(options: argparse.Namespace) -> int:
 @_AGENTS(
     "hook", "answer a hook of Claude Code",
     argument("path", "PATH", "the workspace (default: $CLAUDE_PROJECT_DIR, else the payload's cwd)", nargs="?"),
+    flag("--plugin", "hold one request of OpenCode or Kilo, for their plugin"),
     codes="exit codes: 0 answered, 1 not understood; never 2, which would block the agent", wrong=1,
 )  # fmt: skip
 def _hook(options: argparse.Namespace) -> int:
     """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
+    if options.plugin:
+        from agentwatch.agents.hook.opencode import run as hold
+
+        return hold()
     from agentwatch.agents.hook.command import run
 
     return run(options.path, _FOR_AGENTS)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 from agentwatch.agents.hook.permission import HELD_SECONDS
 from agentwatch.agents.setup.splice import JsonEntry, JsonMember, Wish
@@ -45,6 +46,13 @@ _CLAUDE_ASKS: Final = (
     "it starts the server of .mcp.json once you have approved it: a dialog asks when a session begins; say yes."
     " /mcp shows how it stands, and `claude mcp reset-project-choices` makes it ask again. Where nobody can be asked,"
     " as with `claude -p`, enabledMcpjsonServers approves it"
+)
+
+
+_PLUGIN: Final = "agents/hook/opencode.js"
+_ASKS: Final = (
+    "its plugin lets you answer its permissions and questions in agentwatch, in sessions begun from now on, and does"
+    " nothing else; it is one short file, at the path above"
 )
 
 
@@ -97,6 +105,7 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
         f"tool_timeout_sec = {request}\n"
     )
     others = json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n"
+    wishes = (JsonMember(("mcp", NAME), local), JsonEntry(("plugin",), _plugin(command), _is_our_plugin))
     needs_timeout = f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s"
     everybody = (
         Program(
@@ -114,20 +123,15 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             "opencode",
             ("opencode.json", "opencode.jsonc", ".opencode"),
             "AGENTS.md",
-            (Json(("opencode.jsonc", "opencode.json"), (JsonMember(("mcp", NAME), local),)),),
-            notes=(needs_timeout,),
+            (Json(("opencode.jsonc", "opencode.json"), wishes),),
+            notes=(needs_timeout, _ASKS),
         ),
         Program(
             "kilo",
             ("kilo.json", "kilo.jsonc", ".kilo", ".kilocode"),
             "AGENTS.md",
-            (
-                Json(
-                    ("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"),
-                    (JsonMember(("mcp", NAME), local),),
-                ),
-            ),
-            notes=(needs_timeout,),
+            (Json(("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"), wishes),),
+            notes=(needs_timeout, _ASKS),
         ),
         Program(
             "codex",
@@ -168,6 +172,17 @@ def _claude_permissions(command: Sequence[str]) -> ByHand:
         json.dumps({"permissions": {"allow": rules}, "enabledMcpjsonServers": [NAME]}, indent=2) + "\n",
         "else it asks before each of these, and `claude -p`, which cannot ask, refuses them; never allow `decide`",
     )
+
+
+def _plugin(command: Sequence[str]) -> list[Any]:
+    """Our own file, and what it starts for each request: nothing is copied, so nothing gets old."""
+    (main,) = (word for word in command if word.endswith("/__main__.py"))
+    return [f"file://{quote(main.removesuffix('__main__.py'))}{_PLUGIN}", {"command": [*command, "hook", "--plugin"]}]
+
+
+def _is_our_plugin(entry: Any) -> bool:
+    place = entry[0] if isinstance(entry, list) and entry else entry
+    return isinstance(place, str) and place.endswith(f"/{NAME}/{_PLUGIN}")
 
 
 def _calls_our_hook(entry: Any) -> bool:

@@ -100,6 +100,7 @@ class Maker(NamedTuple):
             background=call is not None and call.is_background,
             waiting=waiting,
             asked_at=parent.asked_at(row.id) if parent is not None else None,
+            permits=session.permits.latest(),
         )
 
     def of_call(self, session: Dialogue, call: ToolCall, standing: Standing) -> Run:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from agentwatch.delegation.run import Doing, RunState, todo_moved
 from agentwatch.sources.opencode import records
 from agentwatch.sources.opencode.entries import entries
+from agentwatch.sources.opencode.permits import Permits
 from agentwatch.sources.opencode.records import Notice, ToolCall, Turn
 from agentwatch.sources.opencode.tables import RecordKind, RecordRow, SessionRow
 from agentwatch.sources.sessions.doing import EntryKind, call_of, digest_of_call, words_of
@@ -77,6 +78,7 @@ class Dialogue:
     """Children of which something was read since they were last judged."""
     steps: dict[str, Step] = field(default_factory=dict)
     """The last parts that say what it does, by their ids, which are in the order of time."""
+    permits: Permits = field(default_factory=Permits)
     _checklists: dict[str, tuple[str | None, list[tuple[str, str]]]] = field(default_factory=dict)
     _rounds: list[Exchange] | None = None
     _asked_at: dict[str, float] | None = None
@@ -223,6 +225,7 @@ class Dialogue:
 
     def _put_part(self, name: str, record: RecordRow | None) -> None:
         before = self.calls.pop(name, None), self.notices.pop(name, None)
+        self.permits.put(name, record)
         self._asked_at = None
         self._checklists.pop(name, None)
         for words in self.words.values() if record is None else [self.words.get(record.message_id or "", {})]:

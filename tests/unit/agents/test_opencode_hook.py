@@ -1,0 +1,309 @@
+"""What OpenCode's and Kilo's plugin starts for each request: it is offered, and answered by the operator alone."""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.agents.hook.opencode import request_of
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.record import Answer, Params
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.place import state_directory
+from agentwatch.presence import shown
+from agentwatch.requests.box import Box
+from agentwatch.shell import launcher
+
+BASH: dict[str, Any] = {
+    "id": "per_1",
+    "sessionID": "ses_1",
+    "permission": "bash",
+    "patterns": ["touch x"],
+    "metadata": {"command": "touch x"},
+    "always": ["touch *"],
+    "tool": {"messageID": "msg_1", "callID": "call_1"},
+}
+QUESTION: dict[str, Any] = {
+    "id": "que_1",
+    "sessionID": "ses_1",
+    "questions": [
+        {
+            "question": "Which store?",
+            "header": "Store",
+            "options": [{"label": "SQLite", "description": "a file"}, {"label": "Redis", "description": ""}],
+            "multiple": False,
+        },
+        {
+            "question": "Which checks?",
+            "header": "",
+            "options": [{"label": "Lint", "description": ""}],
+            "multiple": True,
+        },
+    ],
+    "tool": {"messageID": "msg_1", "callID": "call_2"},
+}
+
+
+def told(workspace: Path, asked: dict[str, Any] = BASH, **changes: Any) -> dict[str, Any]:
+    kind = "question" if "questions" in asked else "permission"
+    values = {"program": "opencode", "directory": str(workspace), "kind": kind, "asked": asked}
+    values |= {"call": {"command": "touch x", "description": "Makes x"}, "at": time.time() * 1000 - 5}
+    return values | {"nonce": asked["id"], "others": 0} | changes
+
+
+class Held:
+    """A process that holds a request, as the plugin starts it."""
+
+    def __init__(self, first: object) -> None:
+        self.process = subprocess.Popen(
+            [*launcher(), "hook", "--plugin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.say(first)
+
+    def say(self, line: object) -> None:
+        assert self.process.stdin is not None
+        data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+
+    def reads(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return line
+
+    def says_nothing(self, seconds: float) -> bool:
+        return not select.select([self.process.stdout], [], [], seconds)[0]
+
+    def close(self) -> int:
+        """What the end of the program does; returns the exit code."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        return self.process.wait(30)
+
+
+class Operator:
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = workspace
+        self.box = Box(workspace)
+        self.desk = Desk(workspace)
+        self._open: list[Held] = []
+
+    def holds(self, first: object) -> Held:
+        self._open.append(Held(first))
+        return self._open[-1]
+
+    def sees(self, fits: Callable[[Request], bool] = lambda one: one.stage is RequestStage.OFFERED) -> Request:
+        """The request that fits, once there is one."""
+        end = time.monotonic() + 15
+        while time.monotonic() < end:
+            if (found := [one for one in self.box.read() if fits(one)]) and not self.box.problems:
+                return found[-1]
+            time.sleep(0.02)
+        raise AssertionError((self.box.read(), self.box.problems))
+
+    def ends(self, stage: RequestStage) -> Request:
+        return self.sees(lambda one: one.stage is stage)
+
+    def decides(self, request: Request, action: Action, params: Params | None = None, note: str = "") -> None:
+        self.desk.answer(request, action, params, task_id="a", attempt=1, gone=lambda: None, note=note, operator="ada")
+
+
+@pytest.fixture
+def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+    for variable, name in (("HOME", "home"), ("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config")):
+        monkeypatch.setenv(variable, str(tmp_path / name))
+    monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)
+    (tmp_path / "w").mkdir()
+    made = Operator(tmp_path / "w")
+    yield made
+    for held in made._open:
+        held.process.kill()
+        with suppress(BrokenPipeError), held.process:
+            pass
+
+
+def test_an_allowed_call_is_allowed_once_and_the_receipt_waits_for_the_program(operator: Operator) -> None:
+    held = operator.holds(told(operator.workspace))
+    request = operator.sees()
+    assert (request.shown, request.said, request.call_id) == ("touch x", "Makes x", "call_1")
+    operator.decides(request, Action.ALLOW)
+    assert held.reads() == {"id": "per_1", "reply": "once"}
+    assert operator.sees().stage is RequestStage.OFFERED
+    held.say({"result": "delivered"})
+    assert operator.ends(RequestStage.DELIVERED).by == "ada"
+    assert held.close() == 0
+
+
+def test_words_of_a_denial_get_to_the_program_with_what_it_was_said_to_end(operator: Operator) -> None:
+    held = operator.holds(told(operator.workspace, others=2))
+    request = operator.sees()
+    assert request.ends_others == 2
+    operator.decides(request, Action.DENY, note="Use build/.")
+    assert held.reads() == {"id": "per_1", "reply": "reject", "message": "Use build/.", "others": 2}
+
+
+def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Operator) -> None:
+    held = operator.holds(told(operator.workspace))
+    before = operator.sees()
+    held.say({"others": 1})
+    request = operator.sees(lambda one: one.stage is RequestStage.OFFERED and one.ends_others == 1)
+    assert request.request_id != before.request_id
+    operator.decides(before, Action.DENY)
+    assert held.says_nothing(1)
+    operator.decides(request, Action.DENY)
+    assert held.reads()["others"] == 1
+
+
+def test_answers_stand_at_the_place_of_their_question(operator: Operator) -> None:
+    held = operator.holds(told(operator.workspace, QUESTION))
+    request = operator.sees()
+    assert request.kind is RequestKind.QUESTION
+    given = (Answer("Which checks?", "Lint"), Answer("Which checks?", "my own"), Answer("Which store?", "Redis"))
+    operator.decides(request, Action.ANSWER, Params(answers=given))
+    assert held.reads() == {"id": "que_1", "reply": "answers", "answers": [["Redis"], ["Lint", "my own"]]}
+
+
+@pytest.mark.parametrize(
+    ("result", "stage"), [("elsewhere", RequestStage.ELSEWHERE), ("gone", RequestStage.GONE), ("", RequestStage.GONE)]
+)
+def test_what_the_program_answers_or_ends_itself_is_no_longer_offered(
+    operator: Operator, result: str, stage: RequestStage
+) -> None:
+    held = operator.holds(told(operator.workspace))
+    request = operator.sees()
+    if result:
+        held.say({"result": result})
+    assert held.close() == 0
+    assert operator.ends(stage).request_id == request.request_id
+    assert held.process.stdout is not None
+    assert held.process.stdout.read() == b""
+
+
+@pytest.mark.parametrize("result", ["elsewhere", ""])
+def test_an_answer_that_came_too_late_is_no_receipt(operator: Operator, result: str) -> None:
+    held = operator.holds(told(operator.workspace))
+    operator.decides(operator.sees(), Action.ALLOW)
+    assert held.reads()["reply"] == "once"
+    if result:
+        held.say({"result": result})
+    held.close()
+    assert operator.ends(RequestStage.ELSEWHERE if result else RequestStage.GONE).by == ""
+
+
+def test_the_same_id_after_a_restart_does_not_get_the_answer_of_before(operator: Operator) -> None:
+    first = operator.holds(told(operator.workspace))
+    operator.decides(operator.sees(), Action.ALLOW)
+    assert first.reads()["reply"] == "once"
+    first.say({"result": "delivered"})
+    first.close()
+    second = operator.holds(told(operator.workspace, at=time.time() * 1000 + 1))
+    operator.sees()
+    assert second.says_nothing(1)
+
+
+def test_a_screen_on_a_directory_above_is_offered_what_is_asked_below(operator: Operator) -> None:
+    below = operator.workspace / "app" / "src"
+    below.mkdir(parents=True)
+    with shown(state_directory(operator.workspace)):
+        operator.holds(told(below))
+        assert operator.sees().shown == "touch x"
+
+
+def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -> None:
+    below = operator.workspace / "app"
+    below.mkdir()
+    operator.holds(told(below))
+    alone = Operator(below)
+    alone.sees()
+    with shown(state_directory(operator.workspace)):
+        assert operator.sees().shown == "touch x"
+        alone.ends(RequestStage.GONE)
+
+
+def test_what_is_too_large_to_be_shown_is_offered_without_an_answer(operator: Operator) -> None:
+    patch = "+" + "x" * 1_100_000
+    edit = BASH | {"permission": "edit", "metadata": {"filepath": "a.txt", "diff": patch}}
+    operator.holds(told(operator.workspace, edit))
+    request = operator.sees()
+    assert request.actions == ()
+    assert "too large" in request.why_not
+    assert request.shown.startswith("a.txt\n+xxx")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"\n",
+        b"null\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"result":"delivered"}\n',
+        b"\xff\xfe\n",
+        b'{"directory":"/\\u0000"}\n',
+        b'{"directory":"w"}\n',
+        b'{"directory":"/","program":"other","asked":{"sessionID":"s"},"nonce":"n"}\n',
+        b'{"directory":"/","program":"kilo","asked":{"sessionID":"\\ud800"},"nonce":"n"}\n',
+        b"[" * 100_000 + b"\n",
+    ],
+    ids=range(12),
+)
+def test_what_is_no_request_is_not_offered_and_nothing_is_said(operator: Operator, said: bytes) -> None:
+    held = operator.holds(said)
+    assert held.close() in (0, 1)
+    assert held.process.stdout is not None
+    assert held.process.stdout.read() == b""
+    assert operator.box.read() == []
+
+
+def test_nobody_reads_the_answer_of_a_plugin_that_is_gone(operator: Operator) -> None:
+    held = operator.holds(told(operator.workspace))
+    request = operator.sees()
+    assert held.process.stdout is not None
+    held.process.stdout.close()
+    operator.decides(request, Action.ALLOW)
+    assert operator.ends(RequestStage.GONE).by == ""
+    held.process.wait(30)
+
+
+def shown_of(**changes: Any) -> str:
+    return request_of(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w")).shown
+
+
+def test_the_patch_the_path_or_the_arguments_themselves_are_shown() -> None:
+    edit = {"permission": "edit", "patterns": ["a.txt"], "metadata": {"filepath": "/w/a.txt", "diff": "-a\n+b\n"}}
+    assert shown_of(**edit) == "/w/a.txt\n-a\n+b\n"
+    assert shown_of(permission="read", patterns=["/etc/passwd"], metadata={}) == "/etc/passwd"
+    outside = {"permission": "external_directory", "patterns": ["/tmp/*"], "metadata": {"command": "touch /tmp/x"}}
+    assert shown_of(**outside) == "/tmp/*\ncommand: touch /tmp/x"
+    call = {"number": 3, "body": "words"}
+    assert shown_of(permission="tracker_close", patterns=["*"], metadata={}, call=call) == "number: 3\nbody: words"
+
+
+def test_a_call_of_which_nothing_is_told_is_not_answered_here() -> None:
+    asked = BASH | {"permission": "tracker_close", "patterns": ["*"], "metadata": {}}
+    request = request_of(told(Path("/w"), asked, call=None), Path("/w"))
+    assert (request.actions, request.shown) == ((), "*")
+    assert "answer it there" in request.why_not
+
+
+def test_questions_of_the_same_words_can_only_be_refused() -> None:
+    twice = QUESTION | {"questions": QUESTION["questions"][:1] * 2}
+    assert request_of(told(Path("/w"), twice), Path("/w")).actions == (Action.DENY,)
+
+
+def test_the_input_of_a_request_is_all_that_the_program_asked() -> None:
+    others = [BASH | {key: "other" if key == "sessionID" else [BASH[key]]} for key in BASH]
+    made = [request_of(told(Path("/w"), asked, nonce="per_1"), Path("/w")) for asked in (BASH, *others)]
+    assert len({one.input_sha256 for one in made}) == len({one.request_id for one in made}) == len(made)

@@ -1,0 +1,146 @@
+// agentwatch's plugin of OpenCode and Kilo. Whatever the program asks its user (a permission, a question) is given to
+// one process of agentwatch, which offers it to the operator; what the operator answers there is given to the program,
+// once, for that very request. It allows nothing by itself, and nothing for longer than once. See `agentwatch help answers`.
+import { spawn } from "node:child_process"
+import { basename } from "node:path"
+
+const MOST = 16 // processes at once; the other requests wait for one to end
+const LONGEST = 1 << 20 // characters of an answer
+
+export default async ({ client, directory }, options) => {
+  const program = basename(process.execPath).startsWith("kilo") ? "kilo" : "opencode"
+  const open = new Map() // by id: what the program waits for, oldest first
+  let isOver = false
+
+  const tell = (one, what) => {
+    if (one.child?.stdin.writable) one.child.stdin.write(`${JSON.stringify(what)}\n`)
+  }
+  const beside = ({ kind, asked: { sessionID } }) =>
+    [...open.values()].filter((one) => one.kind === kind && one.asked.sessionID === sessionID)
+  const others = (one) => beside(one).length - 1
+  const count = (one) => {
+    if (one.kind === "permission") for (const each of beside(one)) if (each.isTold) tell(each, { others: others(each) })
+  }
+
+  const ask = (kind, asked) => {
+    if (typeof asked.id !== "string" || open.has(asked.id)) return
+    const one = { kind, asked, text: JSON.stringify(asked), at: Date.now(), tries: 0, due: 0 }
+    open.set(asked.id, one)
+    fill()
+    count(one)
+  }
+  const end = (id, result) => {
+    const one = open.get(id)
+    if (!one || !open.delete(id)) return
+    tell(one, { result })
+    one.child?.stdin.end()
+    count(one)
+    fill()
+  }
+  const fill = () => {
+    let room = MOST - [...open.values()].filter((one) => one.child).length
+    for (const one of open.values()) if (!one.child && Date.now() >= one.due && room-- > 0) start(one)
+  }
+
+  const start = (one) => {
+    const again = () => {
+      if (open.get(one.asked.id) !== one || one.child !== child) return
+      // It was killed, or the program did not take its answer: the request stays open, and is offered anew.
+      const pause = 1000 * Math.min(60, 2 ** one.tries++)
+      Object.assign(one, { child: undefined, isTold: false, due: Date.now() + pause })
+      setTimeout(() => quietly(fill), pause + 10).unref?.()
+    }
+    let child, said = "", isWhole = false
+    try {
+      const [command, ...words] = options.command
+      child = one.child = spawn(command, words, { stdio: ["pipe", "pipe", "ignore"] })
+      child.on("error", again).on("close", again)
+      child.stdin.on("error", () => {})
+      child.stdout.setEncoding("utf8").on("data", (data) => {
+        said += data
+        if (said.length > LONGEST) child.kill()
+        else if (!isWhole && (isWhole = said.includes("\n"))) answer(one, said.split("\n", 1)[0]).catch(() => child.stdin.end())
+      })
+    } catch {
+      return again()
+    }
+    callOf(one.asked).catch(() => undefined).then((call) => {
+      if (one.child !== child) return
+      const { kind, asked, at, tries } = one
+      const nonce = tries ? `${asked.id}/${tries}` : asked.id
+      tell(one, { program, directory, kind, asked, call, at, nonce, others: others(one) })
+      one.isTold = true
+    })
+  }
+  // The arguments of the call, as the program keeps them: what it asks does not always say what would be done.
+  const callOf = async ({ sessionID, tool }) => {
+    for (let look = 0; look < 10; look++) {
+      const { data } = await client._client.get({ url: `/session/${sessionID}/message/${tool.messageID}` })
+      const { state } = data.parts.find((part) => part.callID === tool.callID) ?? {}
+      if (state?.status === "running") return state.input
+      // It asks a moment before it writes down that it does.
+      await new Promise((done) => setTimeout(done, 100))
+    }
+  }
+
+  const answer = async (one, line) => {
+    const { id } = one.asked
+    const [url, body] = reply(one, JSON.parse(line))
+    // Its list fails as a whole as long as one request in it cannot be written as JSON: then what it told counts.
+    const { data } = await client._client.get({ url: `/${one.kind}` })
+    const now = Array.isArray(data) ? data.find((each) => each.id === id) : one.asked
+    if (open.get(id) !== one) return
+    if (!now) return end(id, "elsewhere")
+    if (JSON.stringify(now) !== one.text) throw new Error("it is another one")
+    one.isReplied = true // the event of our own reply comes before the program's word that it was taken
+    const headers = { "Content-Type": "application/json" }
+    const post = client._client.post({ url: `/${one.kind}/${id}/${url}`, body, headers })
+    const { response } = await post.finally(() => (one.isReplied = false))
+    if (response?.status === 200) end(id, "delivered")
+    else if (response?.status === 404) end(id, "elsewhere")
+    else throw new Error("it was not taken")
+  }
+  const reply = (one, { id, reply, message, answers, ...told }) => {
+    const { kind, asked } = one
+    if (id !== asked.id) throw new Error("it is about another one")
+    if (reply === "reject" && others(one) > told.others) throw new Error("it would end more than was said")
+    if (kind === "permission" && reply === "once") return ["reply", { reply }]
+    if (kind === "permission" && reply === "reject") return ["reply", { reply, ...(message ? { message: `${message}` } : {}) }]
+    if (kind === "question" && reply === "reject") return ["reject", {}]
+    const each = kind === "question" && Array.isArray(answers) && answers.length === asked.questions.length
+    if (!each || !answers.every((one) => Array.isArray(one) && one.length && one.every((word) => typeof word === "string")))
+      throw new Error("it is no answer")
+    return ["reply", { answers }]
+  }
+
+  const heard = ({ type, properties: told }) => {
+    const [kind, what] = type.split(".")
+    if (what === "asked" && (kind === "permission" || kind === "question")) ask(kind, told)
+    else if (what === "replied" || what === "rejected") {
+      if (!open.get(told.requestID)?.isReplied) end(told.requestID, "elsewhere")
+    } else if (type === "session.idle") {
+      // Nobody answered: the user stopped it.
+      for (const one of [...open.values()]) if (one.asked.sessionID === told.sessionID) end(one.asked.id, "gone")
+    }
+  }
+  const quietly = (work) => {
+    // What goes wrong here is nothing to the program: its own prompt is there all the time.
+    try {
+      work()
+    } catch {}
+  }
+  if (!client?._client || !Array.isArray(options?.command)) return {}
+  const pending = async (kind) => {
+    const { data } = await client._client.get({ url: `/${kind}` })
+    if (!isOver && Array.isArray(data)) data.forEach((asked) => ask(kind, asked))
+  }
+  // What it waits for already; it cannot be asked before it has loaded its plugins.
+  for (const kind of ["permission", "question"]) setTimeout(() => pending(kind).catch(() => {}), 1000).unref?.()
+  return {
+    event: async ({ event }) => quietly(() => heard(event)),
+    dispose: async () => {
+      isOver = true
+      for (const id of [...open.keys()]) quietly(() => end(id, "gone"))
+    },
+  }
+}

@@ -1,0 +1,244 @@
+"""One request of OpenCode or Kilo, as their plugin (`opencode.js`) tells of it: offered until it is answered, and no
+longer than the program waits.
+
+The plugin writes lines of JSON: the request, then what becomes of it. It reads one line, the operator's answer, gives
+it to the program, and says whether that took it. The program's own prompt is there all the time, but for a grandchild.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agentwatch.decisions.record import Record
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Option, Query, Request, RequestKind, RequestStage, input_text, request_id_of
+from agentwatch.place import state_directory, workspace_id
+from agentwatch.presence import is_shown
+from agentwatch.requests.box import BoxError, Offer
+from agentwatch.requests.holding import Holder
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, object_in, text
+from agentwatch.text import clean, complain
+
+FAILED: Final = 1
+_POLL_SECONDS: Final = 0.02
+_REST_SECONDS: Final = 0.5
+"""Between two looks for an answer where no screen shows the workspace."""
+
+_LARGEST: Final = 16 * 1024 * 1024
+_SHOWN_IF_TOO_LARGE: Final = 4_000
+_ENDS: Final = {"delivered": RequestStage.DELIVERED, "elsewhere": RequestStage.ELSEWHERE}
+_NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
+
+
+def run() -> int:
+    """Offer the request on standard input until it has ended. Returns 0, or FAILED where it cannot be offered."""
+    lines = _Lines(sys.stdin.fileno())
+    told = lines.first()
+    holders: dict[Path, Holder] = {}
+    while not lines.is_over:
+        try:
+            workspace = _watched(text(told, "directory"))
+            holder = holders.setdefault(workspace, Holder(workspace, name=f"{text(told, 'program')} plugin"))
+            with _offered(told, workspace, holder) as offer:
+                told = _held(told, workspace, holder, offer, lines)
+        except (BoxError, ValueError) as error:
+            complain(clean(f"agentwatch hook: {error}; it is answered in its program"))
+            return FAILED
+    return 0
+
+
+def _held(told: Fields, workspace: Path, holder: Holder, offer: Offer, lines: _Lines) -> Fields:
+    """Hold it until it has ended, or has to be offered anew: then as the result tells of it."""
+    state, shows, asks = state_directory(workspace), False, 0
+    while not lines.is_over:
+        if not asks:
+            shows = is_shown(state)
+            if not shows and _watched(text(told, "directory")) != workspace:
+                return told
+        asks = (asks + 1) % round(1 / _POLL_SECONDS) if shows else 0
+        for line in lines.wait(_POLL_SECONDS if shows else _REST_SECONDS):
+            if "result" in line:
+                offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
+                lines.is_over = True
+            elif (number(line, "others") or 0) > offer.request.ends_others:
+                # Who decides on what was shown before does not know that a denial ends more.
+                return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
+        record = holder.look(offer) if not lines.is_over else None
+        if record is not None:
+            _answered(record, holder, offer, lines)
+    return told
+
+
+def _answered(record: Record, holder: Holder, offer: Offer, lines: _Lines) -> None:
+    """Give the plugin the answer, and wait for what the program did with it."""
+    try:
+        sys.stdout.write(json.dumps(_answer(record, offer.request)) + "\n")
+        sys.stdout.flush()
+    except OSError:
+        lines.is_over = True
+    while not lines.is_over:
+        for line in lines.wait(None):
+            stage = _ENDS.get(str(line.get("result")))
+            if stage is RequestStage.DELIVERED:
+                holder.delivered(record)
+            if stage is not None:
+                offer.end(stage, record.operator if stage is RequestStage.DELIVERED else "")
+
+
+def _answer(record: Record, request: Request) -> Fields:
+    """What the plugin is told: never more than once, and never anything but what was decided."""
+    about = json.loads(request.input)["asked"]["id"]
+    if record.action is Action.ALLOW:
+        return {"id": about, "reply": "once"}
+    if record.action is Action.DENY:
+        return {"id": about, "reply": "reject", "message": record.note, "others": request.ends_others}
+    given = record.params.answers
+    answers = [[one.answer for one in given if one.question == query.question] for query in request.queries]
+    return {"id": about, "reply": "answers", "answers": answers}
+
+
+def _offered(told: Fields, workspace: Path, holder: Holder) -> Offer:
+    """Raises BoxError where it cannot be offered, ValueError where it is no request."""
+    request = request_of(told, workspace)
+    try:
+        return holder.offer(request)
+    except BoxError:
+        if len(request.shown) <= _SHOWN_IF_TOO_LARGE:
+            raise
+        shown = f"{request.shown[:_SHOWN_IF_TOO_LARGE]} […]"
+        why = f"It is too large to be shown whole here: answer it in {_program(told)}."
+        return holder.offer(_request(told, workspace, {"id": request.nonce}, shown=shown, why_not=why))
+
+
+def request_of(told: Fields, workspace: Path) -> Request:
+    """The request that the plugin tells of, as of one workspace. Raises ValueError where it is none."""
+    asked, call = inner(told, "asked"), inner(told, "call")
+    whole = {"asked": asked, "call": call}
+    if told.get("kind") == "question":
+        queries = tuple(map(_query, listed(asked, "questions")))
+        wordings = {query.question for query in queries}
+        is_clear = bool(queries) and len(wordings) == len(queries)
+        return _request(
+            told,
+            workspace,
+            whole,
+            kind=RequestKind.QUESTION,
+            tool="question",
+            shown="\n".join(query.question for query in queries),
+            queries=queries,
+            actions=(Action.ANSWER, Action.DENY) if is_clear else (Action.DENY,),
+        )
+    shown = _shown(asked, call)
+    why = "" if shown else f"{_program(told)} does not tell what the call would do: answer it there."
+    return _request(
+        told,
+        workspace,
+        whole,
+        shown=shown or "\n".join(_words(asked, "patterns")),
+        said=text(call, "description") or text(inner(asked, "metadata"), "description") or "",
+        actions=() if why else (Action.ALLOW, Action.DENY),
+        why_not=why,
+        words=True,
+        ends_others=int(number(told, "others") or 0),
+        covered_by=", ".join(_words(asked, "always")),
+    )
+
+
+def _request(told: Fields, workspace: Path, whole: object, **rest: object) -> Request:
+    asked = inner(told, "asked")
+    source, session_id, nonce = text(told, "program"), text(asked, "sessionID"), text(told, "nonce")
+    if source not in _NAMES or session_id is None or nonce is None:
+        raise ValueError("the plugin told of no request")
+    spelled, digest = input_text(whole)
+    return Request(
+        **{  # type: ignore[arg-type]
+            "request_id": request_id_of(workspace_id(workspace), source, session_id, nonce, digest),
+            "source": source,
+            "session_id": session_id,
+            "nonce": nonce,
+            "kind": RequestKind.PERMISSION,
+            "tool": text(asked, "permission") or "",
+            "input": spelled,
+            "input_sha256": digest,
+            "asked_at": (number(told, "at") or 0) / 1000,
+            "call_id": text(inner(asked, "tool"), "callID"),
+            **rest,
+        }
+    )
+
+
+def _shown(asked: Fields, call: Fields) -> str:
+    """The command, the patch or the path itself; "" where nothing says what the call would do."""
+    metadata = inner(asked, "metadata")
+    command, diff, path = (text(metadata, key) for key in ("command", "diff", "filepath"))
+    if diff is not None:
+        return f"{path}\n{diff}" if path is not None else diff
+    if command is not None and text(asked, "permission") == "bash":
+        return command
+    patterns = [one for one in _words(asked, "patterns") if one != "*"]
+    given = {**call, **metadata}
+    lines = [
+        f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for key, value in given.items()
+        if key not in ("description", "patterns")
+    ]
+    return "\n".join([*patterns, *lines])
+
+
+def _query(value: object) -> Query:
+    query = mapping(value)
+    options = [mapping(one) for one in listed(query, "options")]
+    return Query(
+        question=text(query, "question") or "",
+        header=text(query, "header") or "",
+        options=tuple(Option(text(one, "label") or "", text(one, "description") or "") for one in options),
+        several=query.get("multiple") is True,
+    )
+
+
+def _words(fields: Fields, key: str) -> Sequence[str]:
+    return [one for one in listed(fields, key) if isinstance(one, str)]
+
+
+def _program(told: Fields) -> str:
+    return _NAMES[text(told, "program") or ""]
+
+
+def _watched(directory: str | None) -> Path:
+    """The workspace whose screen would show it: where the program was begun, or the next one above that is watched."""
+    if directory is None or not Path(directory).is_absolute():
+        raise ValueError("the plugin told of no directory")
+    begun = Path(directory)
+    return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)
+
+
+class _Lines:
+    """What the plugin says, as it comes. `is_over`: it has ended, and the program with it, or waits no more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.is_over = False
+        self._descriptor = descriptor
+        self._rest = b""
+        self._before: list[Fields] = []
+
+    def first(self) -> Fields:
+        while not (self._before or self.is_over):
+            self._before = list(self.wait(None))
+        return self._before.pop(0) if self._before else {}
+
+    def wait(self, seconds: float | None) -> Sequence[Fields]:
+        """The lines that are there by then; none where nothing was said."""
+        before, self._before = self._before, []
+        if before or not select.select([self._descriptor], [], [], seconds)[0]:
+            return before
+        said = os.read(self._descriptor, 1 << 20)
+        *lines, self._rest = (self._rest + said).split(b"\n")
+        if not said or len(self._rest) > _LARGEST:
+            self.is_over = True
+        return [object_in(line.decode("utf-8", "replace")) for line in lines]
