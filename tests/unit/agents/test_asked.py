@@ -67,7 +67,6 @@ def test_a_child_is_named_by_its_own_id_and_its_prompt_is_hidden() -> None:
 
 def test_where_nobody_sits_there_it_is_said_what_comes_of_silence() -> None:
     asked = request(call(), ASK._replace(unattended=True))
-    assert asked.prompt_hidden
     assert asked.actions
     assert "denied" in asked.why_not
 
@@ -113,6 +112,7 @@ def test_questions_are_those_of_the_input_with_their_options() -> None:
     checks = tuple(Option(label, label) for label in ("Lint", "Types", "Tests"))
     assert asked.queries == (store, Query("Which checks?", "Checks", checks, several=True))
     assert (asked.kind, asked.actions, asked.why_not) == (RequestKind.QUESTION, (Action.ANSWER, Action.DENY), "")
+    assert asked.shown == "Which store?\nWhich checks?"
 
 
 def test_labels_that_could_not_be_told_apart_when_joined_are_chosen_one_at_a_time() -> None:

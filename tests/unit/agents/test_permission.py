@@ -173,12 +173,12 @@ def test_so_is_one_that_nobody_sees(scene: Scene, monkeypatch: pytest.MonkeyPatc
     configure("[hook]\nprompt = 0.3\n")
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     with scene.asked() as request:
-        assert request.prompt_hidden
+        assert request.until is not None
+    assert scene.told() is None
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
     with scene.asked() as request:
-        assert not request.prompt_hidden
+        assert (request.until, request.prompt_hidden) == (None, False)
         scene.answer(request, Action.DENY)
-    assert request.until == request.asked_at + permission.HELD_SECONDS
 
 
 @pytest.mark.parametrize("text", ['[hook]\nwhen = "never"\n', "[hook]\nprompt = 0\n"])

@@ -36,14 +36,14 @@ Rules = Mapping[str, dict[str, str]]
 
 
 class Ask(NamedTuple):
-    """When it was asked, and until when the program is held (epoch seconds).
+    """When it was asked, and until when the program is held (epoch seconds; None: as long as the program lets it).
 
     `plan` is that of an ExitPlanMode, whose payload lacks it. `hidden`: the program shows nothing meanwhile.
     `unattended`: it has no prompt at all, and denies what nobody answers.
     """
 
     at: float
-    until: float
+    until: float | None
     nonce: str
     hidden: bool = False
     unattended: bool = False
@@ -74,12 +74,12 @@ def request_of(call: HookCall, workspace_id: str, ask: Ask) -> Request:
         tool=tool,
         input=spelled,
         input_sha256=digest,
-        shown=ask.plan or _shown(tool, call.given),
+        shown=ask.plan or "\n".join(query.question for query in queries or ()) or _shown(tool, call.given),
         said=text(call.given, "description") or "",
         queries=queries or (),
         asked_at=ask.at,
         until=ask.until,
-        prompt_hidden=ask.hidden or ask.unattended,
+        prompt_hidden=ask.hidden,
         actions=actions,
         why_not=why_not,
         words=True,

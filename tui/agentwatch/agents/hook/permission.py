@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentwatch.agents.hook.following import AskedCall
 
 HELD_SECONDS: Final = 24 * 3600
-"""The longest that a request is held whose prompt stands in the program meanwhile."""
+"""The longest that a request is held whose prompt stands in the program meanwhile: `init` has the program end it."""
 
 HOLDER: Final = "claude hook"
 UNANSWERED: Final = "not answered"
@@ -33,18 +33,18 @@ _ATTENDED: Final = "cli"
 
 
 def asked(call: HookCall, workspace: Path) -> None:
-    """Answer the request of a call on standard output, or print nothing. Blocks as long as `_seconds` says."""
+    """Answer the request of a call on standard output, or print nothing. Blocks while there may be one."""
     at = time.time()
     state = state_directory(workspace)
     if not is_shown(state):
         return
     settings = load_settings()
-    seconds = settings.hook_prompt if call.agent_id is not None or _is_unattended() else HELD_SECONDS
-    if settings.hook_when != "never" and seconds > 0:
-        _hold(call, workspace, state, (at, at + seconds))
+    is_bounded = call.agent_id is not None or _is_unattended()
+    if settings.hook_when != "never" and not (is_bounded and settings.hook_prompt <= 0):
+        _hold(call, workspace, state, at, at + settings.hook_prompt if is_bounded else None)
 
 
-def _hold(call: HookCall, workspace: Path, state: Path, times: tuple[float, float]) -> None:
+def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float | None) -> None:
     # What an answer needs takes longer to load than all that is done where nobody watches.
     from agentwatch.agents.hook.asked import PLAN, Ask, answer_of, request_of
     from agentwatch.agents.hook.following import AskedCall, Asking, Waits
@@ -56,12 +56,13 @@ def _hold(call: HookCall, workspace: Path, state: Path, times: tuple[float, floa
     is_plan = call.tool == PLAN
     holder = Holder(workspace, name=HOLDER, state=state)
     try:
-        transcript = AskedCall(call, times[0], None if is_plan else input_text(call.given)[1])
-        if _is_answered(transcript, times[0] + (_PLAN_SECONDS if is_plan else 0.0)):
+        transcript = AskedCall(call, at, None if is_plan else input_text(call.given)[1])
+        if _is_answered(transcript, at + (_PLAN_SECONDS if is_plan else 0.0)):
             return
         plan = transcript.given.get("plan") if is_plan else None
         ask = Ask(
-            *times,
+            at,
+            until,
             nonce=os.urandom(16).hex(),
             hidden=call.agent_id is not None,
             unattended=_is_unattended(),

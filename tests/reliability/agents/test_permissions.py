@@ -1,0 +1,291 @@
+"""Whatever befalls the hook that holds a request: it prints what was decided for that very input, or nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentwatch.agents.hook import permission
+from agentwatch.agents.hook.command import run
+from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.ledger import DecisionMade
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.place import state_directory
+from agentwatch.presence import shown
+from agentwatch.requests.box import Box
+from tests.unit.agents.asking import QUESTIONS, call, child, payload
+from tests.unit.decisions.made import QUICK
+
+SECONDS = 60
+ROUNDS = 4 * int(os.environ.get("AGENTWATCH_ROUNDS", "1"))
+KILLS = max(8, int(os.environ.get("AGENTWATCH_KILLS", "1000")) // 100)
+COMMANDS = ["make seeds", "make seeds", "make clean", "git push"]
+
+
+class Scene:
+    """A workspace, its operator, and a screen that shows it as long as `screen` is open."""
+
+    def __init__(self, root: Path) -> None:
+        self.workspace = root / "shop"
+        self.workspace.mkdir()
+        self.screen = ExitStack()
+        self.watch()
+
+    @property
+    def state(self) -> Path:
+        return state_directory(self.workspace)
+
+    @property
+    def box(self) -> Box:
+        return Box(self.workspace, disk=QUICK)
+
+    def watch(self) -> None:
+        self.screen.enter_context(shown(self.state))
+
+    def opened(self, count: int, known: set[str]) -> list[Request]:
+        """So many requests that were not known before."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            found = [one for one in self.box.read() if one.request_id not in known and one.can_answer]
+            if len(found) >= count:
+                return found
+            time.sleep(0.005)
+        raise AssertionError("nothing was offered")
+
+    def answer(self, request: Request, action: Action, note: str = "") -> DecisionMade:
+        desk = Desk(self.workspace, disk=QUICK)
+        return desk.answer(request, action, None, task_id="a", attempt=1, gone=lambda: None, note=note, operator="ada")
+
+    def process(self, given: dict[str, Any], **how: Any) -> subprocess.Popen[bytes]:
+        """The hook as Claude Code starts it."""
+        environment = {**os.environ, "CLAUDE_PROJECT_DIR": str(self.workspace), **how.pop("environment", {})}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | how
+        started = subprocess.Popen([sys.executable, "-m", "agentwatch", "hook"], env=environment, **pipes)
+        assert started.stdin is not None
+        with suppress(BrokenPipeError):
+            started.stdin.write(json.dumps(given).encode())
+            started.stdin.close()
+        started.stdin = None
+        return started
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        (tmp_path / variable).mkdir()
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    for variable in ("CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PROJECT_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    made = Scene(tmp_path)
+    with made.screen:
+        yield made
+
+
+def bound(seconds: float) -> None:
+    """Nobody waits longer."""
+    directory = Path(os.environ["XDG_CONFIG_HOME"]) / "agentwatch"
+    directory.mkdir(exist_ok=True)
+    (directory / "config.toml").write_text(f"[hook]\nprompt = {seconds}\n", "utf-8")
+
+
+def decision(printed: bytes) -> Any:
+    return json.loads(printed)["hookSpecificOutput"]["decision"] if printed else None
+
+
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+TOOLS = st.sampled_from(["Bash", "AskUserQuestion", "ExitPlanMode", "Edit", "mcp__x__y"])
+WHOLE = st.builds(payload, TOOLS, st.just({"questions": QUESTIONS, "command": "make"}) | VALUES)
+ODD = st.builds(
+    lambda whole, key, value: whole | {key: value},
+    WHOLE,
+    st.sampled_from([*payload(), "agent_id", "permission_suggestions"]),
+    VALUES,
+)
+SPELLED = ODD.map(lambda one: json.dumps(one).encode("utf-8", "surrogatepass"))
+DAMAGED = st.builds(
+    lambda data, at, junk: data[: at % (len(data) + 1)] + junk + data[at % (len(data) + 1) + len(junk) :],
+    SPELLED,
+    st.integers(0, 5000),
+    st.binary(max_size=4),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.binary(max_size=60) | SPELLED | DAMAGED)
+def test_garbage_and_what_nobody_answers_gets_no_answer(
+    scene: Scene, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    bound(0.02)
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    def load(*_: object, **__: object) -> Any:
+        raise AssertionError("no tree is needed to answer")
+
+    code = run(str(scene.workspace), load)
+    printed = capfd.readouterr().out
+    assert (code, printed) in ((0, ""), (1, ""), (0, "{}\n"))
+    assert not any(one.is_open for one in scene.box.read())
+
+
+def test_each_of_many_hooks_prints_what_was_decided_for_its_own_request(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed: dict[int, dict[str, Any]] = {}
+    mine = threading.local()
+    real_write = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if descriptor != 1:
+            return real_write(descriptor, data)
+        assert mine.number not in printed, "answered twice"
+        printed[mine.number] = json.loads(data)
+        return len(data)
+
+    def hold(number: int, command: str, *, is_child: bool) -> None:
+        mine.number = number
+        of = call(given={"command": command}, **(child(agent_id=f"a{number % 3}") if is_child else {}))
+        permission.asked(of, scene.workspace)
+
+    monkeypatch.setattr(os, "write", write)
+    chance, known, old = random.Random(15), set[str](), list[Request]()
+    for _ in range(ROUNDS):
+        printed.clear()
+        commands = [chance.choice(COMMANDS) for _ in range(6)]
+        threads, requests = [], []
+        for number, command in enumerate(commands):
+            given = {"number": number, "command": command, "is_child": number % 2 == 0}
+            threads.append(threading.Thread(target=hold, kwargs=given, daemon=True))
+            threads[-1].start()
+            (request,) = scene.opened(1, known)
+            known.add(request.request_id)
+            requests.append(request)
+            assert request.shown == command
+        decided = dict[int, str]()
+        for number in chance.sample(range(6), 3):
+            made = scene.answer(requests[number], Action.DENY, note := f"words for {requests[number].request_id}")
+            decided[number] = note
+            # The very decision under the names of the others, and in place of their offers.
+            other = requests[(number + 1) % 6].request_id
+            for file in scene.state.rglob(f"*{made.record.decision_id}*.json"):
+                if file.parent.name != "requests":
+                    shutil.copy(file, file.with_name(file.name.replace(made.record.decision_id, other)))
+        if old:
+            with suppress(Exception):
+                # Of a round before, once more: nobody holds it.
+                scene.answer(chance.choice(old), Action.ALLOW)
+        end = time.monotonic() + SECONDS
+        while len(printed) < len(decided) and time.monotonic() < end:
+            time.sleep(0.005)
+        scene.screen.close()
+        for thread in threads:
+            thread.join(SECONDS)
+            assert not thread.is_alive()
+        said = {number: one["hookSpecificOutput"]["decision"] for number, one in printed.items()}
+        assert said == {number: {"behavior": "deny", "message": note} for number, note in decided.items()}
+        old += [one for number, one in enumerate(requests) if number not in decided]
+        scene.watch()
+
+
+def test_one_that_is_killed_prints_a_whole_answer_or_none_and_nobody_inherits_it(scene: Scene) -> None:
+    chance, known = random.Random(9), set[str]()
+    for _ in range(KILLS):
+        held = scene.process(payload())
+        (request,) = scene.opened(1, known)
+        known.add(request.request_id)
+        scene.answer(request, Action.ALLOW)
+        time.sleep(chance.uniform(0, 0.25))
+        held.kill()
+        out, _ = held.communicate(timeout=SECONDS)
+        assert decision(out) in (None, {"behavior": "allow"})
+    equal = scene.process(payload())
+    (request,) = scene.opened(1, known)
+    scene.answer(request, Action.DENY, note="not again")
+    out, _ = equal.communicate(timeout=SECONDS)
+    assert decision(out) == {"behavior": "deny", "message": "not again"}
+    stages = {one.stage for one in scene.box.read()}
+    assert stages <= {RequestStage.DELIVERED, RequestStage.GONE}
+
+
+@pytest.mark.parametrize("closed", ["before", "while it waits"])
+def test_where_nobody_reads_the_answer_it_is_not_delivered(scene: Scene, closed: str) -> None:
+    reader, writer = os.pipe()
+    if closed == "before":
+        os.close(reader)
+    held = scene.process(payload(), stdout=writer)
+    os.close(writer)
+    (request,) = scene.opened(1, set())
+    if closed != "before":
+        os.close(reader)
+    scene.answer(request, Action.ALLOW)
+    _, err = held.communicate(timeout=SECONDS)
+    assert (held.returncode, err) == (0, b"")
+    assert [one.stage for one in scene.box.read()] == [RequestStage.GONE]
+
+
+def test_two_for_the_same_payload_are_answered_apart(scene: Scene) -> None:
+    first = scene.process(payload())
+    (one,) = scene.opened(1, set())
+    second = scene.process(payload())
+    (other,) = scene.opened(1, {one.request_id})
+    assert one.input_sha256 == other.input_sha256
+    scene.answer(other, Action.ALLOW)
+    out, _ = second.communicate(timeout=SECONDS)
+    assert decision(out) == {"behavior": "allow"}
+    assert first.poll() is None
+    scene.answer(one, Action.DENY, note="no")
+    out, _ = first.communicate(timeout=SECONDS)
+    assert decision(out) == {"behavior": "deny", "message": "no"}
+
+
+@pytest.mark.parametrize("how", ["no space", "no home", "no directory", "settings", "a file for a directory"])
+def test_our_faults_are_silence(scene: Scene, tmp_path: Path, how: str) -> None:
+    bound(0.5)
+    given, options = payload(**child()), dict[str, Any]()
+    if how == "no space":
+        options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    elif how == "no home":
+        options["environment"] = {"HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""}
+    elif how == "no directory":
+        options["environment"] = {"CLAUDE_PROJECT_DIR": str(tmp_path / "nowhere")}
+    elif how == "settings":
+        (tmp_path / "XDG_CONFIG_HOME" / "agentwatch" / "config.toml").write_text("[hook]\nprompt = 'long'\n", "utf-8")
+    else:
+        (scene.state / "requests").write_text("", "utf-8")
+    held = scene.process(given, **options)
+    out, err = held.communicate(timeout=SECONDS)
+    assert (held.returncode, out) == (0, b"")
+    assert b"Traceback" not in err
+
+
+def test_an_answer_that_was_signed_with_another_key_is_none(scene: Scene, tmp_path: Path) -> None:
+    bound(1.5)
+    held = scene.process(payload(**child()))
+    (request,) = scene.opened(1, set())
+    # Somebody who can write the state directory, and has a key of his own.
+    Desk(scene.workspace, configuration=tmp_path / "other", disk=QUICK).answer(
+        request, Action.ALLOW, None, task_id="a", attempt=1, gone=lambda: None, operator="eve"
+    )
+    out, _ = held.communicate(timeout=SECONDS)
+    assert (held.returncode, out) == (0, b"")
