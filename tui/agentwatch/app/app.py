@@ -37,7 +37,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.place import in_home
 from agentwatch.presence import come_back
 from agentwatch.text import clean
-from agentwatch.view.query import Query, view_faults
+from agentwatch.view.query import view_faults
 
 if TYPE_CHECKING:
     from agentwatch.app.putting_aside import PuttingAside
@@ -137,7 +137,8 @@ class AgentwatchApp(App[None]):
     # Start and end
 
     def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self.monitor, self.clock)
+        self._main = MainScreen(self.monitor, self.clock)
+        return self._main
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
@@ -223,10 +224,8 @@ class AgentwatchApp(App[None]):
             return
         error = event.worker.error
         reason = f"watching has ended, start agentwatch again ({type(error).__name__}: {clean(str(error), 200)})"
-        for screen in self.screen_stack:
-            if isinstance(screen, MainScreen):
-                screen.header.failure = reason
-                screen.header.redraw()
+        self._main.header.failure = reason
+        self._main.header.redraw()
         self.notify(reason, title="Degraded", severity="error", markup=False, timeout=12)
 
     # Commands
@@ -250,8 +249,8 @@ class AgentwatchApp(App[None]):
     async def _run_command(self, screen: Screen[object], command: Command) -> None:
         if Home.APP in command.homes or Home.REPLAY in command.homes:
             await self.run_action(command.action)
-        elif Home.TREE in command.homes and isinstance(screen, MainScreen):
-            await screen.task_tree.run_action(command.action)
+        elif Home.TREE in command.homes and screen is self._main:
+            await self._main.task_tree.run_action(command.action)
         elif Home.CHART in command.homes and isinstance(screen.focused, TaskTree):
             await screen.focused.run_action(command.action)
         else:
@@ -315,10 +314,10 @@ class AgentwatchApp(App[None]):
     @work(group="aside", exclusive=True)
     async def action_acknowledge(self) -> None:
         """Put the selected task or group, or what the filter finds, aside until it changes."""
-        screen = self.screen
-        if isinstance(screen, MainScreen):
-            group, roots = screen.task_tree.cursor_group or "", screen.task_tree.group_roots()
-            await self._putting_aside().acknowledge(screen.task_id, wide=True, group=group, roots=roots)
+        screen, tree = self.screen, self._main.task_tree
+        if screen is self._main:
+            group, roots = tree.cursor_group or "", tree.group_roots()
+            await self._putting_aside().acknowledge(tree.cursor_id, wide=True, group=group, roots=roots)
         elif not screen.is_modal:
             await self._putting_aside().acknowledge(getattr(screen, "task_id", None), wide=False)
 
@@ -332,22 +331,16 @@ class AgentwatchApp(App[None]):
     async def action_undo_aside(self) -> None:
         """Take back what was put aside last."""
         if not self.screen.is_modal:
-            undone = await self._putting_aside().undo()
-            if isinstance(main := self.screen_stack[0], MainScreen):
-                main.task_tree.undo(undone)
+            self._main.task_tree.undo(await self._putting_aside().undo())
 
     def _putting_aside(self) -> PuttingAside:
         from agentwatch.app.putting_aside import PuttingAside  # not for the first frame
 
-        main = self.screen_stack[0]
-        sought = main.sought if isinstance(main, MainScreen) else Query()
-        return PuttingAside(self, sought, self.monitor, self.clock, self.steady)
+        return PuttingAside(self, self._main.sought, self.monitor, self.clock, self.steady)
 
     def action_review(self) -> None:
         """Decide about the marked tasks, or all that need the operator, one after another."""
-        main = self.screen_stack[0]
-        marked = main.marked if isinstance(main, MainScreen) else ()
-        task_ids = list(marked) or list(self.monitor.tree.queue)
+        task_ids = list(self._main.marked) or list(self.monitor.tree.queue)
         if not task_ids:
             self.notify("Nobody needs you now, and no task is marked.", markup=False, timeout=3)
         elif not self.screen.is_modal:
@@ -355,9 +348,7 @@ class AgentwatchApp(App[None]):
 
     @on(TaskDecided)
     def _unmark(self, event: TaskDecided) -> None:
-        for screen in self.screen_stack:
-            if isinstance(screen, MainScreen):
-                screen.task_tree.unmark(event.task_id)
+        self._main.task_tree.unmark(event.task_id)
 
     def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None) -> None:
         if self.monitor.clerk is None:
