@@ -8,14 +8,17 @@ import time
 from pathlib import Path
 from typing import Final
 
-SECONDS: Final = 6.0
-"""Nothing is shown meanwhile; what git does not say by then goes by the times of the files."""
+from agentwatch.sources.files.names import is_candidate
+
+SECONDS: Final = (6.0, 30.0, 120.0)
+"""How long git may take for an answer, the first time and whenever it was too slow. No file is shown meanwhile. What git
+does not say by then goes by the times of the files, and those of a copy would have all of it ask."""
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 class Commits:
-    """Asks git the first time that somebody wants to know. To be called in a thread: it may take `SECONDS`."""
+    """Asks git the first time that somebody wants to know. To be called in a thread: it may take all the `SECONDS`."""
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = os.path.realpath(workspace)
@@ -30,34 +33,45 @@ class Commits:
         """
         if self._times is None:
             self._asked_at = time.time()
-            self._times = self._ask()
+            self._times = self._ask_until_it_answers()
         return self._times.get(name) if written <= self._asked_at else None
 
-    def _ask(self) -> dict[str, float]:
+    def _ask_until_it_answers(self) -> dict[str, float]:
+        from agentwatch.evidence.plumbing import GitSlowError
+        from agentwatch.sources.worktrees import NoRepositoryError
+
+        for seconds in SECONDS:
+            try:
+                return self._ask(seconds)
+            except GitSlowError:
+                continue
+            except NoRepositoryError:
+                break
+        return {}
+
+    def _ask(self, seconds: float) -> dict[str, float]:
         # Not before somebody asks: a screen appears sooner.
         from agentwatch.evidence.git import unchanged
         from agentwatch.evidence.plumbing import plumbing
         from agentwatch.evidence.repository import find_repository
-        from agentwatch.sources.worktrees import NoRepositoryError
 
-        try:
-            repository = find_repository(self._workspace)
-            if repository.head is None:
-                return {}
-            with plumbing(repository, self._workspace, seconds=SECONDS) as git:
-                held = unchanged(git, repository.head)
-                # No file can be called so.
-                mark = f"\1{secrets.token_hex(8)} "
-                options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")
-                place = repository.prefix or "."
-                output = git.ask("log", *options, repository.head, "--", place, max_bytes=_MAX_BYTES)
-        except NoRepositoryError:
+        repository = find_repository(self._workspace)
+        if repository.head is None:
             return {}
-        return _times(output.text, mark.encode(), os.fsencode(repository.prefix), held)
+        with plumbing(repository, self._workspace, seconds=seconds) as git:
+            # No file can be called so.
+            mark = f"\1{secrets.token_hex(8)} "
+            options = ("-z", f"--format={mark}%ct", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff")
+            place = repository.prefix or "."
+            output = git.ask("log", *options, repository.head, "--", place, max_bytes=_MAX_BYTES)
+            times = _times(output.text, mark.encode(), os.fsencode(repository.prefix))
+            held = unchanged(git, repository.head, list(times))
+        return {name: times[name] for name in held}
 
 
-def _times(log: bytes, mark: bytes, prefix: bytes, held: frozenset[str]) -> dict[str, float]:
-    """The log tells the newest commit first. Renamed and archived work is as old as its content."""
+def _times(log: bytes, mark: bytes, prefix: bytes) -> dict[str, float]:
+    """When what the commits have of each file that may be read was first committed. The log tells the newest commit
+    first. Renamed and archived work is as old as its content."""
     blobs: dict[str, bytes] = {}
     first: dict[bytes, float] = {}
     at, blob = 0.0, b""
@@ -71,7 +85,7 @@ def _times(log: bytes, mark: bytes, prefix: bytes, held: frozenset[str]) -> dict
         else:
             name = os.fsdecode(word.removeprefix(prefix))
             first[blob] = at
-            if name in held:
+            if is_candidate(name):
                 blobs.setdefault(name, blob)
             blob = b""
     return {name: first[blob] for name, blob in blobs.items()}

@@ -9,7 +9,7 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -33,6 +33,10 @@ _MODE: Final = "X"
 _RENAME: Final = re.compile(r"R\d{1,3}")
 _FAN_OUT: Final = 2
 """Letters of a directory of stored objects."""
+_ASKED: Final = 200
+"""Paths that git is given at once: it holds each file that it knows against each of them."""
+_ROUNDS: Final = 10
+"""Of more, it looks at everything."""
 _LATEST: Final = 2**31 - 1
 """The last second that older versions of git understand."""
 
@@ -220,17 +224,31 @@ def commit_before(git: Plumbing, head: str, time: float) -> str | None:
     return _bases(git, head, [time])[time]
 
 
-def unchanged(git: Plumbing, head: str) -> frozenset[str]:
-    """The files that hold what the last commit has; none where they cannot all be listed."""
+def unchanged(git: Plumbing, head: str, names: Sequence[str]) -> frozenset[str]:
+    """Those of the files that hold what the last commit has; none where they cannot all be listed.
+
+    git looks into no others: where all were copied, it has to read each that it looks at.
+    """
     tracked = _tracked(git, head)
-    changed, deleted, _, complete = _status(git, "--untracked-files=no")
-    return tracked - changed - deleted if tracked is not None and complete else frozenset()
+    if tracked is None:
+        return frozenset()
+    held = tracked.intersection(names)
+    wanted = [git.repository.prefix + name for name in sorted(held)]
+    rounds = [wanted[start : start + _ASKED] for start in range(0, len(wanted), _ASKED)]
+    for paths in rounds if len(rounds) <= _ROUNDS else [()]:
+        changed, deleted, _, complete = _status(git, "--untracked-files=no", paths=paths)
+        held -= changed | deleted
+        if not complete:
+            return frozenset()
+    return held
 
 
-def _status(git: Plumbing, *more: str) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
-    """(changed, deleted, untracked, whether that is all)."""
+def _status(
+    git: Plumbing, *more: str, paths: Sequence[str] = ()
+) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
+    """(changed, deleted, untracked, whether that is all), of the workspace or of these `paths` in the repository."""
     prefix = os.fsencode(git.repository.prefix)
-    output = git.ask(*_STATUS.split(), *more, "--", git.repository.prefix or ".")
+    output = git.ask(*_STATUS.split(), *more, "--", *(paths or [git.repository.prefix or "."]))
     entries = output.text.split(b"\0")
     if output.cut:
         # The last one may be half a name.

@@ -51,6 +51,10 @@ class GitFailedError(NoRepositoryError):
     """git could not answer, and why, in words."""
 
 
+class GitSlowError(GitFailedError):
+    """git did not answer in time: it may the next time."""
+
+
 class Plumbing(NamedTuple):
     """git on one repository, for one round of questions: see `plumbing`."""
 
@@ -72,7 +76,7 @@ class Plumbing(NamedTuple):
                 given=given,
             )
         except TooSlowError:
-            raise GitFailedError(f"git did not answer within {self.seconds:g} s") from None
+            raise GitSlowError(f"git did not answer within {self.seconds:g} s") from None
         except OSError as error:
             raise GitFailedError(f"git cannot be run: {os.strerror(error.errno or 0)}") from None
         if output.code != 0 and not output.cut:
