@@ -69,9 +69,16 @@ def test_all_commands_leave_the_same_out_of_what_needs_you_and_say_so(
         "new": (False, True),
     }
     assert (told["summary"]["past"], told["summary"]["needs_operator"]) == (1, 1)
+    assert (told["summary"]["tasks"], told["summary"]["now"]["tasks"]) == (2, 1)
+    assert told["summary"]["now"]["by_state"] == {"failed": 1}
+    assert lines[-1].startswith("1 task, and 1 of history: 1 failed; 1 need you")
     account = json.loads(asked(capsys, "report", "--format", "json", place)[1])
     assert [one["task_id"] for one in account["attention"]] == ["new"]
     assert "is history. 1 needs a human." in account["verdict"]
+    assert account["verdict"].startswith("1 task, none done, and 1 of history. 1 failed.")
+    assert (account["summary"]["tasks"], account["summary"]["past"]) == (1, 1)
+    since = {task["task_id"]: task["since"] for task in told["tasks"]}
+    assert [(one["task_id"], one["since"]) for one in account["attention"]] == [("new", since["new"])]
     (workspace / "new.return.md").unlink()
     assert asked(capsys, "tree", "--fail", place)[0] == 0
     assert asked(capsys, "pending", place)[1].startswith("nothing needs you\n1 open question")

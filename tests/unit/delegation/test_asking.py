@@ -11,7 +11,7 @@ from agentwatch.delegation.asks import Asking
 def queue() -> Asking:
     queue = Asking()
     for task_id, holds, since in (("late", 0, 9.0), ("early", 0, 1.0), ("holding", 3, 5.0)):
-        queue.ask(task_id, holds, since)
+        queue.ask(task_id, holds, since, 0)
     return queue
 
 
@@ -19,8 +19,14 @@ def test_who_holds_up_most_is_first_then_who_has_asked_last(queue: Asking) -> No
     assert list(queue) == ["holding", "late", "early"]
 
 
+def test_of_those_who_hold_up_as_many_since_then_the_first_in_the_tree_is_first(queue: Asking) -> None:
+    queue.ask("b", 0, 9.0, -2)
+    queue.ask("a", 0, 9.0, 2)
+    assert list(queue) == ["holding", "b", "late", "a", "early"]
+
+
 def test_a_task_moves_when_more_wait_for_it_and_stands_there_once(queue: Asking) -> None:
-    queue.ask("late", 4, 9.0)
+    queue.ask("late", 4, 9.0, 0)
     assert list(queue) == ["late", "holding", "early"]
     assert len(queue) == 3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from agentwatch.delegation.sums import sums_of
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
@@ -90,6 +91,9 @@ def _summary(monitor: Monitor, left_out: int) -> str:
     history = history_words(monitor.tree)
     old = f"; {history}: see `agentwatch pending --past`" if history else ""
     old += f"; {older}" if older else ""
-    states = ", ".join(f"{count} {state}" for state, count in sorted(totals.states.items(), key=lambda item: -item[1]))
-    silent = f"; {totals.stale} silent" if totals.stale else ""
-    return f"{plural(totals.tasks, 'task')}: {states}{silent}; {totals.needs_operator} need you{old}{noted}"
+    now = sums_of(task for task in monitor.tree.tasks.values() if not task.past)
+    past = f", and {totals.tasks - now.tasks:,} of history" if now.tasks < totals.tasks else ""
+    states = ", ".join(f"{count} {state}" for state, count in sorted(now.states.items(), key=lambda item: -item[1]))
+    silent = f"; {now.stale} silent" if now.stale else ""
+    how = f": {states}" if states else ""
+    return f"{plural(now.tasks, 'task')}{past}{how}{silent}; {now.needs_operator} need you{old}{noted}"

@@ -35,15 +35,16 @@ _FIRST: Final = 1 << 40
 
 
 class Asking(Ordered[tuple[float, ...]]):
-    """The tasks that need the operator: open requests first, then who holds up most, then who has asked last."""
+    """The tasks that need the operator: open requests first, then who holds up most, then who has asked last, and
+    at last as they stand in the tree."""
 
-    def ask(self, task_id: str, holds: int, since: float, request: Request | None = None) -> None:
+    def ask(self, task_id: str, holds: int, since: float, first_seq: int, request: Request | None = None) -> None:
         """A task asks: so many others wait for it, it has asked since then (epoch seconds), and its program asks so."""
         if request is not None and request.waits_for_operator:
             turn, when = rank(request)
             self.put(task_id, (turn - _FIRST, when))
         else:
-            self.put(task_id, (-holds, -since))
+            self.put(task_id, (-holds, -since, first_seq))
 
 
 def ask(task: Task, verdict: Verdict | None, low_confidence: float = LOW_CONFIDENCE) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -30,6 +30,16 @@ def below(tasks: Mapping[str, Task], task_id: str) -> Iterator[str]:
     while pending:
         yield (task_id := pending.pop())
         pending += reversed(tasks[task_id].children)
+
+
+def sums_of(tasks: Iterable[Task]) -> Below:
+    """The sums over some tasks, each counted for itself."""
+    delta, sums = Delta(), Below()
+    for task in tasks:
+        delta.tasks += 1
+        delta.count(task, 1)
+    delta.add_to(sums)
+    return sums
 
 
 class Sums:

@@ -369,7 +369,7 @@ class DelegationTree(TaskTree):
             self.queue.discard(task.task_id)
         else:
             since = task.ended_at or task.alive_at or 0.0
-            self.queue.ask(task.task_id, self.holds(task), since, task.request)
+            self.queue.ask(task.task_id, self.holds(task), since, task.first_seq, task.request)
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:
         """Everything about a task that its own documents and runs say."""

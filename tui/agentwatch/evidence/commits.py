@@ -11,8 +11,8 @@ from typing import Final
 from agentwatch.sources.files.names import is_candidate
 
 SECONDS: Final = (6.0, 30.0, 120.0)
-"""How long git may take for an answer, the first time and whenever it was too slow. No file is shown meanwhile. What git
-does not say by then goes by the times of the files, and those of a copy would have all of it ask."""
+"""How long git may take for an answer, the first time and whenever it was too slow. No file is shown meanwhile; what
+git does not say by then goes by the times of the files, and those of a copy would have all of it ask."""
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 

@@ -12,12 +12,13 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.changes import Unclaimed
 from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.sums import sums_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.log import StateChange
 from agentwatch.view.looks import Look, look, look_of_attempt
 from agentwatch.view.spans import Kind, Span, spans_of
-from agentwatch.view.times import Took, ended_at, took, took_last, waits_since
+from agentwatch.view.times import Took, ended_at, stands_since, took, took_last
 from agentwatch.view.words import history_words, older_words, plural, why_at
 
 _COUNTED: Final = {
@@ -101,7 +102,8 @@ class Attention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts of tasks. `unchecked` ones are completed, and nothing that they claim could be checked."""
+    """Counts of the tasks that are not past, and of those that are. `unchecked` ones are completed, and nothing that
+    they claim could be checked."""
 
     tasks: int
     by_state: dict[State, int]
@@ -195,29 +197,30 @@ def account_of(
 
 
 def _summary(tree: DelegationTree) -> Summary:
-    totals = tree.totals
+    tasks = [task for task in tree.tasks.values() if not task.past]
+    now = sums_of(tasks)
     return Summary(
-        tasks=totals.tasks,
-        by_state={state: totals.states[state] for state in State if totals.states.get(state)},
-        needs_operator=totals.needs_operator,
-        verified=totals.verdicts.get(Verdict.VERIFIED, 0),
-        contradicted=totals.verdicts.get(Verdict.CONTRADICTED, 0),
-        unchecked=sum(task.state is State.COMPLETED and task.verdict is None for task in tree.tasks.values()),
-        stale=totals.stale,
-        past=sum(task.past for task in tree.tasks.values()),
+        tasks=now.tasks,
+        by_state={state: now.states[state] for state in State if now.states.get(state)},
+        needs_operator=now.needs_operator,
+        verified=now.verdicts.get(Verdict.VERIFIED, 0),
+        contradicted=now.verdicts.get(Verdict.CONTRADICTED, 0),
+        unchecked=sum(task.state is State.COMPLETED and task.verdict is None for task in tasks),
+        stale=now.stale,
+        past=len(tree.tasks) - now.tasks,
     )
 
 
 def _attention(tree: DelegationTree) -> Iterator[Attention]:
     for task in tree.asking():
-        yield Attention(task.task_id, task.ask or "", waits_since(task), tree.holds(task))
+        yield Attention(task.task_id, task.ask or "", stands_since(task), tree.holds(task))
     silent = sorted(
         (task for task in tree.tasks.values() if task.stale and not task.past), key=lambda task: task.alive_at or 0.0
     )
     for task in silent:
         if not task.needs_operator:
             ask = "it works and gives no sign of life: check whether it still runs"
-            yield Attention(task.task_id, ask, task.alive_at, tree.holds(task))
+            yield Attention(task.task_id, ask, stands_since(task), tree.holds(task))
 
 
 def _line(tree: DelegationTree, task: Task, depth: int, now: float) -> TaskLine:
@@ -240,7 +243,7 @@ def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there
     """The state of a session in our own words and numbers: `unseen` places could not be read, `outside` says what is
     past and what is left out, and so many tasks of other worktrees need somebody."""
     there = f"{plural(asking_there, 'task')} in other worktrees"
-    if not summary.tasks:
+    if not summary.tasks + summary.past:
         yield "No handoffs or returns were found."
         yield from (f"{one}." for one in outside)
         if unseen:
@@ -260,7 +263,8 @@ def _verdict(summary: Summary, unseen: int, outside: Sequence[str], asking_there
         if count
     ]
     done = f"{completed:,} done ({', '.join(parts)})" if parts else "none done"
-    yield f"{plural(summary.tasks, 'task')}, {done}."
+    past = f", and {summary.past:,} of history" if summary.past else ""
+    yield f"{plural(summary.tasks, 'task')}, {done}{past}."
     counted = ((summary.by_state.get(state, 0), words) for state, words in _COUNTED.items())
     others = [f"{count:,} {several if count > 1 else one}" for count, (one, several) in counted if count]
     if others:

@@ -9,13 +9,14 @@ from typing import Any, Final
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
+from agentwatch.delegation.sums import sums_of
 from agentwatch.delegation.task import Attempt, PlacedFinding, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view import requests
 from agentwatch.view.groups import group_of
 from agentwatch.view.pulse import Rates, activity_document, cost_of, rates
 from agentwatch.view.query import Found
-from agentwatch.view.times import ended_at, iso
+from agentwatch.view.times import ended_at, iso, stands_since
 from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
 
 SCHEMA_VERSION: Final = 1
@@ -38,6 +39,7 @@ def tree_document(
     `prices` are those of a million tokens, by model.
     """
     totals = tree.totals
+    now = sums_of(task for task in tree.tasks.values() if not task.past)
     unseen = problem_documents(problems)
     spent = rates(tree)
     return {
@@ -48,6 +50,12 @@ def tree_document(
         "summary": {
             "tasks": totals.tasks,
             "by_state": {state.value: totals.states[state] for state in sorted(totals.states)},
+            "now": {
+                "tasks": now.tasks,
+                "by_state": {state.value: now.states[state] for state in sorted(now.states)},
+                "verified": now.verdicts.get(Verdict.VERIFIED, 0),
+                "contradicted": now.verdicts.get(Verdict.CONTRADICTED, 0),
+            },
             "needs_operator": totals.needs_operator,
             "stale": totals.stale,
             "verified": totals.verdicts.get(Verdict.VERIFIED, 0),
@@ -119,6 +127,7 @@ def task_document(
         "ask": task.ask,
         "requests": [requests.document(one) for one in task.requests],
         "alarms": [alarm.value for alarm in task.alarms],
+        "since": iso(stands_since(task)),
         "updated_at": iso(task.updated_at or task.alive_at),
         "activity": activity_document(task.doing, tree.now),
         "tokens": task.tokens,

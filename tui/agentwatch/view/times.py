@@ -44,15 +44,10 @@ def took_last(task: Task, now: float) -> Took | None:
     return took(task, task.latest, now) if task.latest is not None else None
 
 
-def waits_since(task: Task) -> float | None:
-    """Since when a task asks or is silent: its end, else its last sign of life; None where it never gave one."""
-    return task.alive_at if task.ended_at is None else task.ended_at
-
-
 def stands_since(task: Task) -> float | None:
-    """Since when it is as its row says: the tool it is in, the question, the end; None where no sign of it is known."""
+    """Since when it is as every face says: the tool it is in, the question, the end; None where no sign is known."""
     if task.needs_operator or task.stale:
-        return waits_since(task)
+        return task.alive_at if task.ended_at is None else task.ended_at
     if (doing := task.doing) is not None:
         return doing.at
     since = task.started_at if task.state.is_open else task.ended_at

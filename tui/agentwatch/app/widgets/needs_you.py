@@ -16,7 +16,7 @@ from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
-from agentwatch.view.times import duration, waits_since
+from agentwatch.view.times import duration, stands_since
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -225,5 +225,5 @@ class NeedsYou(LineWidget):
 
 
 def _waiting(task: Task, now: float) -> str:
-    since = waits_since(task)
+    since = stands_since(task)
     return "" if since is None else duration(now - since)

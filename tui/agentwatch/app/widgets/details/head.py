@@ -127,8 +127,8 @@ def _standing(task: Task, now: float, *, wide: bool) -> Iterator[Content]:
         yield plain(task.result.error_code, 40).stylize("$text-error")
     if task.agent and not wide:
         yield plain(task.agent, AGENT_CELLS)
-    if task.alive_at is not None:
-        yield faint(times.ago(task.alive_at, now))
+    if (since := times.stands_since(task)) is not None:
+        yield faint(times.ago(since, now))
 
 
 def _packed(parts: Iterable[Content], width: int) -> Iterator[Content]:
