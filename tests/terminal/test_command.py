@@ -215,7 +215,8 @@ def test_tree_prints_the_tree_and_its_json(workspace: Path) -> None:
     assert result.returncode == 1
     assert document["schema_version"] == 1
     counts = {name: count for name, count in document["summary"].items() if count}
-    assert counts == {"tasks": 1, "by_state": {"failed": 1}, "needs_operator": 1}
+    now = {"tasks": 1, "by_state": {"failed": 1}, "verified": 0, "contradicted": 0}
+    assert counts == {"tasks": 1, "by_state": {"failed": 1}, "now": now, "needs_operator": 1}
     assert document["tasks"][0]["task_id"] == "shop.api"
     assert document["tasks"][0]["retry"]["hint"] == "Raise the time-out."
 

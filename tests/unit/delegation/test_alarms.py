@@ -120,6 +120,17 @@ def test_what_is_acknowledged_asks_no_more_however_the_numbers_grow() -> None:
     assert (one.ask, one.question) == (None, "used 1300k tokens, alarm at 200k; let it go on, or abort?")
 
 
+def test_a_closed_session_that_was_acknowledged_asks_no_more_when_only_one_task_below_is_left() -> None:
+    tree = tree_of([*ran(replace(ROOT, process_gone=True), child("one"), child("two")), Tick(9, 130.0)])
+    root = tree.tasks["root"]
+    tree.apply(aside("root", Put(mark_of(root), 131.0)))
+    tree.apply(again("two", state=RunState.CANCELED))
+    assert (root.ask, root.question) == (
+        None,
+        "process gone, and 1 task below had not ended: resume the session in its own program, or abort?",
+    )
+
+
 def test_an_alarm_that_is_snoozed_asks_again_when_its_time_has_come() -> None:
     tree = tree_of([*ran(ROOT, child("one", process_gone=True)), Tick(9, 130.0)])
     one = tree.tasks["one"]

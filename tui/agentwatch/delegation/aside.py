@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from agentwatch.delegation.indexes import Deadlines, Ordered
 from agentwatch.delegation.task import Alarm, Task
 
-_NUMBER: Final = re.compile(r"\d+")
+_NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
 _FOREVER: Final = float("inf")
 
 
