@@ -28,8 +28,11 @@ HOLDER: Final = "claude hook"
 UNANSWERED: Final = "not answered"
 _PLAN_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.05
-_ATTENDED: Final = "cli"
-"""How a session was started that has a prompt at all; others are denied where nobody answers."""
+_TERMINAL: Final = "cli"
+"""How a session was started whose prompt is known to stand while it is held."""
+
+_PRINTING: Final = "sdk-cli"
+"""That of `claude -p`, which has no prompt: what nobody answers is denied."""
 
 
 def asked(call: HookCall, workspace: Path) -> None:
@@ -39,7 +42,7 @@ def asked(call: HookCall, workspace: Path) -> None:
     if not is_shown(state):
         return
     settings = load_settings()
-    is_bounded = call.agent_id is not None or _is_unattended()
+    is_bounded = call.agent_id is not None or _started_as() != _TERMINAL
     if settings.hook_when != "never" and not (is_bounded and settings.hook_prompt <= 0):
         _hold(call, workspace, state, at, at + settings.hook_prompt if is_bounded else None)
 
@@ -65,7 +68,7 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
             until,
             nonce=os.urandom(16).hex(),
             hidden=call.agent_id is not None,
-            unattended=_is_unattended(),
+            unattended=_started_as() == _PRINTING,
             call_id=transcript.call_id,
             plan=plan if isinstance(plan, str) else "",
         )
@@ -82,8 +85,9 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
     except (BoxError, ValueError) as error:
         holder.trouble = str(error)
     if holder.trouble:
-        about = call.event, call.session_id, call.agent_id or call.session_id, call.tool or ""
-        Journal(state).add(JournalEntry(*about, UNANSWERED, "", holder.trouble))
+        # Under no agent's name: how often one was sent back in a row is counted there.
+        about = call.event, call.session_id, "", call.agent_id or call.session_id
+        Journal(state).add(JournalEntry(*about, UNANSWERED, call.tool or "", holder.trouble))
 
 
 def _is_answered(transcript: AskedCall, until: float) -> bool:
@@ -95,9 +99,8 @@ def _is_answered(transcript: AskedCall, until: float) -> bool:
     return True
 
 
-def _is_unattended() -> bool:
-    """Nobody sits there, as with `claude -p`: what is not answered is denied."""
-    return os.environ.get("CLAUDE_CODE_ENTRYPOINT", _ATTENDED) != _ATTENDED
+def _started_as() -> str:
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT", _TERMINAL)
 
 
 def _print(answer: dict[str, object]) -> bool:
