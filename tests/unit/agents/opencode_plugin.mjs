@@ -59,6 +59,7 @@ const program = () => {
   const pending = new Map()
   const posts = []
   let hooks = {}
+  let hasFailed = false
   const tell = (type, properties) => {
     if (hooks.event?.({ event: { type, properties } }) === undefined) wrong.push("the plugin has no event")
   }
@@ -78,17 +79,25 @@ const program = () => {
     get: async ({ url }) => {
       await new Promise(setImmediate)
       const chance = random()
+      hasFailed ||= chance < 0.1
       if (chance < 0.02) throw new Error("no answer")
       if (chance < 0.1) return { error: { name: "BadRequest" }, response: { status: 400 } }
       if (url.startsWith("/session/")) return { data: chance < 0.2 ? null : { parts: [{ callID: "call_1", state: { status: any(["running", "running", "pending"]), input: { command: "x" } } }] } }
       const kind = url.slice(1)
-      return { data: [...pending.values()].filter((one) => one.kind === kind).map((one) => JSON.parse(JSON.stringify(one.asked))), response: { status: 200 } }
+      return { data: [...pending.values()].filter((one) => one.kind === kind).map(({ asked, isReplaced }) => ({
+        // Kilo adds a field.
+        blocking: null,
+        ...JSON.parse(JSON.stringify(asked)),
+        ...(isReplaced ? { [asked.questions ? "questions" : "patterns"]: [{}] } : {}),
+      })), response: { status: 200 } }
     },
     post: async ({ url, body }) => {
       const [, kind, id, what] = url.split("/")
+      const isReplaced = pending.get(id)?.isReplaced
       if (random() < 0.02) throw new Error("no answer")
       const result = random() < 0.02 ? { response: { status: 400 } } : take(kind, id, body, what === "reject" ? "reject" : body.reply)
       posts.push({ kind, id, what, body, status: result.response.status })
+      if (isReplaced && !hasFailed) wrong.push(`${id} was answered, and is another request`)
       await new Promise(setImmediate)
       return result
     },
@@ -118,7 +127,7 @@ for (let round = 0; round < rounds; round++) {
       if (here.pending.has(id)) continue
       const asked = { id, sessionID: any(["ses_1", "ses_2"]), tool: random() < 0.9 ? { messageID: "msg_1", callID: "call_1" } : undefined }
       Object.assign(asked, kind === "permission" ? { permission: "bash", patterns: [`touch ${step}`], metadata: { command: `touch ${step}`, none: undefined } } : { questions: [{ question: `Which ${step}?`, options: [] }] })
-      here.pending.set(id, { kind, asked })
+      here.pending.set(id, { kind, asked, isReplaced: random() < 0.05 })
       ids.push(id)
       done.asked++
       here.tell(`${kind}.asked`, asked)
@@ -161,6 +170,8 @@ for (let round = 0; round < rounds; round++) {
       here.tell("session.idle", { sessionID })
     } else here.tell(any(["session.status", "nonsense", "permission", "permission.replied", "question.asked"]), any([undefined, null, {}, { requestID: 7 }]))
     if (random() < 0.7) await settle()
+    // Later than its first look: what it sees there is what it offers.
+    if (step === 0) wait(1000), await settle()
     if (random() < 0.3) wait(any([500, 3000, 100_000]))
   }
   await settle()

@@ -22,9 +22,10 @@ export default async ({ client, directory }, options) => {
     if (one.kind === "permission") for (const each of beside(one)) if (each.isTold) tell(each, { others: others(each) })
   }
 
-  const ask = (kind, asked) => {
+  const ask = (kind, told) => {
+    const asked = JSON.parse(JSON.stringify(told))
     if (typeof asked.id !== "string" || open.has(asked.id)) return
-    const one = { kind, asked, text: JSON.stringify(asked), at: Date.now(), tries: 0, due: 0 }
+    const one = { kind, asked, at: Date.now(), tries: 0, due: 0 }
     open.set(asked.id, one)
     fill()
     count(one)
@@ -91,7 +92,9 @@ export default async ({ client, directory }, options) => {
     const now = Array.isArray(data) ? data.find((each) => each.id === id) : one.asked
     if (open.get(id) !== one) return
     if (!now) return end(id, "elsewhere")
-    if (JSON.stringify(now) !== one.text) throw new Error("it is another one")
+    // What the event did not say, as Kilo's `blocking: null`, does not count.
+    const isSame = ([key, value]) => JSON.stringify(now[key]) === JSON.stringify(value)
+    if (!Object.entries(one.asked).every(isSame)) throw new Error("it is another one")
     one.isReplied = true // the event of our own reply comes before the program's word that it was taken
     const headers = { "Content-Type": "application/json" }
     const post = client._client.post({ url: `/${one.kind}/${id}/${url}`, body, headers })

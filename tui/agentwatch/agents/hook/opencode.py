@@ -13,7 +13,7 @@ import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
@@ -36,54 +36,53 @@ _ENDS: Final = {"delivered": RequestStage.DELIVERED, "elsewhere": RequestStage.E
 _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 
-def run() -> int:
-    """Offer the request on standard input until it has ended. Returns 0, or FAILED where it cannot be offered."""
-    lines = _Lines(sys.stdin.fileno())
-    told = lines.first()
+def run(descriptor: int = 0, out: TextIO | None = None) -> int:
+    """Offer the request that is read until it has ended. Returns 0, or FAILED where it cannot be offered."""
+    plugin = _Plugin(descriptor, out or sys.stdout)
+    told = plugin.first()
     holders: dict[Path, Holder] = {}
-    while not lines.is_over:
+    while not plugin.is_over:
         try:
             workspace = _watched(text(told, "directory"))
             holder = holders.setdefault(workspace, Holder(workspace, name=f"{text(told, 'program')} plugin"))
             with _offered(told, workspace, holder) as offer:
-                told = _held(told, workspace, holder, offer, lines)
+                told = _held(told, workspace, holder, offer, plugin)
         except (BoxError, ValueError) as error:
             complain(clean(f"agentwatch hook: {error}; it is answered in its program"))
             return FAILED
     return 0
 
 
-def _held(told: Fields, workspace: Path, holder: Holder, offer: Offer, lines: _Lines) -> Fields:
+def _held(told: Fields, workspace: Path, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
     """Hold it until it has ended, or has to be offered anew: then as the result tells of it."""
     state, shows, asks = state_directory(workspace), False, 0
-    while not lines.is_over:
+    while not plugin.is_over:
         if not asks:
             shows = is_shown(state)
             if not shows and _watched(text(told, "directory")) != workspace:
                 return told
         asks = (asks + 1) % round(1 / _POLL_SECONDS) if shows else 0
-        for line in lines.wait(_POLL_SECONDS if shows else _REST_SECONDS):
+        for line in plugin.wait(_POLL_SECONDS if shows else _REST_SECONDS):
             if "result" in line:
                 offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
-                lines.is_over = True
+                plugin.is_over = True
             elif (number(line, "others") or 0) > offer.request.ends_others:
                 # Who decides on what was shown before does not know that a denial ends more.
                 return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
-        record = holder.look(offer) if not lines.is_over else None
+        record = holder.look(offer) if not plugin.is_over else None
         if record is not None:
-            _answered(record, holder, offer, lines)
+            _answered(record, holder, offer, plugin)
     return told
 
 
-def _answered(record: Record, holder: Holder, offer: Offer, lines: _Lines) -> None:
+def _answered(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None:
     """Give the plugin the answer, and wait for what the program did with it."""
     try:
-        sys.stdout.write(json.dumps(_answer(record, offer.request)) + "\n")
-        sys.stdout.flush()
+        plugin.say(_answer(record, offer.request))
     except OSError:
-        lines.is_over = True
-    while not lines.is_over:
-        for line in lines.wait(None):
+        plugin.is_over = True
+    while not plugin.is_over:
+        for line in plugin.wait(None):
             stage = _ENDS.get(str(line.get("result")))
             if stage is RequestStage.DELIVERED:
                 holder.delivered(record)
@@ -218,14 +217,20 @@ def _watched(directory: str | None) -> Path:
     return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)
 
 
-class _Lines:
+class _Plugin:
     """What the plugin says, as it comes. `is_over`: it has ended, and the program with it, or waits no more."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, out: TextIO) -> None:
         self.is_over = False
         self._descriptor = descriptor
+        self._out = out
         self._rest = b""
         self._before: list[Fields] = []
+
+    def say(self, answer: Fields) -> None:
+        """Raises OSError where nobody reads it."""
+        self._out.write(f"{json.dumps(answer)}\n")
+        self._out.flush()
 
     def first(self) -> Fields:
         while not (self._before or self.is_over):
