@@ -20,6 +20,8 @@ from agentwatch.config import Settings
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk
 from agentwatch.monitor import Monitor
+from agentwatch.requests.box import Box
+from agentwatch.requests.source import Inbox
 from agentwatch.sources.files.source import FilesSource
 
 PACKET = {
@@ -142,6 +144,11 @@ def desk_of(root: Path, *, read_only: bool = False) -> Desk:
     return Desk(root / "shop", state=state, configuration=configuration, read_only=read_only, disk=QUICK)
 
 
+def box_of(root: Path) -> Box:
+    """The requests of the workspace below `root`."""
+    return Box(root / "shop", state=root / "state" / "shop", disk=QUICK)
+
+
 @asynccontextmanager
 async def office(
     root: Path,
@@ -158,7 +165,15 @@ async def office(
         (workspace / name).write_text(text, "utf-8")
     settings = settings or Settings()
     desk = desk_of(root, read_only=settings.read_only)
-    monitor = Monitor(workspace, settings, FilesSource(workspace), time.time, open_desk=lambda: desk)
+    box = box_of(root)
+    monitor = Monitor(
+        workspace,
+        settings,
+        FilesSource(workspace),
+        time.time,
+        open_desk=lambda: desk,
+        open_inbox=lambda: Inbox(box),
+    )
     clock = [0.0]
     app = AgentwatchApp(monitor, steady=lambda: clock[0])
     async with app.run_test(size=size, notifications=True) as pilot:

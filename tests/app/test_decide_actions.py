@@ -282,7 +282,7 @@ async def test_another_action_can_be_taken_instead(tmp_path: Path) -> None:
         await s.press("f4")
         await s.until(lambda: "╔═ ◆ – Abort" in s.text())
         # It begins anew: the moment before the key counts as well.
-        assert not s.dialog.is_armed
+        assert not s.dialog._arming.is_over
         await s.until(lambda: s.dialog.seen_at is not None)
         await s.press("escape")
         assert not s.in_dialog

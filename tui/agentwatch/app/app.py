@@ -23,6 +23,7 @@ from textual.worker import Worker, WorkerState
 from agentwatch.app import theming
 from agentwatch.app.actions import Command, Home, bindings, with_views
 from agentwatch.app.actions.keymap import keymap
+from agentwatch.app.decision_words import to_answer
 from agentwatch.app.editor import file_at_hand, hand_over
 from agentwatch.app.messages import Inspect, PageTranscript, ReadStep, TaskDecided, TreeUpdated
 from agentwatch.app.notifying import Announcer
@@ -30,6 +31,7 @@ from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
 from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
+from agentwatch.app.widgets.needs_you import TALL
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import config_directory, where
 from agentwatch.delegation.decision import Action
@@ -57,9 +59,13 @@ class AgentwatchApp(App[None]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.APP)
 
-    # Over the footer, whose words are always the same: no line that says something else is covered by one of a line.
+    VERTICAL_BREAKPOINTS = [(0, "-few-lines"), (TALL, "-many-lines")]  # noqa: RUF012  as Textual declares it
+
+    # Clear of the lines that say who needs the operator; on all screens alike, for a dialog lies over another screen
+    # that shows the same.
     CSS = """
-    ToastRack { margin-bottom: 0; }
+    ToastRack { margin-bottom: 2; }
+    .-many-lines ToastRack { margin-bottom: 8; }
     Toast { background: $panel; color: $foreground; padding: 0 1; max-width: 80%; }
     Tooltip { background: $panel; color: $foreground; }
     CommandPalette SearchIcon { display: none; }
@@ -300,6 +306,8 @@ class AgentwatchApp(App[None]):
     def action_decide(self, action: str) -> None:
         """Open the dialog of a decision about the selected task."""
         task_id = getattr(self.screen, "task_id", None)
+        if action == Action.RESPOND and not self.screen.is_modal:
+            task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
         if not isinstance(task_id, str):
             if not self.screen.is_modal:
                 self._complain("No task is selected.")
@@ -339,27 +347,27 @@ class AgentwatchApp(App[None]):
         if not task_ids:
             self.notify("Nobody needs you now, and no task is marked.", markup=False, timeout=3)
         elif not self.screen.is_modal:
-            self._open_dialogs(task_ids)
+            self._open_dialogs(task_ids, marked=bool(self._main.marked))
 
     @on(TaskDecided)
     def _unmark(self, event: TaskDecided) -> None:
         self._main.task_tree.unmark(event.task_id)
 
-    def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None) -> None:
+    def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False) -> None:
         if self.monitor.clerk is None:
             self._complain("Nothing can be decided here: nobody would carry it out.")
         else:
-            self._open_each(task_ids, action)
+            self._open_each(task_ids, action, marked=marked)
 
     @work(group="decide", exclusive=True)
-    async def _open_each(self, task_ids: Sequence[str], action: Action | None) -> None:
+    async def _open_each(self, task_ids: Sequence[str], action: Action | None, *, marked: bool) -> None:
         # The dialogs need the models of the contracts: a tenth of a second when the first one opens. What is typed
         # meanwhile is not meant for the tree.
         with self._typeahead.held():
             await asyncio.to_thread(import_module, "agentwatch.app.dialogs.opening")
         from agentwatch.app.dialogs.opening import Opener  # imported on the line above
 
-        await Opener(self, self.monitor, self.clock, self.steady).decide(task_ids, action)
+        await Opener(self, self.monitor, self.clock, self.steady).decide(task_ids, action, marked=marked)
 
     @work(group="file", exclusive=True)
     async def action_edit(self) -> None:

@@ -10,7 +10,9 @@ from agentwatch.app.widgets.cells import shown
 from agentwatch.delegation.decision import ENDING, OF_ATTEMPTS, SAYS_SO, Action, Decision, Stage
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import Task
+from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view import times
+from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import is_on_its_way, is_unread, taken_words
 
 ACTIONS: Final = {f"decide.{action}": action for action in OF_ATTEMPTS}
@@ -41,10 +43,29 @@ _WORDS: Final = {
 }
 
 
+def can_answer(task: Task) -> bool:
+    """Whether a request of the task can be answered here, now."""
+    return any(one.can_answer for one in task.requests)
+
+
+def to_answer(tree: DelegationTree, task_id: str | None, now: float) -> str | None:
+    """The task that is answered from the selected one: itself where it asks something that can be answered here, else
+    that of the request that comes first. None where there is none."""
+    task = tree.tasks.get(task_id or "")
+    if task is not None and why_not(task, Action.RESPOND, now) is None:
+        return task_id
+    first = next(iter(tree.queue.some(1)), None)
+    return first if first is not None and can_answer(tree.tasks[first]) else None
+
+
 def why_not(task: Task, action: Action, now: float) -> str | None:
     """Why a task cannot be decided in this way, whatever comes along; one sentence in small letters, None if it can."""
     if task.workspace:
         return "this row is a workspace; go to one of its tasks"
+    if action is Action.RESPOND and (request := task.request) is not None:
+        if can_answer(task):
+            return None
+        return where(task) or f"it is answered already: {standing_words(request, now)}"
     if (decision := task.binding) is not None:
         ago = times.ago(decision.at, now)
         return f"already decided: you said {decision.action} {ago}; you can decide about the next attempt"

@@ -151,9 +151,9 @@ def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
     return sum(one.state.is_open for child in task.children if (one := tasks.get(child)) is not None)
 
 
-def program_of(run: Run) -> str:
-    """The program whose session a run is, in a word; foreign."""
-    return _PROGRAMS.get(run.source, run.source.partition("-")[0])
+def program_of(source: str) -> str:
+    """The program that a source reads the sessions of, in a word; foreign."""
+    return _PROGRAMS.get(source, source.partition("-")[0])
 
 
 def _long(seconds: float) -> str:

@@ -83,12 +83,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
     _decide(id="decide.abort", keys="x", action="decide('abort')", words="abort", title="Decide: abort",
             tooltip="Abort the selected task and what is below it, with a final error report."),
     _decide(id="decide.respond", keys="a", action="decide('respond')", words="answer", title="Decide: answer",
-            tooltip="Answer what the selected task asks."),
+            tooltip="Answer what the selected task asks, its program's request too; from any other task, the request"
+                    " that comes first."),
     _decide(id="decide.accept", keys="y", action="decide('accept')", words="accept", title="Decide: accept",
-            tooltip="Accept as it is, with a reason: a return that is partial or invalid, has a false claim, or asks"
-                    " for a review."),
+            tooltip="Accept a partial, invalid or contradicted return as it is, with a reason."),
     _decide(id="review", keys="R", action="review", words="review", title="Review what needs you",
-            tooltip="Decide about the marked tasks, or all that need you, one after another."),
+            tooltip="Decide about the marked tasks, or all that need you and each request, one after another."),
     Command(id="mark", keys="m", action="mark", homes=_TREE, group=Group.DECIDE, words="mark",
             title="Mark for the review", acts=True,
             tooltip="Mark the selected task for the review, or take the mark away."),

@@ -15,7 +15,7 @@ from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.case import Case, facts
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.dialogs.fields import Choice, Row
-from agentwatch.app.dialogs.forms import FORMS, said
+from agentwatch.app.dialogs.forms import FORMS, AttemptForm, said
 from agentwatch.app.dialogs.frame import Dialog, Wanted
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.details.blocks import Block
@@ -25,10 +25,13 @@ from agentwatch.decisions.delivery import is_told_of
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Mitigation
 from agentwatch.delegation.decision import OF_ATTEMPTS
+from agentwatch.text import clean
 
 
 class DecisionScreen(Dialog):
     """`clock` gives seconds since the epoch, the rest is that of every dialog."""
+
+    form: AttemptForm
 
     def __init__(
         self, case: Case, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None
@@ -105,6 +108,12 @@ class DecisionScreen(Dialog):
     async def sign(self) -> DecisionMade:
         params = self.form.params() if self._document is None else self.form.recorded(self._document.text)
         return await self.case.monitor.decide(self.case.subject, self.case.action, params, self.note.strip())
+
+    def outcome(self, decided: DecisionMade) -> str:
+        done = "recorded" if decided.fresh else "the very same was recorded before"
+        undelivered = decided.undelivered
+        delivered = "delivered" if undelivered is None else f"not delivered: {clean(undelivered, 500)}"
+        return f"{self.form.word}: {done}, {delivered}."
 
     async def remark(self) -> str:
         """That no agent here reads decisions, as far as can be seen."""

@@ -109,6 +109,73 @@ class Choice(Widget, can_focus=True):
             self.post_message(self.Changed())
 
 
+class Options(Choice):
+    """The options of an asker, one below the other: label and description, cleaned, behind a mark and a bar of ours.
+
+    Where `several` can be taken, arrow keys move, and space takes the one they are at, or gives it back.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "take", "Take", show=False)]
+
+    def __init__(self, options: Sequence[tuple[str, str]], *, several: bool) -> None:
+        super().__init__([label for label, _ in options], None)
+        self._descriptions = [description for _, description in options]
+        self._several = several
+        self._taken: set[int] = set()
+
+    @property
+    def taken(self) -> list[int]:
+        """The places of those that are taken, in their order."""
+        return sorted(self._taken)
+
+    def render(self) -> Content:
+        return Content("\n").join(line for option in self._lines(self.content_size.width) for line in option)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
+        return sum(map(len, self._lines(width)))
+
+    def action_take(self) -> None:
+        """Take the one under the cursor, or give it back."""
+        if self._several and self.chosen is not None:
+            self._toggle(self.chosen)
+        else:
+            self.action_step(1)
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None:
+            lines = self._lines(self.content_size.width)
+            places = [number for number, option in enumerate(lines) for _ in option]
+            self._take(places[offset.y])
+            if self._several:
+                self._toggle(places[offset.y])
+
+    def _take(self, number: int) -> None:
+        if not self._several:
+            self._taken = {number}
+        super()._take(number)
+
+    def _toggle(self, number: int) -> None:
+        self._taken ^= {number}
+        self.refresh()
+        self.post_message(self.Changed())
+
+    def _lines(self, width: int) -> list[list[Content]]:
+        """Of each option, its lines."""
+        options: list[list[Content]] = []
+        marks = ("□", "■") if self._several else ("○", "●")
+        for number, (label, description) in enumerate(zip(self._options, self._descriptions, strict=True)):
+            taken = number in self._taken
+            style = "bold $text-accent" if taken else ""
+            here = "›" if self._several and number == self.chosen else " "
+            room = max(width - 5, 8)
+            words = [Content.styled(line.plain, style) for line in Content(label).wrap(room)]
+            words += [Content.styled(line.plain, "$text-muted") for line in Content(description).wrap(room)]
+            first = Content.assemble((f"{here}{marks[taken]} ", style or "$text-muted"), words[0])
+            options.append([first, *(Content.assemble(("  ┊ ", "$text-muted"), line) for line in words[1:] if line)])
+        return options
+
+
 class Row(Horizontal):
     """A label of ours and a field of the operator's."""
 

@@ -34,7 +34,7 @@ MOST_LINES: Final = 400
 """Lines of a return that are shown beside a decision; the details have the rest."""
 BAR: Final = "┊ "
 """In front of every line of foreign text."""
-_QUOTED: Final = 13
+QUOTED: Final = 13
 """Cells of the column with the labels of what is quoted."""
 _MODE_CELLS: Final = 24
 _MOST_QUESTIONS: Final = 12
@@ -50,37 +50,28 @@ _MITIGATIONS: Final = {
 
 
 class Form:
-    """The fields of one action. `first` has the focus at the beginning, None for the note."""
+    """The fields of a dialog. `first` has the focus at the beginning, None for the note."""
 
     glyph: ClassVar[str]
-    word: ClassVar[str]
-    note_label: ClassVar[str] = "note"
+    word: str
+    note_label: str = "note"
+    """Blank where there is no note."""
     note_placeholder: ClassVar[str] = "in your words, for the agent that carries it out"
     first: Widget | None = None
-    document: Document | None = None
-    """What is handed on, if anything is."""
     wanted: Widget | None = None
     """The field without which nothing is recorded; None for the note."""
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
-
     def rows(self) -> Iterator[Row]:
-        """What stands above the note, and above the line about the document."""
+        """What stands above the note."""
         return iter(())
 
     def below(self) -> ComposeResult:
-        """What stands between the frame and the child's words."""
-        if self.document is not None:
-            yield self.document
+        """What stands between the frame and the words of others."""
+        return iter(())
 
     def params(self) -> Params:
-        """What is recorded, but for the document: the policy asks for no more."""
+        """What is recorded, but for a document: the policy asks for no more."""
         return Params()
-
-    def recorded(self, text: str) -> Params:
-        """What is recorded with this document."""
-        return self.params()._replace(handoff=text or None)
 
     def missing(self) -> str | None:
         """What the operator has to do first, a sentence in small letters; None if all is there."""
@@ -88,11 +79,31 @@ class Form:
 
     def update(self) -> None:
         """Something has changed, or a second has passed."""
+
+
+class AttemptForm(Form):
+    """The fields of one action about an attempt."""
+
+    document: Document | None = None
+    """What is handed on, if anything is."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    def below(self) -> ComposeResult:
+        if self.document is not None:
+            yield self.document
+
+    def recorded(self, text: str) -> Params:
+        """What is recorded with this document."""
+        return self.params()._replace(handoff=text or None)
+
+    def update(self) -> None:
         if self.document is not None:
             self.document.show_status()
 
 
-class AcceptForm(Form):
+class AcceptForm(AttemptForm):
     """A partial, invalid or contradicted return is good enough as it is: nothing more is asked of the child."""
 
     glyph, word = "✓", "Accept"
@@ -100,7 +111,7 @@ class AcceptForm(Form):
     note_placeholder = "why it is good enough"
 
 
-class RetryForm(Form):
+class RetryForm(AttemptForm):
     """The next attempt of the same task."""
 
     glyph, word = "↻", "Retry"
@@ -124,7 +135,7 @@ class RetryForm(Form):
         return lambda: next_handoff(task, self.case.subject, self.case.monitor.content, note=note, hint=hint)
 
 
-class EscalateForm(Form):
+class EscalateForm(AttemptForm):
     """The next attempt in another mode; a line fault goes to the fitter."""
 
     glyph, word = "↑", "Escalate"
@@ -173,7 +184,7 @@ class EscalateForm(Form):
         )
 
 
-class AbortForm(Form):
+class AbortForm(AttemptForm):
     """The end of a task and of what is below it, with an error report. The key counts once it is confirmed in words."""
 
     glyph, word = "–", "Abort"
@@ -201,7 +212,7 @@ class AbortForm(Form):
         return lambda: report(task, failed, note=note, operator=operator_name())
 
 
-class RespondForm(Form):
+class RespondForm(AttemptForm):
     """The operator's answer below each thing that the child asks. The child goes on with them."""
 
     glyph, word = "»", "Answer"
@@ -242,9 +253,11 @@ class Question(Widget):
 
     DEFAULT_CSS = "Question { height: auto; max-height: 6; text-wrap: nowrap; }"
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, longest: int = _LONGEST_QUESTION) -> None:
         super().__init__()
-        self._source = Content(shown(source, _LONGEST_QUESTION))
+        self._source = Content(shown(source, longest))
+        if longest > _LONGEST_QUESTION:
+            self.styles.max_height = None
 
     def render(self) -> Content:
         return Content("\n").join(self._lines(self.content_size.width))
@@ -256,7 +269,7 @@ class Question(Widget):
         return [Content.styled(BAR, FAINT) + line for line in self._source.wrap(max(width - len(BAR), 8))]
 
 
-FORMS: Final[dict[Action, type[Form]]] = {
+FORMS: Final[dict[Action, type[AttemptForm]]] = {
     Action.RETRY: RetryForm,
     Action.ESCALATE: EscalateForm,
     Action.ABORT: AbortForm,
@@ -276,8 +289,8 @@ class Quotation(NamedTuple):
 
     def lines(self, width: int) -> Iterator[Line]:
         shown, cut = clean_lines(self.source.removesuffix("\n"), MOST_LINES)
-        under = " " * _QUOTED + BAR
-        first = Content.styled(f"{self.label:<{_QUOTED}}{BAR}", FAINT)
+        under = " " * QUOTED + BAR
+        first = Content.styled(f"{self.label:<{QUOTED}}{BAR}", FAINT)
         for line in shown:
             yield from Text(Paragraph(Content(line), first, under)).lines(width)
             first = Content.styled(under, FAINT)

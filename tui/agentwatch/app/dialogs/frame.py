@@ -65,6 +65,8 @@ class Dialog(ModalScreen[End | Action]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.DECIDE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
     AUTO_FOCUS = ".first"
+    ADVICE: ClassVar[str] = "Leave with escape, look at it, and open this again."
+    """What to do once it is not as the operator saw it."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; background: $background; }
@@ -154,6 +156,14 @@ class Dialog(ModalScreen[End | Action]):
     async def sign(self) -> DecisionMade:
         """Record what the fields say now. Raises DecisionError."""
 
+    @abstractmethod
+    def outcome(self, decided: DecisionMade) -> str:
+        """What became of it, in a sentence."""
+
+    def effect(self) -> str:
+        """What the key does, now that nothing is missing."""
+        return "records this decision; nothing is recorded before"
+
     async def remark(self) -> str:
         """What to warn of once it is recorded and delivered, a sentence; blank for nothing."""
         return ""
@@ -178,7 +188,8 @@ class Dialog(ModalScreen[End | Action]):
                     ours.border_subtitle = f"{self._queue[0]} of {self._queue[1]}"
                 yield self._facts
                 yield from self.rows()
-                yield Row(self.form.note_label, self._note)
+                if self.form.note_label:
+                    yield Row(self.form.note_label, self._note)
                 yield self._unlock
                 yield self._standings[0]
             with Vertical(id="below"):
@@ -237,12 +248,12 @@ class Dialog(ModalScreen[End | Action]):
         if self._trouble:
             return Content.styled(f"✗ {self._trouble}", "bold $text-error")
         if change := self.change():
-            return Content.styled(f"✗ {change} Leave with escape, look at it, and open this again.", "bold $text-error")
+            return Content.styled(f"✗ {change} {self.ADVICE}", "bold $text-error")
         if missing := self._missing():
             return Content.styled(f"○ not yet: {missing.reason}", "$text-warning")
         if not self._arming.is_over:
             return Content.styled("◌ read it first: ctrl+s counts in a moment", "$text-muted")
-        return Content.assemble(("◆ ctrl+s", "bold $text-accent"), " records this decision; nothing is recorded before")
+        return Content.assemble(("◆ ctrl+s", "bold $text-accent"), f" {self.effect()}")
 
     def _missing(self) -> Wanted | None:
         if self.has_class("-small"):
@@ -295,7 +306,8 @@ class Dialog(ModalScreen[End | Action]):
             self._recording = False
         if decided is not None:
             remark = "" if decided.undelivered else await self.remark()
-            words = "\n".join(filter(None, (f"{self.form.word}: {_outcome(decided)}", remark)))
+            doubt = clean(decided.doubt or "", 500)
+            words = "\n".join(filter(None, (self.outcome(decided), doubt, remark)))
             if decided.doubt is None and decided.undelivered is None and not remark:
                 self.app.notify(words, markup=False, timeout=4)
             else:
@@ -334,11 +346,3 @@ class Dialog(ModalScreen[End | Action]):
 
     def action_previous_field(self) -> None:
         self.focus_previous()
-
-
-def _outcome(decided: DecisionMade) -> str:
-    """What became of a decision, in sentences."""
-    done = "recorded" if decided.fresh else "the very same was recorded before"
-    undelivered = decided.undelivered
-    words = f"{done}, {'delivered' if undelivered is None else f'not delivered: {clean(undelivered, 500)}'}."
-    return f"{words}\n{clean(decided.doubt, 500)}" if decided.doubt else words

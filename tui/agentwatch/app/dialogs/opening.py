@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from textual.app import App
 
 from agentwatch.app.decision_words import why_not
+from agentwatch.app.dialogs.asking import unfit
 from agentwatch.app.dialogs.case import Case
 from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.dialogs.forms import FORMS
 from agentwatch.app.dialogs.frame import End
+from agentwatch.app.dialogs.request import Opened, RequestScreen
 from agentwatch.app.messages import TaskDecided
 from agentwatch.decisions import policy
 from agentwatch.delegation.decision import Action
 from agentwatch.text import quoted
+from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
@@ -32,30 +35,66 @@ class Opener(NamedTuple):
     clock: Callable[[], float]
     steady: Callable[[], float]
 
-    async def decide(self, task_ids: Sequence[str], action: Action | None = None) -> None:
+    async def decide(self, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False) -> None:
         """Open a dialog for each of these tasks, the next when the one before is decided or skipped.
 
         Without an `action`, each dialog is for what the contracts suggest for its task; the operator can take another.
-        A task that can no longer be decided when its turn comes is left out. Run it in a worker.
+        A task whose program asks has a dialog for each of its requests, which are left out where tasks are `marked`:
+        no mark says yes to a request. What can no longer be decided when its turn comes is left out. Run it in a
+        worker.
         """
+        turns = self._turns(task_ids, action)
+        if marked:
+            left_out = sum(request is not None for _, request in turns)
+            turns = [turn for turn in turns if turn[1] is None]
+            if left_out:
+                words = f"{plural(left_out, 'request')} left out: each is answered on its own, with its key."
+                self.app.notify(words, markup=False, timeout=6)
         decided = 0
-        for number, task_id in enumerate(task_ids, start=1):
-            queue = (number, len(task_ids)) if len(task_ids) > 1 else None
-            end = await self._decide(task_id, action, queue)
+        for number, (task_id, request) in enumerate(turns, start=1):
+            queue = (number, len(turns)) if len(turns) > 1 else None
+            end = await (self._answer(task_id, request, queue) if request else self._decide(task_id, action, queue))
             decided += end is End.DECIDED
             if end is End.LEFT:
                 break
-        if len(task_ids) > 1:
-            left = len(task_ids) - decided
+        if len(turns) > 1:
+            left = len(turns) - decided
             words = f"Review over: {decided:,} decided{f', {left:,} left as they were' if left else ''}."
             self.app.notify(words, markup=False, timeout=4)
+
+    def _turns(self, task_ids: Sequence[str], action: Action | None) -> list[tuple[str, str | None]]:
+        """Of each task, the ids of its requests that can be answered here, else None for its attempt; where it is
+        to be answered, one of them."""
+        turns: list[tuple[str, str | None]] = []
+        for task_id in task_ids:
+            task = self.monitor.tree.tasks.get(task_id)
+            requests = [one.request_id for one in task.requests if one.can_answer] if task is not None else []
+            if action is not None:
+                requests = requests[:1] if action is Action.RESPOND else []
+            turns += [(task_id, one) for one in requests or (None,)]
+        return turns
+
+    async def _answer(self, task_id: str, request_id: str, queue: tuple[int, int] | None) -> End | None:
+        """One request, until it is answered, skipped or left; None where it cannot be answered any more."""
+        monitor, _ = self.monitor.of(task_id)
+        asked = monitor.tree.request(request_id)
+        if asked is None or not asked.request.can_answer or monitor.clerk is None:
+            return None
+        if (reason := unfit(asked.request)) is not None:
+            self.app.notify(f"Answer: {reason}.", severity="warning", markup=False, timeout=6)
+            return None
+        opened = Opened(monitor, monitor.clerk.desk, asked.task_id, asked.request, self._where(task_id))
+        end = await self.app.push_screen_wait(RequestScreen(opened, self.clock, self.steady, queue))
+        return end if isinstance(end, End) else None
 
     async def _decide(self, task_id: str, action: Action | None, queue: tuple[int, int] | None) -> End | None:
         """One task, until it is decided, skipped or left; None if nothing can be decided about it."""
         monitor, own_id = self.monitor.of(task_id)
         while (task := monitor.tree.tasks.get(own_id)) is not None:
             wanted = action or _likely(task, self.clock())
-            reason = why_not(task, wanted or Action.ACCEPT, self.clock())
+            # What its program waits for comes before all else that could be decided about it.
+            asks = action is None and task.request is not None
+            reason = why_not(task, Action.RESPOND if asks else wanted or Action.ACCEPT, self.clock())
             if reason is None and monitor.clerk is None:
                 reason = "its workspace is not being watched yet"
             if wanted is None or reason is not None or monitor.clerk is None:

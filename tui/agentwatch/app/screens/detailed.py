@@ -9,12 +9,12 @@ from textual import on
 from textual.screen import Screen, ScreenResultType
 
 from agentwatch.app.actions import COMMANDS, Home
-from agentwatch.app.decision_words import ACTIONS, why_not
+from agentwatch.app.decision_words import ACTIONS, to_answer, why_not
 from agentwatch.app.messages import KeysChanged, TreeUpdated
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.delegation.aside import mark_of
-from agentwatch.delegation.task import State
+from agentwatch.delegation.decision import Action
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
@@ -87,11 +87,9 @@ class MonitorScreen(Screen[ScreenResultType]):
             return not self._monitor.shelves or (command_id != "aside.undo" and (task is None or task.ask is None))
         if command_id not in ACTIONS:
             return False
-        if clerk is None or task is None:
-            return True
-        # Of what needs the operator, most keys that are refused say why; what is blocked has nothing to accept.
-        is_plain = not task.needs_operator or (command_id == "decide.accept" and task.own_state is State.BLOCKED)
-        return is_plain and self.why_not(command_id) is not None
+        if clerk is None or (command_id == "decide.respond" and self._to_answer() is not None):
+            return clerk is None
+        return task is None or (not task.needs_operator and self.why_not(command_id) is not None)
 
     def is_out_of_question(self, command_id: str) -> bool:
         """Whether it is useless, or refused: for a footer in which there is no room for what cannot be done."""
@@ -100,7 +98,12 @@ class MonitorScreen(Screen[ScreenResultType]):
     def why_not(self, command_id: str) -> str | None:
         """Why a command that decides is refused now; None if it is not, and for every other command."""
         action, task = ACTIONS.get(command_id), self._monitor.tree.tasks.get(self.task_id or "")
+        if action is Action.RESPOND and self._to_answer() is not None:
+            return None
         return why_not(task, action, self._clock()) if action is not None and task is not None else None
+
+    def _to_answer(self) -> str | None:
+        return to_answer(self._monitor.tree, self.task_id, self._clock())
 
 
 class DetailedScreen(MonitorScreen[ScreenResultType]):

@@ -19,6 +19,7 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Below, State, Task
 from agentwatch.view.looks import LOOKS, STALE, look, worst_look
+from agentwatch.view.requests import standing_words
 from agentwatch.view.times import duration, stands_since
 from agentwatch.view.words import doing_words, is_on_its_way, program_of, waits_for
 
@@ -90,8 +91,7 @@ class Pose(NamedTuple):
 
     `folded` is None for a row without rows below. `guide` is the level whose guide is lit, -1 for none. `shared` is
     how many characters of its title those of its neighbours begin with, too. `chain` is the title of the first of
-    those above that the row stands for as well, or what tells its title from the same one of a neighbour, "" where the
-    title is enough; it is foreign.
+    those above that the row stands for as well, "" where the title is enough; it is foreign.
     """
 
     depth: int
@@ -235,6 +235,9 @@ def _doing(task: Task, stand: Pose, columns: Columns, tasks: Mapping[str, Task])
         glyph, words = stand.decided
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
         return f"{action} {glyph} {words}", f"{glyph} {words}"
+    if (request := task.request) is not None and not request.waits_for_operator:
+        # How far an answer has got does not change with the clock.
+        return [standing_words(request, request.asked_at)]
     words = "" if task.doing is None else shown(doing_words(task.doing))
     if task.stale:
         gone = "process gone" if task.run is not None and task.run.process_gone else "" if columns.state else STALE.word
@@ -282,7 +285,7 @@ def _agent(task: Task) -> str:
 
 
 def _program(task: Task) -> str:
-    return shown(program_of(task.run), 12) if task.is_session and task.run is not None else ""
+    return shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
 
 
 def _cut_name(name: str, width: int, shared: int) -> str:

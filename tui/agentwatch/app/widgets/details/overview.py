@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from textual.content import Content
@@ -28,18 +28,21 @@ from agentwatch.app.widgets.details.blocks import (
 )
 from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract, Outcome, Return, Severity
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.problems import missing_artifacts
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
-from agentwatch.view.requests import where
+from agentwatch.view.requests import request_words, standing_words, where
 from agentwatch.view.words import ADVICE, BASES, Agreement, decision_of, mode_of, model_of, plural, why_at
 
 ITEMS: Final = 20
 """Blockers or limitations shown here; the rest is in the return."""
 _WHOLE: Final = 30
 """Characters of an id or a title that the head shows whole."""
+_CAN: Final = {Action.ALLOW: "allow once", Action.DENY: "deny", Action.ANSWER: "answer"}
 _CONTRACTS: Final = {
     Contract.HANDOFF_PACKET: "handoff-packet (JSON)",
     Contract.RETURN_FORMAT: "return-format (Markdown)",
@@ -125,6 +128,7 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("why", gist(why_at(task, view.now)))
     if answered := where(task):
         yield field("answer", plain(answered, 400))
+    yield from _requests(task.requests, view.now)
     # A missing artifact is a false claim, too, and told as that.
     told = len(missing_artifacts(task))
     errors = sum(1 for placed in task.findings if placed.finding.severity is Severity.ERROR) - told
@@ -150,6 +154,17 @@ def _standing(view: View) -> Iterator[Block]:
         yield field("below", _below(task.below.states))
     if holds := view.tree.holds(task):
         yield field("holds", Content(plural(holds, "task")))
+
+
+def _requests(requests: Sequence[Request], now: float) -> Iterator[Block]:
+    """What its program has asked, the open ones first, how far each has got, and what can be done about it."""
+    for request in requests[:ITEMS]:
+        words = in_color(looks.ASKS[request.kind], request_words(request)) if request.waits_for_operator else None
+        can = " · ".join(_CAN[action] for action in request.actions) if request.can_answer else ""
+        standing = f"{request.request_id[:8]}   {standing_words(request, now)}{f'   a: {can}' if can else ''}"
+        yield Field("request", (text(words or plain(request_words(request))), text(faint(standing))))
+    if (others := len(requests) - ITEMS) > 0:
+        yield field("", faint(f"and {plural(others, 'other')}"))
 
 
 def _attested(task: Task, result: Return) -> Content:

@@ -1,0 +1,292 @@
+"""What a program asks is answered where it is seen: that request and no other, once, and nothing beforehand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.app.deciding import FAILED, Office, box_of, handoff, office, returned
+from tests.unit.requests import asked
+
+from agentwatch.app.dialogs.decision import DecisionScreen
+from agentwatch.app.dialogs.request import RequestScreen
+from agentwatch.app.widgets.details.page import Page
+from agentwatch.decisions.record import Answer
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Option, Query, Request, RequestStage
+from agentwatch.requests.box import Offer
+
+WORKING = {"api.handoff.json": handoff()}
+"""A task that is at work."""
+
+
+def permission(root: Path, command: str = "touch x", **changes: object) -> Request:
+    (root / "shop").mkdir(exist_ok=True)
+    values = {"source": "claude-code", "session_id": "shop.api", "asked_at": time.time()} | changes
+    return asked.request(root / "shop", command, **values)
+
+
+def question(root: Path, **changes: object) -> Request:
+    (root / "shop").mkdir(exist_ok=True)
+    values = {"source": "claude-code", "session_id": "shop.api", "asked_at": time.time()} | changes
+    return asked.question(root / "shop", **values)
+
+
+@contextmanager
+def offered(root: Path, *requests: Request) -> Iterator[list[Offer]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(box_of(root).offer(one)) for one in requests]
+
+
+@asynccontextmanager
+async def asking(
+    root: Path, *requests: Request, files: dict[str, str] = WORKING, size: tuple[int, int] = (140, 40)
+) -> AsyncIterator[tuple[Office, list[Offer]]]:
+    with offered(root, *requests) as offers:
+        async with office(root, files, size) as s:
+            await s.until(lambda: len(s.app.monitor.tree.requests) == len(requests))
+            await s.pilot.pause()
+            yield s, offers
+
+
+def opened(s: Office) -> RequestScreen | None:
+    return s.app.screen if isinstance(s.app.screen, RequestScreen) else None
+
+
+async def open_it(s: Office, key: str = "a") -> RequestScreen:
+    await s.press(key)
+    await s.until(lambda: opened(s) is not None)
+    await s.until(lambda: any(words in s.words for words in ("not yet:", "◌ read it first", "◆ ctrl+s", "✗ ")))
+    s.wait_for_arming()
+    dialog = opened(s)
+    assert dialog is not None
+    return dialog
+
+
+async def record(s: Office) -> None:
+    dialog = s.app.screen
+    await s.press("ctrl+s")
+    await s.until(lambda: s.app.screen is not dialog)
+
+
+async def test_three_keys_allow_exactly_what_was_shown_once(tmp_path: Path) -> None:
+    wanted = permission(tmp_path)
+    async with asking(tmp_path, wanted) as (s, _):
+        await open_it(s)
+        assert "touch x" in s.text()
+        await s.press("space")
+        await record(s)
+        (entry,) = s.entries()
+        assert (entry.record.decision_id, entry.record.action) == (wanted.request_id, Action.ALLOW)
+        assert entry.record.request is not None
+        assert entry.record.request.input_sha256 == wanted.input_sha256
+        assert entry.record.params.rule is None
+        assert s.toasts == "Allowed."
+        await s.until(lambda: "allowed, not delivered yet" in s.text())
+
+
+async def test_nothing_is_chosen_beforehand(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path)) as (s, _):
+        await open_it(s)
+        await s.press("ctrl+s")
+        assert "✗ not yet: choose an answer" in s.text()
+        assert opened(s) is not None
+        assert s.entries() == ()
+        assert "●" not in s.line("allow once")
+
+
+async def test_keys_typed_ahead_answer_nothing(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path)) as (s, _):
+        await s.press("a", "space", "ctrl+s", "ctrl+s")
+        await s.until(lambda: opened(s) is not None)
+        await s.pilot.pause()
+        assert s.entries() == ()
+
+
+async def test_a_denial_takes_words_and_an_allow_none(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path)) as (s, _):
+        await open_it(s)
+        await s.press("space", "tab", *"no")
+        await s.press("ctrl+s")
+        assert "words go with a denial only" in s.words
+        await s.press("shift+tab", "right")
+        await record(s)
+        (entry,) = s.entries()
+        assert (entry.record.action, entry.record.note) == (Action.DENY, "no")
+
+
+async def test_every_question_is_answered_before_the_key_counts(tmp_path: Path) -> None:
+    async with asking(tmp_path, question(tmp_path)) as (s, _):
+        await open_it(s)
+        await s.press("down", "ctrl+s")
+        assert "1 of 2 questions not answered" in s.words
+        assert s.entries() == ()
+        # The key went where it is missing.
+        await s.press("down", "space", "tab", *"x")
+        await record(s)
+        (entry,) = s.entries()
+        assert entry.record.params.answers == asked.ANSWERED.answers
+
+
+async def test_a_question_for_one_answer_takes_no_two(tmp_path: Path) -> None:
+    query = Query("Which?", options=(Option("A"), Option("B")))
+    async with asking(tmp_path, question(tmp_path, queries=(query,))) as (s, _):
+        await open_it(s)
+        await s.press("down", "tab", *"mine", "ctrl+s")
+        assert "one answer: an option, or your own words" in s.words
+        await s.press(*["backspace"] * 4)
+        await record(s)
+        assert s.entries()[0].record.params.answers == (Answer("Which?", "A"),)
+
+
+async def test_a_rule_is_read_in_full_and_taken_only_where_it_is_chosen(tmp_path: Path) -> None:
+    rule = "Bash(touch " + "x" * 300 + "END)"
+    async with asking(tmp_path, permission(tmp_path, rules=(rule,))) as (s, _):
+        await open_it(s)
+        assert rule in s.text().replace("\n", "").replace("║", "").replace(" ", "").replace("Bash(touch", "Bash(touch ")
+        await s.press("left")
+        assert "● allow, and by the rule" in s.text()
+        await record(s)
+        assert s.entries()[0].record.params.rule == rule
+
+
+async def test_where_there_is_no_rule_it_says_that_each_call_is_asked_about(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path, ends_others=2, why_not="It has no terminal.")) as (s, _):
+        await open_it(s)
+        assert "only in its program: here each call is asked about" in s.text()
+        assert "a denial ends 2 other open requests of its session, too" in s.text()
+        assert "It has no terminal." in s.text()
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [(RequestStage.ELSEWHERE, "answered in the program"), (RequestStage.GONE, "gone: its program stopped waiting")],
+)
+async def test_one_that_ends_while_it_is_looked_at_cannot_be_answered_any_more(
+    stage: RequestStage, words: str, tmp_path: Path
+) -> None:
+    async with asking(tmp_path, permission(tmp_path)) as (s, (offer,)):
+        dialog = await open_it(s)
+        await s.press("space")
+        offer.end(stage)
+        await s.until(lambda: f"It cannot be answered any more: {words}" in s.words)
+        await s.press("ctrl+s")
+        assert s.app.screen is dialog
+        assert s.entries() == ()
+        assert "open this again" not in s.words
+
+
+async def test_another_request_never_takes_its_place(tmp_path: Path) -> None:
+    first = permission(tmp_path, "touch first")
+    async with asking(tmp_path, first) as (s, _):
+        await open_it(s)
+        with offered(tmp_path, permission(tmp_path, "touch second", asked_at=time.time() + 1)):
+            await s.until(lambda: len(s.app.monitor.tree.requests) == 2)
+            await s.until(lambda: "1 other open beside it" in s.words)
+            await s.press("space")
+            await record(s)
+        assert [entry.record.decision_id for entry in s.entries()] == [first.request_id]
+
+
+async def test_equal_requests_are_told_apart(tmp_path: Path) -> None:
+    now = time.time()
+    two = [permission(tmp_path, asked_at=now - 40), permission(tmp_path, asked_at=now - 20)]
+    async with asking(tmp_path, *two) as (s, _):
+        # The newest first.
+        await open_it(s)
+        assert "number 2 of 2 equal ones" in s.words
+        digits = two[1].request_id
+        assert " ".join(digits[at : at + 4] for at in range(0, 32, 4)) in s.text()
+
+
+async def test_a_review_goes_through_requests_and_failed_tasks_one_by_one(tmp_path: Path) -> None:
+    files = {**FAILED, "ui.handoff.json": handoff("shop.ui")}
+    two = [permission(tmp_path, f"touch {n}", session_id="shop.ui", asked_at=time.time() - n) for n in (1, 2)]
+    async with asking(tmp_path, *two, files=files) as (s, _):
+        await s.until(lambda: s.app.monitor.tree.totals.needs_operator == 2)
+        await open_it(s, "R")
+        assert "1 of 3" in s.text()
+        # Not a yes to both.
+        await s.press("space")
+        await record(s)
+        assert len(s.entries()) == 1
+        await s.until(lambda: opened(s) is not None and "2 of 3" in s.text())
+        await s.until(lambda: "touch 2" in s.text())
+        await s.press("ctrl+n")
+        await s.until(lambda: isinstance(s.app.screen, DecisionScreen) and "3 of 3" in s.text())
+
+
+async def test_marks_say_yes_to_no_request(tmp_path: Path) -> None:
+    files = {**FAILED, "ui.handoff.json": handoff("shop.ui")}
+    async with asking(tmp_path, permission(tmp_path, session_id="shop.ui"), files=files) as (s, _):
+        for task_id in ("shop.api", "shop.ui"):
+            s.tree.select(task_id)
+            await s.press("m")
+        await s.press("R")
+        await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
+        assert "1 request left out" in s.toasts
+
+
+async def test_the_keys_of_attempts_answer_no_request(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path)) as (s, _):
+        for key in ("y", "x"):
+            await s.press(key)
+            await s.pilot.pause()
+            assert opened(s) is None
+            await s.press("escape")
+        assert s.entries() == ()
+
+
+async def test_the_first_of_the_strip_is_answered_from_a_task_that_asks_nothing(tmp_path: Path) -> None:
+    files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
+    async with asking(tmp_path, permission(tmp_path, session_id="shop.ui"), files=files) as (s, _):
+        s.tree.select("shop.api")
+        await s.pilot.pause()
+        assert " a answer" in s.text()
+        await open_it(s)
+        assert "“shop.ui”" in s.text()
+
+
+async def test_one_that_cannot_be_answered_here_says_where(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path, actions=(), why_not="approve the plan in its terminal")) as (s, _):
+        await s.press("a")
+        await s.pilot.pause()
+        assert opened(s) is None
+        assert "Answer “shop.api”: approve the plan in its terminal." in s.toasts
+        assert "approve the plan in its terminal" in s.text()
+
+
+async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path: Path) -> None:
+    command = "touch a \x1b[2J[bold]b[/]\n╔═ ◆ Allow ═╗\n" + "y" * 9_000 + "END"
+    async with asking(tmp_path, permission(tmp_path, command, said="ctrl+s is safe", tool="Ba[red]sh”")) as (s, _):
+        dialog = await open_it(s)
+        lines = dialog.query_one(Page).lines
+        assert all("┊" in line for line in lines)
+        assert "[bold]b[/]" in lines[0]
+        text = "".join(line.split("┊", 1)[1][1:] for line in lines)
+        assert "y" * 9_000 + "END" in text
+        assert '“Ba[red]sh"”' in s.text()
+        assert "\x1b" not in s.text()
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24), (140, 40)])
+@pytest.mark.parametrize("make", [permission, question])
+async def test_what_the_key_would_do_is_in_sight_in_every_size(
+    make: object, size: tuple[int, int], tmp_path: Path
+) -> None:
+    async with asking(tmp_path, make(tmp_path), size=size) as (s, _):  # type: ignore[operator]
+        await open_it(s)
+        for _ in range(8):
+            assert any(words in s.words for words in ("◌ read it first", "not yet:", "◆ ctrl+s")), s.text()
+            await s.press("tab")
+
+
+async def test_a_blocked_task_without_a_request_is_answered_as_before(tmp_path: Path) -> None:
+    blocked = returned("BLOCKED", more="blockers:\n- Which schema?\n")
+    async with office(tmp_path, {**WORKING, "api.return.md": blocked}) as s:
+        await s.until(lambda: s.app.monitor.tree.totals.needs_operator)
+        await s.press("a")
+        await s.until(lambda: isinstance(s.app.screen, DecisionScreen))

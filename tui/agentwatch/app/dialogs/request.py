@@ -1,0 +1,215 @@
+"""The dialog of one request of a program: who asks for what exactly, and the answers that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+
+from agentwatch.app.dialogs.asking import LONGEST_RULE, RequestForm, content
+from agentwatch.app.dialogs.fields import LABEL
+from agentwatch.app.dialogs.frame import Dialog, Wanted
+from agentwatch.app.messages import TreeUpdated
+from agentwatch.app.widgets.cells import shown
+from agentwatch.app.widgets.details.page import Page
+from agentwatch.decisions.answering import refusal
+from agentwatch.decisions.ledger import DecisionMade
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.task import BETWEEN
+from agentwatch.text import clean, quoted
+from agentwatch.view import times
+from agentwatch.view.requests import left_words, standing_words
+from agentwatch.view.words import plural, program_of
+
+if TYPE_CHECKING:
+    from agentwatch.decisions.desk import Desk
+    from agentwatch.monitor import Monitor
+
+_ROOMY: Final = 60
+"""Cells from which a fact has room for all that belongs to it."""
+_GROUP: Final = 4
+_SHORT: Final = 12
+"""Digits of an id, or a digest, that are shown where there is little room; what is compared is all of it."""
+_EFFECTS: Final = {
+    Action.ALLOW: "allows it, this once",
+    Action.DENY: "denies it",
+    Action.ANSWER: "answers it",
+}
+
+
+class Opened(NamedTuple):
+    """A request as it was when its dialog opened. `where`: see `Case`."""
+
+    monitor: Monitor
+    desk: Desk
+    task_id: str
+    request: Request
+    where: str
+
+    @property
+    def now(self) -> Request | None:
+        """The request as it is now, None where it is not known any more."""
+        asked = self.monitor.tree.request(self.request.request_id)
+        return asked.request if asked is not None else None
+
+    @property
+    def others(self) -> list[Request]:
+        """All that wait in its task, the oldest first."""
+        asked = self.monitor.tree.request(self.request.request_id)
+        task = self.monitor.tree.tasks.get(asked.task_id) if asked is not None else None
+        waiting = [one for one in task.requests if one.waits_for_operator] if task is not None else []
+        return sorted(waiting, key=lambda one: (one.asked_at, one.request_id))
+
+    def change(self, now: float) -> str | None:
+        """Why it cannot be answered any more, a sentence; None where it can."""
+        request = self.now
+        if request is None:
+            return "It is not offered any more."
+        if not request.waits_for_operator:
+            return f"It cannot be answered any more: {standing_words(request, now)}."
+        if (request.input_sha256, request.shown) != (self.request.input_sha256, self.request.shown):
+            return "It is not the one that you looked at."
+        if request.until is not None and now >= request.until:
+            return "Its time is over: answer it in its terminal."
+        return None
+
+
+class RequestScreen(Dialog):
+    """`clock` gives seconds since the epoch, the rest is that of every dialog. It stays with its request, whatever else
+    is asked meanwhile."""
+
+    ADVICE: ClassVar[str] = "Leave with escape."
+
+    form: RequestForm
+
+    def __init__(
+        self, opened: Opened, clock: Callable[[], float], steady: Callable[[], float], queue: tuple[int, int] | None
+    ) -> None:
+        super().__init__(RequestForm(opened.request), opened.desk, steady, queue)
+        self.opened = opened
+        self._clock = clock
+        self._page = Page()
+
+    def below(self) -> ComposeResult:
+        yield from super().below()
+        with Vertical(id="words") as words:
+            is_permission = self.opened.request.kind is RequestKind.PERMISSION
+            words.border_title = "what it wants to do" if is_permission else "what belongs to it"
+            yield self._page
+
+    def on_mount(self) -> None:
+        # Textual itself calls that of the frame.
+        self._page.show(lambda: content(self.opened.request), keep=False)
+
+    @on(TreeUpdated)
+    def _take_update(self) -> None:
+        if self.opened.now != self.opened.request:
+            self.look()
+
+    def facts(self, width: int) -> Iterator[Content]:
+        for label, value, style in self._about(width):
+            name = label
+            for line in Content(value).wrap(max(width, 8)):
+                yield Content.assemble((f"{name:<{LABEL}}", style or "$text-muted"), (line.plain, style))
+                name = ""
+
+    def _about(self, width: int) -> Iterator[tuple[str, str, str]]:
+        """Label, value and style of each: lines of ours, in which foreign words stand in quotation marks."""
+        request, now = self.opened.request, self._clock()
+        yield "from", f"{clean(program_of(request.source), 20)} · {self._asker(width)}", "bold"
+        if self.opened.where:
+            yield "in", quoted(shown(self.opened.where, 200), max(width - 2, 8)), ""
+        yield "asks for", f"{request.kind}: {quoted(request.tool, max(width - 16, 8))}", ""
+        digits = 32 if width >= _ROOMY else _SHORT
+        yield "request", f"{grouped(request.request_id[:digits])}{'' if digits == 32 else ' …'}", ""
+        if width >= _ROOMY:
+            yield "input", f"{grouped(request.input_sha256[:_SHORT])} …  what this answer is bound to, shown below", ""
+        yield "asked", ", ".join(self._since(request, now)), ""
+        for number, rule in enumerate(self.form.rules, 1):
+            name = f"rule {number}" if len(self.form.rules) > 1 else "the rule"
+            yield name, f"for the rest of its session, without asking: {quoted(rule.text, LONGEST_RULE)}", ""
+        if Action.ALLOW in request.actions and not self.form.rules:
+            yield "always", "only in its program: here each call is asked about", ""
+        for warning in self._warnings(request):
+            yield "beware", warning, "$text-warning"
+
+    def _asker(self, width: int) -> str:
+        tree = self.opened.monitor.tree
+        asked = tree.request(self.opened.request.request_id)
+        task_id = asked.task_id if asked is not None else self.opened.task_id
+        if task_id not in tree.tasks:
+            return quoted(task_id, 200)
+        names = [tree.tasks[one].called for one in (*reversed(tree.ancestors(task_id)), task_id)]
+        whole = quoted(BETWEEN.join(names), 1_000)
+        return whole if len(whole) <= width * 2 else quoted(names[-1], 1_000)
+
+    def _since(self, request: Request, now: float) -> Iterator[str]:
+        others = self.opened.others
+        yield times.ago(request.asked_at, now)
+        if self.opened.change(now) is None:
+            yield left_words(request, now) or "still open"
+        if len(others) > 1 and (same := [one for one in others if _is_same(one, request)]):
+            number = next((number for number, one in enumerate(same, 1) if one.request_id == request.request_id), 0)
+            if len(same) > 1 and number:
+                yield f"number {number} of {len(same)} equal ones"
+            if len(others) > len(same):
+                yield f"{plural(len(others) - len(same), 'other')} open beside it"
+
+    def _warnings(self, request: Request) -> Iterator[str]:
+        if request.ends_others and Action.DENY in request.actions:
+            ends = plural(request.ends_others, "other open request")
+            yield f"a denial ends {ends} of its session, too"
+        if request.why_not:
+            yield clean(request.why_not, 400)
+        if self._page.lines and self._page.lines[-1].startswith("truncated: "):
+            yield "it is longer than what is shown below"
+
+    def change(self) -> str | None:
+        return self.opened.change(self._clock())
+
+    def missing(self) -> Wanted | None:
+        if wanted := self.form.lacks() or self.form.twice():
+            return wanted
+        action, note = self.form.action, self.note.strip()
+        if action is None:
+            return None
+        if note and action is not Action.DENY:
+            return Wanted("words go with a denial only: clear them, or deny", self._note)
+        reason = refusal(self.opened.request, action, self.form.params(), note)
+        return Wanted(reason, self.form.first) if reason else None
+
+    def effect(self) -> str:
+        action, rule = self.form.action, self.form.params().rule
+        words = "allows it, and what the rule covers" if rule is not None else _EFFECTS[action or Action.ANSWER]
+        return f"{words}; nothing is answered before"
+
+    async def sign(self) -> DecisionMade:
+        action = self.form.action or Action.DENY
+        return await self.opened.monitor.answer(self.opened.request, action, self.form.params(), self.note.strip())
+
+    def outcome(self, decided: DecisionMade) -> str:
+        return f"{self.form.done}." if decided.fresh else f"{self.form.done}: the very same was recorded before."
+
+    def is_useless(self, command_id: str) -> bool:
+        return super().is_useless(command_id) or command_id in _OF_ATTEMPTS
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """There is no document, and nothing else to decide about it."""
+        return action not in {"edit_document", "changes", "instead"}
+
+
+_OF_ATTEMPTS: Final = frozenset({"dialog.edit", "dialog.changes", "dialog.instead"})
+
+
+def grouped(digits: str) -> str:
+    """An id, or a digest, in groups of four."""
+    return " ".join(digits[at : at + _GROUP] for at in range(0, len(digits), _GROUP))
+
+
+def _is_same(one: Request, other: Request) -> bool:
+    return (one.tool, one.input_sha256) == (other.tool, other.input_sha256)
