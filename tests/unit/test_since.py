@@ -13,8 +13,9 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.sources.sessions.selection import Selection
+from tests.homes import write_aged
 from tests.unit.sessions.conformance import report
-from tests.unit.test_past import NO_PROGRAMS, asked, watch, workspace, write
+from tests.unit.test_past import NO_PROGRAMS, asked, watch, workspace
 
 __all__ = ["workspace"]
 
@@ -26,7 +27,7 @@ def test_the_tree_leaves_out_what_is_older_and_counts_it(workspace: Path, capsys
     told = json.loads(asked(capsys, "tree", "--json", "--since", "12h", str(workspace))[1])
     assert [task["task_id"] for task in told["tasks"]] == ["new"]
     assert (told["summary"]["tasks"], told["summary"]["older"]) == (1, 1)
-    assert "2 tasks" in asked(capsys, "tree", "--since", "30d", str(workspace))[1]
+    assert "1 task, and 1 of history" in asked(capsys, "tree", "--since", "30d", str(workspace))[1]
 
 
 def test_a_tree_in_which_nothing_is_left_says_how_much_is_older(
@@ -38,7 +39,7 @@ def test_a_tree_in_which_nothing_is_left_says_how_much_is_older(
 
 
 def test_what_is_pending_is_of_that_time(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(workspace / "yesterday.return.md", report("ERROR", "A third."), days=1)
+    write_aged(workspace / "yesterday.return.md", report("ERROR", "A third."), days=1)
     _, text = asked(capsys, "pending", "--since", "12h", str(workspace))
     assert "✗ new" in text
     assert "yesterday" not in text
@@ -68,7 +69,7 @@ async def seen(workspace: Path, since: float) -> list[str]:
             sights.append(" ".join(sorted(monitor.tree.tasks)))
             if len(sights) == 1:
                 assert monitor.notices == ["1 older task is not shown, as --since asks."]
-                write(workspace / "old.return.md", report("ERROR", "Once more."), days=0)
+                write_aged(workspace / "old.return.md", report("ERROR", "Once more."), days=0)
             if "old" in monitor.tree.tasks:
                 break
     return sights
