@@ -174,3 +174,25 @@ def test_agents_are_told_of_before_the_large_transcript_of_their_session_is_read
         later = list(reader.read(0.0))
     states = {change.run.session_id: change.run.state for change in later if change.run is not None}
     assert (states[SESSION], states["a1"]) == (RunState.ENDED, RunState.FAILED)
+
+
+def test_agents_of_a_recent_large_session_are_told_of_before_old_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    old = store.session("old")
+    old.asked("an old thing")
+    large = store.session()
+    large.asked("a large thing")
+    store.agent("a1").asked("its part")
+    for number in range(2_000):
+        large.said(f"step {number} " + "x" * 200)
+    store.save()
+    os.utime(old.path, (1_000, 1_000))
+    for module in (group, transcripts):
+        monkeypatch.setattr(module, "LARGE", 100_000)
+    reader = store.reader()
+    told: list[str] = []
+    while reader.progress.done < reader.progress.total or not told:
+        told += [change.run.session_id for change in reader.read(0.0) if change.run is not None]
+    assert told == [SESSION, "a1", "old", SESSION]

@@ -224,6 +224,10 @@ class Group(Generic[T]):
                 yield file.stored.path
         self._may_be_unread = any(map(self._is_pending, files))
 
+    def comes_last(self, path: str) -> bool:
+        """Whether a file is so large that all others are read before it; not where it says whether these matter."""
+        return self.belongs is not None and _is_large(self._files[path])
+
     def advance(self, path: str) -> bool:
         """Read on in one file. True where it is to be read on now."""
         file, belonged = self._files[path], self.belongs

@@ -27,6 +27,9 @@ _QUIET: Final = 15.0
 _COLD: Final = 900.0
 """Seconds without a change after which a session is looked at less often."""
 
+_RECENT: Final = 86_400.0
+"""Seconds in which a session has changed that is read before those that have not."""
+
 _READING: Final = 0.25
 """Seconds between two looks at the store while there is more to read than one call has time for."""
 
@@ -140,14 +143,20 @@ class TranscriptsReader(StoreReader, Generic[T]):
         return moved or refused != unreadable
 
     def _advance(self, until: float) -> bool:
-        """Read on, the newest first, but what is large last. True where the time was over before all was read."""
-        for group in sorted(self._wanted(), key=lambda group: (group.left > LARGE, -group.newest)):
-            for path in group.pending():
-                more = True
-                while more:
-                    more = group.advance(path)
-                    if time.monotonic() >= until:
-                        return True
+        """Read on, what is recent and the newest first, but what is large last. True where the time was over before all
+        was read."""
+        recent = time.time() - _RECENT
+        groups = sorted(self._wanted(), key=lambda group: (group.newest < recent, group.left > LARGE, -group.newest))
+        for takes_large in (False, True):
+            for group in groups:
+                for path in group.pending():
+                    if not takes_large and group.comes_last(path):
+                        break
+                    more = True
+                    while more:
+                        more = group.advance(path)
+                        if time.monotonic() >= until:
+                            return True
         return False
 
     def _message(self, path: str, text: str, at: float, offset: int) -> Message:
