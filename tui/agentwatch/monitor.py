@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agentwatch.config import Settings
 from agentwatch.delegation.alarms import Limits
-from agentwatch.delegation.observation import Observation, Ran, Tick
+from agentwatch.delegation.observation import Observation, Ran, Requested, Tick
 from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
@@ -328,7 +328,9 @@ class Monitor:
             recalled = recall(self.workspace)
             self._forgotten = recalled.notice
             self._source.remember(recalled.files, recalled.looked_at)
-            self._take_all(recalled.observations)
+            # Who is not to know of requests is not told of those that were, either.
+            is_told = self._open_inbox is not None
+            self._take_all(one for one in recalled.observations if is_told or not isinstance(one, Requested))
         self.load(self._source.scan())
 
     def load(self, batch: Batch) -> None:
@@ -388,6 +390,7 @@ class Monitor:
             self.clerk.note_acted(tasks)
         if self._keeper is not None:
             self._keeper.report(task for task in tasks if _has_new_fault(task))
+            self._keeper.keep_requests(tasks, self.tree.now)
         self._put_back()
         return Update(frozenset(changed), self.tree.structure != structure)
 

@@ -36,7 +36,19 @@ def test_each_change_is_told_once(place: Place) -> None:
     assert told(inbox.look()) == [(asked.request_id, RequestStage.DELIVERED)]
     assert inbox.look() == []
     (place.box.directory / f"{asked.request_id}.json").unlink()
-    assert told(inbox.look()) == [(asked.request_id, None)]
+    [forgotten] = inbox.look()
+    assert told([forgotten]) == [(asked.request_id, RequestStage.DELIVERED)]
+    assert forgotten.request is not None
+    assert (forgotten.request.shown, forgotten.request.input) == (asked.shown, "")
+    assert inbox.look() == []
+
+
+def test_what_is_open_and_not_in_the_box_any_more_is_gone(place: Place) -> None:
+    inbox, asked = Inbox(place.box), request(place.workspace)
+    with place.box.offer(asked):
+        inbox.look()
+        (place.box.directory / f"{asked.request_id}.json").unlink()
+        assert told(inbox.look()) == [(asked.request_id, RequestStage.GONE)]
 
 
 def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(

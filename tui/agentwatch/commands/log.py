@@ -14,9 +14,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from agentwatch.composition import known_desk, sessions_of, source_of
+from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings
-from agentwatch.delegation.observation import Observation, Tick
+from agentwatch.delegation.observation import Observation, Requested, Tick
 from agentwatch.errors import WorkspaceError
 from agentwatch.evidence.inspector import Checks, Inspector, Target
 from agentwatch.history.database import last_written
@@ -32,6 +32,7 @@ from agentwatch.text import clean, complain, say
 from agentwatch.view.words import older_words
 
 if TYPE_CHECKING:
+    from agentwatch.requests.source import Inbox
     from agentwatch.sources.files.documents import KnownFile
     from agentwatch.sources.sessions.selection import Selection
     from agentwatch.sources.sessions.source import SessionsSource
@@ -59,15 +60,15 @@ def print_log(
     """
     looked_at = last_written(state_directory(workspace))
     with past_of(workspace, settings, selection, may_be_none=True) as past:
-        decisions, problems = _decisions(workspace), past.problems
+        news, problems = _news(workspace, past.inbox), past.problems
         log = _Log(settings, None if selection is None else selection.since, as_json=as_json, activity=activity)
-        log.take_past(list(story([*past.observations, *next(decisions)], time.time())))
+        log.take_past(list(story([*past.observations, *next(news)], time.time())))
         if follow:
             source = source_of(workspace, settings, sessions=past.sessions)
             source.remember(past.files(), looked_at)
             complain_of(problems)
             inspector = Inspector(workspace, lambda one: source.content(one.digest) or past.text(one.digest))
-            _follow(source, decisions, log, problems, inspector)
+            _follow(source, news, log, problems, inspector)
             return 0
     log.tell_left_out()
     if not past.observations and not problems:
@@ -88,14 +89,16 @@ def export_log(workspace: Path, settings: Settings, selection: Selection | None,
 
 
 class Past(NamedTuple):
-    """Observations of files in the order observed, and of each run its last. `text` gives the text of a digest, None
-    if it is not kept (any more); any thread may call it. `files` are those that were there when agentwatch ended."""
+    """Observations of files in the order observed, and of each run and request its last. `text` gives the text of a
+    digest, None if it is not kept (any more); any thread may call it. `files` are those that were there when agentwatch
+    ended. `inbox` has told the requests."""
 
     observations: Sequence[Observation]
     problems: Sequence[Problem]
     text: Callable[[str], str | None]
     files: Callable[[], Mapping[str, KnownFile]]
     sessions: SessionsSource | None
+    inbox: Inbox
 
 
 @contextmanager
@@ -114,14 +117,20 @@ def past_of(
         return sessions.content(digest) if kept is None and sessions is not None else kept
 
     with closing(history), closing(sessions) if sessions else nullcontext():
-        files = history.observations()
+        kept = history.observations()
+        # Of those that have ended the history may know more than who held them.
+        ended = {one.path for one in kept if isinstance(one, Requested)}
+        inbox = inbox_of(workspace)
+        asked = [one for one in inbox.look() if one.path not in ended or (one.request and one.request.is_open)]
         runs, health = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
         problems = [*health.problems]
         if history.notice:
             problems.append(Problem("history", str(state_directory(workspace)), history.notice))
-        if not (files or runs or may_be_none):
+        if inbox.notice:
+            problems.append(Problem("requests", str(state_directory(workspace)), inbox.notice))
+        if not (kept or runs or asked or may_be_none):
             raise WorkspaceError(f"{workspace}: {_NOTHING}: {'; '.join(map(str, problems[:3])) or _KEPT}")
-        yield Past((*files, *runs), problems, text, history.files, sessions)
+        yield Past((*kept, *runs, *asked), problems, text, history.files, sessions, inbox)
 
 
 class _Log:
@@ -189,10 +198,10 @@ class _Log:
             say(json.dumps(document(change)) if self._as_json else line(change))
 
 
-def _decisions(workspace: Path) -> Iterator[Sequence[Observation]]:
-    """All decisions at first, then on each call the new ones."""
+def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Observation]]:
+    """All decisions at first, then on each call the new ones, and the requests that have got further."""
     while (desk := known_desk(workspace)) is None:
-        yield ()
+        yield inbox.look()
     # Signatures take a while to load.
     from agentwatch.decisions.clerk import Clerk
 
@@ -200,13 +209,13 @@ def _decisions(workspace: Path) -> Iterator[Sequence[Observation]]:
     known: tuple[int | None, ...] = ()
     while True:
         places = desk.changes()
-        yield clerk.look(mirror=False) if places != known else ()
+        yield [*inbox.look(), *(clerk.look(mirror=False) if places != known else ())]
         known = places
 
 
 def _follow(
     source: Source,
-    decisions: Iterator[Sequence[Observation]],
+    news: Iterator[Sequence[Observation]],
     log: _Log,
     told: Collection[Problem],
     inspector: Inspector,
@@ -223,7 +232,7 @@ def _follow(
     try:
         for batch in _batches(source, told):
             # The time that passes ends a decision that nobody reads.
-            observations = [*batch.observations, *next(decisions), Tick(0, time.time())]
+            observations = [*batch.observations, *next(news), Tick(0, time.time())]
             if looking:
                 missed += observations
                 looking = batch.health.mode == "starting"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -33,6 +33,9 @@ class RequestStage(StrEnum):
     GONE = "gone"
     """Nobody can answer it any more: the program stopped waiting, or its holder has ended."""
 
+
+_REMEMBERED: Final = 8_192
+"""Characters of each text."""
 
 ENDED: Final = frozenset({RequestStage.DELIVERED, RequestStage.ACTED, RequestStage.ELSEWHERE, RequestStage.GONE})
 """A request in one of these waits for nobody."""
@@ -118,6 +121,17 @@ class Request:
     def can_answer(self) -> bool:
         """Whether it can be decided here, now."""
         return self.waits_for_operator and bool(self.actions)
+
+    @property
+    def remembered(self) -> Request:
+        """What is remembered of it: what was asked, and how it ended. Nobody can answer that."""
+        shown, said = self.shown[:_REMEMBERED], self.said[:_REMEMBERED]
+        return replace(self, input="", shown=shown, said=said, queries=(), actions=(), rules=())
+
+    @property
+    def begun(self) -> Request:
+        """It as it was when it was asked."""
+        return replace(self, stage=RequestStage.OFFERED, ended_at=None, by="", allowed=None)
 
 
 def input_text(value: object) -> tuple[str, str]:

@@ -72,6 +72,11 @@ class Requests:
             if not self._by_session.of(_session(before.request)):
                 self._matched.pop(_session(before.request), None)
         if request is not None:
+            known = None if before is None else before.request
+            if known is not None and not known.is_open and not request.is_open:
+                # Whoever told it first may have known more of its end than what its holder wrote down.
+                ended = {"stage": known.stage, "ended_at": known.ended_at, "by": known.by, "allowed": known.allowed}
+                requested = requested._replace(request=replace(request, **ended))  # type: ignore[arg-type]
             self._offered[request_id] = requested
             self._by_session.add(_session(request), request_id)
             concerned |= self._move(request_id, self._asker(_session(request)))
@@ -178,8 +183,8 @@ def _is_of(permit: Permit, request: Request) -> bool:
 
 def _standing(request: Request, decision: Decision | None, permit: Permit | None) -> Request:
     """A request with what the ledger and the program's records say of it beside its holder."""
-    allowed = None if decision is None else decision.action is not Action.DENY
-    by = decision.operator if decision is not None else ""
+    allowed = request.allowed if decision is None else decision.action is not Action.DENY
+    by = request.by if decision is None else decision.operator
     told = decision is not None and decision.receipt.stage.rank >= Stage.DELIVERED.rank
     if request.stage is RequestStage.ACTED:
         return replace(request, allowed=allowed, by=request.by or by)

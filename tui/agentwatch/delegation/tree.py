@@ -37,6 +37,7 @@ from agentwatch.delegation.observation import (
 from agentwatch.delegation.problems import answered_in_prose, finding_of, missing_artifacts
 from agentwatch.delegation.pulse import WINDOW, Spending, Spent, go_on
 from agentwatch.delegation.reading import LeftOut, TaskTree
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.requests import Asked, Requests
 from agentwatch.delegation.retry import DEFAULT_MAX_RETRIES, budget
 from agentwatch.delegation.runs import Runs
@@ -234,6 +235,10 @@ class DelegationTree(TaskTree):
         known = (one for one in task.requests if one.request_id == request_id) if task is not None else ()
         request = next(iter(known), None)
         return None if task is None or request is None else Asked(task.task_id, request)
+
+    def requests_of(self, task_id: str) -> tuple[Request, ...]:
+        """The requests of a task as they stand, also where it has gone with the last that was open."""
+        return self._requests.of(task_id, self.now)
 
     def answer_to(self, request_id: str) -> Decision | None:
         """What was decided about a request."""

@@ -4,7 +4,8 @@ The first line is `{"agentwatch_recording": 1, "workspace": "shop"}`, the versio
 directory. Every other line is an observation, in the order observed: `at` (seconds since the epoch), `path`, `digest`
 (null where the file was gone), and of what it held `text` (null where it is not kept any more) and `outline`, which
 stands for it then. A run of a session store is a line with its latest state: `at`, `path`, `run` (the fields of `Run`),
-and `texts` by their digests, null where they are not kept. A reader trusts nothing in it.
+and `texts` by their digests, null where they are not kept. So is a request of a program: `at`, `path`, `request` (what
+is remembered of it). A reader trusts nothing in it.
 """
 
 from __future__ import annotations
@@ -15,27 +16,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, NoReturn, TypeGuard
+from typing import BinaryIO, Final, NamedTuple
 
-from agentwatch.delegation.observation import Gone, Observation, Ran, Seen
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.observation import Gone, Observation, Ran, Requested, Seen
+from agentwatch.delegation.request import Request
+from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
 from agentwatch.history.outline import content_of, outline_of, pack, unpack
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from agentwatch.history.shapes import is_time, messages, parsed, request_fields, request_of, run_of
 
 VERSION: Final = 1
 
-Recorded = Seen | Gone | Ran
+Recorded = Seen | Gone | Ran | Requested
 
 _LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes. A document of the largest size that is read by default takes a tenth of it."""
-
-_LATEST: Final = 253_402_300_800.0
-"""The year 10000, in seconds since the epoch."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -64,8 +60,10 @@ def lines(workspace: str, observations: Iterable[Observation], text_of: Callable
             case Seen(digest=digest):
                 fields = {"digest": digest, "text": text_of(digest), "outline": outline_of(one)}
             case Ran(run=Run() as run):
-                texts = {message.digest: text_of(message.digest) for message in _messages(run)}
+                texts = {message.digest: text_of(message.digest) for message in messages(run)}
                 fields = {"run": asdict(run), "texts": texts}
+            case Requested(request=Request() as request):
+                fields = {"request": request_fields(request)}
             case _:
                 continue
         yield json.dumps({"at": one.at, "path": one.path, **fields})
@@ -143,7 +141,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes | None]:
 
 def _workspace(path: Path, line: bytes) -> str:
     try:
-        header = _fields(line)
+        header = parsed(line)
         version, workspace = header["agentwatch_recording"], header.get("workspace")
     except (ValueError, KeyError) as error:
         raise UsageError(
@@ -158,18 +156,20 @@ def _observation(line: bytes | None, seq: int) -> tuple[Recorded, dict[str, str]
     """One observation and its texts by their digests. Raises ValueError with the reason."""
     if line is None:
         raise ValueError(f"longer than {_LONGEST_LINE // 1024 // 1024} MiB")
-    fields = _fields(line)
+    fields = parsed(line)
     at, path, digest = fields.get("at"), fields.get("path"), fields.get("digest", "")
-    if not _is_time(at):
+    if not is_time(at):
         raise ValueError("`at` is no time in seconds since 1970")
     if not isinstance(path, str) or not path:
         raise ValueError("`path` is no path of a file")
     if "run" in fields:
         texts = fields.get("texts")
         texts = texts if isinstance(texts, dict) else {}
-        return Ran(seq, float(at), path, _run(fields["run"])), {
+        return Ran(seq, float(at), path, run_of(fields["run"])), {
             key: text for key, text in texts.items() if isinstance(text, str)
         }
+    if "request" in fields:
+        return Requested(seq, float(at), path, request_of(fields["request"])), {}
     if digest is None:
         return Gone(seq, float(at), path), {}
     if not isinstance(digest, str) or not _DIGEST.match(digest):
@@ -179,49 +179,3 @@ def _observation(line: bytes | None, seq: int) -> tuple[Recorded, dict[str, str]
     if content is None:
         raise ValueError("neither `text` nor `outline` is that of a document")
     return Seen(seq, float(at), path, digest, *content), {} if text is None else {digest: text}
-
-
-def _run(fields: object) -> Run:
-    """A run as it was written. Raises ValueError with the reason."""
-    try:
-        run = _shape().validate_python(fields)
-    except ValueError as error:
-        raise ValueError("`run` is no run of a session") from error
-    times = [run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0]
-    times += (at for one in run.rounds for at in (one.began_at, one.ended_at or 0.0))
-    times += (message.at for message in _messages(run))
-    if not all(map(_is_time, times)):
-        raise ValueError("a time in `run` is none in seconds since 1970")
-    return run
-
-
-@cache
-def _shape() -> TypeAdapter[Run]:
-    from pydantic import TypeAdapter  # Recordings of files alone need not wait for it.
-
-    return TypeAdapter(Run)
-
-
-def _messages(run: Run) -> list[Message]:
-    told = (message for one in run.rounds for message in (one.prompt, one.said))
-    return [message for message in (run.prompt, run.said, *told) if message is not None]
-
-
-def _is_time(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST
-
-
-def _fields(line: bytes) -> dict[str, object]:
-    try:
-        fields = json.loads(line, parse_constant=_refuse)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    except ValueError as error:
-        raise ValueError(f"no JSON ({error})") from error
-    if not isinstance(fields, dict):
-        raise ValueError("no JSON object")  # noqa: TRY004  all reasons are of one kind
-    return fields
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")

@@ -9,13 +9,16 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.observation import Observation, Requested
+from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
 from agentwatch.history.database import last_written
 from agentwatch.history.errors_file import Failure, append, failures
 from agentwatch.history.store import History
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
+
+_End = tuple[RequestStage, bool | None, str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class Keeper:
         self._workspace = workspace
         self._text_of = text_of
         self._read_only = read_only
+        self._ended: dict[str, _End] = {}
+        """Of each request that is recorded, or soon will be."""
         self._failed: dict[str, list[Failure]] = {}
         self._unwritten: deque[Failure] = deque()
         """What errors.json is still to get. It is written whole: what comes meanwhile is written together."""
@@ -82,6 +87,14 @@ class Keeper:
         """Record these, in the order of the calls."""
         self._worker.submit(self._history.record, observations, self._text_of)
 
+    def keep_requests(self, tasks: Iterable[Task], now: float) -> None:
+        """Record those of these tasks that have ended, as they stand `now`."""
+        ended = [one for task in tasks for one in task.requests if not one.is_open]
+        new = [one for one in ended if self._ended.get(one.request_id) != _end(one)]
+        if new:
+            self._ended |= {one.request_id: _end(one) for one in new}
+            self.keep([Requested(0, one.ended_at or now, one.request_id, one.remembered) for one in new])
+
     def report(self, tasks: Iterable[Task]) -> None:
         """Append the returns of these tasks that break their contract to errors.json, each once."""
         if self._read_only:
@@ -101,9 +114,16 @@ class Keeper:
         looked_at = last_written(state_directory(self._workspace))
         history = self._history
         history.begin()
-        return Recalled(history.observations(), history.files(), history.notice, looked_at)
+        observations = history.observations()
+        asked = (one.request for one in observations if isinstance(one, Requested))
+        self._ended = {one.request_id: _end(one) for one in asked if one is not None}
+        return Recalled(observations, history.files(), history.notice, looked_at)
 
     def _append(self) -> None:
         new = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
         if new:
             self._trouble = append(self._workspace, new)
+
+
+def _end(request: Request) -> _End:
+    return request.stage, request.allowed, request.by, request.ended_at

@@ -96,19 +96,20 @@ class StateChanges:
                 if (before, number, lied) != now:
                     why = _why(task, lied=lied and (before, number) == now[:2])
                     changes.append(StateChange(at, task_id, before, task.state, task.attempt, why, task.contradicted))
-                changes += self._requests(at, task)
+                changes += self._requests(at, task_id, task.requests)
                 if self._tells_activity and (doing := self._news(task_id, task.doing)) is not None:
                     changes.append(Activity(at, task_id, doing))
             elif before is not None:
+                changes += self._requests(at, task_id, self._tree.requests_of(task_id))
                 changes.append(StateChange(at, task_id, before, None, number, "nothing speaks of it any more"))
         return changes
 
-    def _requests(self, at: float, task: Task) -> Iterator[RequestChange]:
-        for request in sorted(task.requests, key=lambda one: one.asked_at):
+    def _requests(self, at: float, task_id: str, requests: Iterable[Request]) -> Iterator[RequestChange]:
+        for request in sorted(requests, key=lambda one: one.asked_at):
             now = request.stage, request.allowed
             if self._asked.get(request.request_id) != now:
                 self._asked[request.request_id] = now
-                yield RequestChange(at, task.task_id, request)
+                yield RequestChange(at, task_id, request)
 
     def _news(self, task_id: str, doing: Doing | None) -> Doing | None:
         """What a task does, where that is not what was told last. That it is over is no news."""

@@ -6,6 +6,7 @@ that says the same is adopted instead of written again.
 
 from __future__ import annotations
 
+import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,15 +14,20 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.observation import Gone, Observation, Requested, Seen
 from agentwatch.history.database import transaction
 from agentwatch.history.outline import contracts_version, outline_of, pack
+from agentwatch.history.shapes import request_fields
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import numbers_in
 
 _OF_ANOTHER: Final = """SELECT id FROM observations WHERE path = ? AND id > ? AND run <> ? AND digest IS ?
     AND (digest IS NULL OR at = ?) ORDER BY id LIMIT 1"""
 """The row of another process that says the same."""
+
+
+_MOST_REQUESTS: Final = 1_000
+"""What was asked before them is forgotten."""
 
 
 class Note(NamedTuple):
@@ -67,13 +73,14 @@ class Recorder:
             notes.append(note)
         return notes
 
-    def write(self, connection: sqlite3.Connection, notes: Sequence[Note]) -> int:
+    def write(self, connection: sqlite3.Connection, notes: Sequence[Note], requests: Iterable[Requested] = ()) -> int:
         """Write in one transaction. Returns the bytes of the texts that are new. Raises sqlite3.Error."""
         current = dict[str, int]()
         added = 0
         with transaction(connection):
             for note in notes:
                 added += self._write(connection, note, current)
+            _write_requests(connection, requests)
         self._current |= current
         return added
 
@@ -122,6 +129,18 @@ class Recorder:
             "INSERT OR IGNORE INTO texts (digest, packed) VALUES (?, ?)", (note.digest, note.packed)
         )
         return len(note.packed) if text.rowcount else 0
+
+
+def _write_requests(connection: sqlite3.Connection, requests: Iterable[Requested]) -> None:
+    rows = [
+        (one.path, one.at, pack(json.dumps(request_fields(one.request)))) for one in requests if one.request is not None
+    ]
+    if rows:
+        connection.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?, ?)", rows)
+        connection.execute(
+            "DELETE FROM requests WHERE request_id NOT IN (SELECT request_id FROM requests ORDER BY at DESC LIMIT ?)",
+            (_MOST_REQUESTS,),
+        )
 
 
 def _value(connection: sqlite3.Connection, query: str, *values: object) -> Any:

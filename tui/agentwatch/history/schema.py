@@ -8,6 +8,7 @@ observations  append-only, in the order they were recorded. `digest` is null whe
 texts         zlib of the document, once for each digest. The texts of superseded versions are dropped first.
 files         the index for a warm start; an empty digest for a file that holds no document. `contracts` is the version
               of the code that judged them.
+requests      what is remembered of each request that has ended, as zlib of JSON; the latest.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         ) WITHOUT ROWID""",
     ),
     ("ALTER TABLE files ADD COLUMN contracts TEXT NOT NULL DEFAULT ''",),
+    ("CREATE TABLE requests (request_id TEXT PRIMARY KEY, at REAL NOT NULL, packed BLOB NOT NULL) WITHOUT ROWID",),
 )
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)

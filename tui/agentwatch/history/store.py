@@ -14,13 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.delegation.observation import Gone, Observation, Seen
+from agentwatch.delegation.observation import Gone, Observation, Requested, Seen
 from agentwatch.delegation.task import Version
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.history.database import Database, UnusableError, is_damage, open_database, transaction
 from agentwatch.history.outline import Content, content_of, contracts_version, current, unpack
 from agentwatch.history.read_only import Snapshot, open_snapshot
 from agentwatch.history.recording import Note, Recorder
+from agentwatch.history.shapes import parsed, request_of
 from agentwatch.place import state_directory
 from agentwatch.sources.files.documents import KnownFile
 from agentwatch.sources.files.scan import fingerprint_of, numbers_in
@@ -65,6 +66,8 @@ class History:
         self._source: Database | Snapshot | None = None
         self._recorder = Recorder()
         self._waiting: deque[Note] = deque(maxlen=_WAITING)
+        self._ended: dict[str, Requested] = {}
+        """The requests that wait to be recorded."""
         self._bytes = 0
         self._shrink_above = limit
         self._set_aside: str | None = None
@@ -119,24 +122,26 @@ class History:
             raise RuntimeError("this history was opened for reading only")
         with self._writing:
             self._waiting.extend(self._recorder.notes(observations, text_of))
-            if not self._waiting and self._damage is None:
+            self._ended |= {one.path: one for one in observations if isinstance(one, Requested)}
+            if not self._waiting and not self._ended and self._damage is None:
                 return True
             if not self._commit():
                 return False
             self._waiting.clear()
+            self._ended.clear()
             if self._bytes > self._shrink_above:
                 self._shrink()
             return True
 
     def observations(self) -> list[Observation]:
-        """Everything as it was recorded, files that were gone too. `seq` is negative: all of it comes before what is
-        observed now."""
+        """Everything as it was recorded, files that were gone too, and the requests that have ended. `seq` is negative:
+        all of it comes before what is observed now."""
         rows = self._rows()
         observations = (
             Gone(seq, row.at, row.path) if row.digest is None else _seen(row, seq)
             for seq, row in enumerate(rows, start=-len(rows))
         )
-        return [observation for observation in observations if observation is not None]
+        return [*(observation for observation in observations if observation is not None), *self._requests()]
 
     def text(self, digest: str) -> str | None:
         """The text of a version, None where it is not kept (any more)."""
@@ -222,7 +227,7 @@ class History:
             if not isinstance(database, Database):
                 return False
             try:
-                added = self._recorder.write(database.writer, self._waiting)
+                added = self._recorder.write(database.writer, self._waiting, self._ended.values())
             except sqlite3.Error as error:
                 if is_damage(error):
                     self._damage = database.identity, str(error)
@@ -279,6 +284,13 @@ class History:
                 self._open_snapshot()
         return rows
 
+    def _requests(self) -> Iterator[Requested]:
+        for request_id, at, packed in self._query("SELECT request_id, at, packed FROM requests ORDER BY at", ()):
+            with suppress(ValueError):
+                request = request_of(parsed(unpack(packed) or ""))
+                if request.request_id == request_id and isinstance(at, float):
+                    yield Requested(-1, at, request_id, request)
+
     def _content(self, path: str, digest: str | None, outline: object) -> Content | None:
         """A version again: as it was judged then, where today's contracts are the same, else from its text."""
         if digest is None:
@@ -311,6 +323,9 @@ class History:
             try:
                 return connection.execute(statement, values).fetchall()
             except sqlite3.Error as error:
+                if isinstance(source, Snapshot) and str(error).startswith("no such"):
+                    # An older agentwatch wrote it, which did not keep that.
+                    return []
                 if isinstance(source, Database) and is_damage(error):
                     # The next record, in the worker, sets it aside.
                     self._damage = source.identity, str(error)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Requested, Seen, Tick
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
 
 _FILES: Final = ""
@@ -20,7 +21,8 @@ _FILES: Final = ""
 def story(observations: Iterable[Observation], now: float) -> list[Observation]:
     """Observations in the order of their times; files keep the order observed, as do those of one run or decision.
 
-    A run is told as it was when it began, at the end of each of its rounds, and as it is; a decision that nobody read
+    A run is told as it was when it began, at the end of each of its rounds, and as it is, as a request is when it was
+    asked and when it ended; a decision that nobody read
     before it expired, again with a `Tick` at that time. `now` is in seconds since the epoch.
     """
     known: dict[str, float] = {}
@@ -65,10 +67,18 @@ def _with_times_of_loss(observations: Sequence[Observation]) -> list[Observation
 def _moments(observation: Observation, now: float) -> Iterator[Observation]:
     if isinstance(observation, Ran) and observation.run is not None:
         yield from _moments_of_run(observation, observation.run)
+    elif isinstance(observation, Requested) and observation.request is not None:
+        yield from _moments_of_request(observation, observation.request)
     else:
         yield observation
     if isinstance(observation, Decided) and observation.decision.is_expired(now):
         yield Tick(observation.seq, observation.decision.expires_at or now)
+
+
+def _moments_of_request(requested: Requested, request: Request) -> Iterator[Requested]:
+    yield requested._replace(at=request.asked_at, request=request.begun)
+    if not request.is_open:
+        yield requested._replace(at=request.ended_at or requested.at)
 
 
 def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
@@ -84,6 +94,7 @@ def _moments_of_run(ran: Ran, run: Run) -> Iterator[Ran]:
 
 def _begun(run: Run, part: Run) -> Run:
     """A run as it was when the last round of this part of it had begun."""
+    began = run.started_at if part is run else part.rounds[-1].began_at
     # A call that was refused is no sign of life: there is no model, for none was asked.
     lived = run.state is not RunState.SUBMITTED and (run.state is not RunState.FAILED or run.model is not None)
     return replace(
@@ -99,4 +110,5 @@ def _begun(run: Run, part: Run) -> Run:
         doing=None,
         process_gone=False,
         waiting="",
+        permits=tuple(one for one in part.permits if one.at < began),
     )

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from agentwatch.delegation.observation import Requested
 from agentwatch.history.export import write_new
 from agentwatch.history.log import StateChange, changes
 from agentwatch.history.store import History
@@ -65,8 +66,10 @@ def write_report(
 
 
 def _changes(monitor: Monitor, now: float) -> Sequence[StateChange]:
-    """What the history, the sessions and the decisions tell, by the same settings as the tree."""
+    """What the history, the sessions, the decisions and the requests tell, by the same settings as the tree."""
     with closing(History.open_read_only(monitor.workspace)) as history:
-        told = [*history.observations(), *monitor.tree.runs, *monitor.tree.decisions]
+        # The tree has these requests, too, and others.
+        files = [one for one in history.observations() if not isinstance(one, Requested)]
+    told = [*files, *monitor.tree.runs, *monitor.tree.requests, *monitor.tree.decisions]
     told_changes = changes(story(told, now), tree_by(monitor.settings, remembers=True))
     return tuple(one for one in told_changes if one.task_id not in monitor.tree.left_out)

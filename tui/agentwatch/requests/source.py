@@ -49,8 +49,9 @@ class Inbox(Background[Sequence[Observation]]):
                 self._told[request_id] = found[request_id]
                 observations.append(Requested(0, now, request_id, found[request_id]))
         for request_id in self._told.keys() - found.keys():
-            del self._told[request_id]
-            observations.append(Requested(0, now, request_id, None))
+            known = self._told.pop(request_id).remembered
+            ended = replace(known, stage=RequestStage.GONE, ended_at=now) if known.is_open else known
+            observations.append(Requested(0, now, request_id, ended))
         return observations
 
     def gone(self, request: Request) -> str | None:
@@ -85,5 +86,4 @@ class Inbox(Background[Sequence[Observation]]):
 
 def _plain(request: Request) -> Request:
     """What was asked, without what the tree adds to it, and what another holder of the same says of time."""
-    plain = replace(request, stage=RequestStage.OFFERED, ended_at=None, by="", allowed=None)
-    return replace(plain, asked_at=0.0, until=None)
+    return replace(request.begun, asked_at=0.0, until=None)

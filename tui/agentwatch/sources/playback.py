@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
-from agentwatch.delegation.observation import Gone, Observation, Ran, Seen
+from agentwatch.delegation.observation import Gone, Observation, Ran, Requested, Seen
 from agentwatch.sources.health import Batch, Health
 from agentwatch.sources.source import Source
 
@@ -29,7 +29,7 @@ REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
 
 _JOIN_SECONDS: Final = 1.0
 
-Recorded = Seen | Gone | Ran
+Recorded = Seen | Gone | Ran | Requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +226,9 @@ class Playback(Source):
         first = 0 if self._first_gone < shown else number
         undone = {one.path: one for one in self._observations[first:shown]} if number < shown else {}
         for path, one in undone.items():
-            yield Ran(one.seq, one.at, path, None) if isinstance(one, Ran) else Gone(one.seq, one.at, path, undone=True)
+            if isinstance(one, Ran | Requested):
+                yield type(one)(one.seq, one.at, path, None)
+            else:
+                yield Gone(one.seq, one.at, path, undone=True)
         if undone:
             yield from (one for one in self._observations[:number] if one.path in undone)
