@@ -19,7 +19,7 @@ from agentwatch.place import is_there, state_directory, user_home
 from agentwatch.presence import first_watched, note_first_watch
 from agentwatch.sources.files.settings import DEFAULT_PRUNED, FilesSettings
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.registry import Registry
+from agentwatch.sources.sessions.registry import Registry, home_of
 from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
 from agentwatch.sources.source import CombinedSource, Source
 from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktrees_of
@@ -27,6 +27,7 @@ from agentwatch.sources.worktrees import NoRepositoryError, made_at, made_worktr
 if TYPE_CHECKING:
     from agentwatch.aside.shelf import Shelf
     from agentwatch.decisions.desk import Desk
+    from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.selection import Selection
 
@@ -60,6 +61,7 @@ def monitor_of(
         open_desk=open_desk,
         open_shelf=open_shelf,
         open_inbox=partial(inbox_of, workspace) if remembers else None,
+        open_codex=partial(codex_of, workspace) if remembers and settings.sessions and not settings.read_only else None,
         history_before=history_before,
         since=selection.since if selection else None,
     )
@@ -257,6 +259,15 @@ def inbox_of(workspace: Path) -> Inbox:
     from agentwatch.requests.source import Inbox
 
     return Inbox(Box(workspace))
+
+
+def codex_of(workspace: Path) -> CodexClient:
+    """What Codex asks in a workspace, held as long as it runs."""
+    # Signatures take a while to load.
+    from agentwatch.requests.codex import CodexClient
+    from agentwatch.requests.holding import Holder
+
+    return CodexClient(workspace, home_of("codex"), Holder(workspace, name="codex"))
 
 
 def known_desk(workspace: Path) -> Desk | None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
     from agentwatch.history.keeper import Keeper
+    from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.following import RunTranscript
 
@@ -63,7 +64,7 @@ class Monitor:
     What is silent since `history_before` (epoch seconds) is past; what is silent since `since` is left out.
     With `open_desk`, which is called in a thread, the tree knows the operator's decisions, and `decide` makes one. With
     `open_shelf`, which is called there, too, it knows what the operator has looked at and put aside; with `open_inbox`
-    what programs ask, and `answer` answers that.
+    what programs ask, and `answer` answers that. With `open_codex`, `updates` holds what Codex asks.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Monitor:
         open_desk: Callable[[], Desk] | None = None,
         open_shelf: Callable[[], Shelf] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
+        open_codex: Callable[[], CodexClient] | None = None,
         history_before: float = float("-inf"),
         since: float | None = None,
     ) -> None:
@@ -97,6 +99,7 @@ class Monitor:
         self._open_desk = open_desk
         self._open_shelf = open_shelf
         self._open_inbox = open_inbox
+        self._open_codex = open_codex
         self.shelf: Shelf | None = None
         """What the operator has put aside, once `updates` runs; None where nothing can be."""
         self._since = since
@@ -105,6 +108,7 @@ class Monitor:
         """Keeps the tree told of the decisions, once `updates` runs; None where nothing can be decided."""
         self.inbox: Inbox | None = None
         """Keeps the tree told of what programs ask, once `updates` runs; None where nothing can be answered."""
+        self._codex: CodexClient | None = None
         self._herald: Herald | None = None
         self._forgotten: str | None = None
         """Why the history could not be read; told by `scan` only, for the keeper has it in its notice."""
@@ -145,7 +149,7 @@ class Monitor:
     @property
     def notices(self) -> list[str]:
         """What the operator must know of what agentwatch itself keeps, a sentence each. May quote foreign text."""
-        parts = (self._keeper, self.clerk, self._herald, self.shelf, self.inbox)
+        parts = (self._keeper, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
         return [part.notice for part in parts if part is not None and part.notice] + self.complaints
 
     @property
@@ -275,6 +279,9 @@ class Monitor:
             if self._open_inbox is not None:
                 self.inbox = await asyncio.to_thread(self._open_inbox)
                 self.inbox.start(on_loop(queue))
+            if self._open_codex is not None:
+                self._codex = await asyncio.to_thread(self._open_codex)
+                self._codex.start(on_loop(queue))
             async for update in self._apply_all(arrived):
                 yield update
         finally:
@@ -282,7 +289,7 @@ class Monitor:
             await asyncio.shield(loop.run_in_executor(None, self._stop))
 
     def _stop(self) -> None:
-        for part in (self.clerk, self.inbox, self._inspector, self._source, self.shelf):
+        for part in (self._codex, self.clerk, self.inbox, self._inspector, self._source, self.shelf):
             if part is not None:
                 part.stop()
         if self._keeper is not None:

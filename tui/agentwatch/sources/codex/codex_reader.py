@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import MOST_PERMITS, Message, Run, RunState
 from agentwatch.place import is_there
 from agentwatch.sources.codex.beside import Database, Writers
 from agentwatch.sources.codex.catalogue import (
@@ -253,6 +253,7 @@ class CodexReader(StoreReader):
             doing=last.pulse.doing,
             waiting=last.waiting if state is RunState.WORKING else "",
             asked_at=asked.asked_at if asked is not None else None,
+            permits=tuple(permit for part in parts for permit in part.permits)[-MOST_PERMITS:],
         )
 
     def _lost_at(self, thread: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -16,6 +17,12 @@ _ASKING: Final = frozenset({"wait_agent", "close_agent"})
 """Functions whose output says how other agents stand."""
 _HANDLED: Final = _ASKING | {"spawn_agent"}
 _LOST: Final = "not_found"
+_REFUSED: Final = re.compile(
+    r"(?:exec_command|apply_patch|execution|command)[^\n]{0,20} failed[^\n]{0,80}Rejected\("
+    r"|patch rejected by user|(?:Wall time: [\d.]+ seconds\nOutput:\n)?user rejected MCP tool call"
+)
+"""How the output of a call begins that was refused: of a command, a patch, a server's tool."""
+_ABORTED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
 MCP: Final = "mcp__"
 """How the names of the servers of tools begin."""
 
@@ -40,6 +47,17 @@ def answer_in(payload: Fields) -> str | None:
 def arguments_of(payload: Fields) -> Fields:
     """The arguments of a function call, which are JSON in a string."""
     return object_in(text(payload, "arguments"))
+
+
+def outcome_of(payload: Fields) -> tuple[bool | None, str]:
+    """Whether a call was allowed, by its output: None where a turn was ended before it had one. With the answers, where
+    it was a question."""
+    words = text(payload, "output") or "\n".join(parts_in(payload, "output"))
+    if _REFUSED.match(words) is not None:
+        return False, ""
+    answers = inner(object_in(words), "answers") if words.startswith('{"answers"') else {}
+    chosen = [one for answer in answers.values() for one in listed(mapping(answer), "answers") if isinstance(one, str)]
+    return None if _ABORTED.match(words) is not None else True, "\n".join(chosen)
 
 
 def spawn_prompt_in(payload: Fields) -> str | None:

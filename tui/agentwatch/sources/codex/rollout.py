@@ -7,16 +7,17 @@ turns have `user_message` and `agent_message` only; there an answer ends what a 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import Asker, Round, RunState
+from agentwatch.delegation.run import MOST_PERMITS, Asker, Permit, Permitter, Round, RunState
 from agentwatch.sources.codex.catalogue import THREAD_ID, Header, header_of
 from agentwatch.sources.codex.entries import entries
-from agentwatch.sources.codex.records import Spawns, answer_in, arguments_of, prompt_in
+from agentwatch.sources.codex.records import Spawns, answer_in, arguments_of, outcome_of, prompt_in
 from agentwatch.sources.sessions.doing import Entry, EntryKind, Pulse
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -41,6 +42,8 @@ _OPENING: Final = re.compile(
 _ITEM: Final = re.compile(rb'"item":\{"type":"(\w{1,60})"')
 _ITEMS: Final = frozenset({b"UserMessage", b"AgentMessage", b"CollabAgentToolCall", b"SubAgentActivity"})
 _CALL: Final = re.compile(rb'"call_id":"([ !#-\[\]-~]{1,200})"')
+_SHORT: Final = 4096
+"""Bytes of a line with the output of a call that was refused; a longer one has run."""
 _OUTPUTS: Final = frozenset({b"function_call_output", b"custom_tool_call_output"})
 _WANTED: Final = frozenset(
     b"session_meta turn_context token_usage_record task_started turn_started task_complete turn_complete turn_aborted"
@@ -63,6 +66,8 @@ class Rollout(Account):
         self.prompt_missing = ""
         self.tokens: int | None = None
         self.todos: tuple[Todo, ...] | None = None
+        self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
+        """What came of its calls: that one was asked about is not recorded, nor who allowed it."""
         self._inherited = False
         self._has_turns = False
         self._answer: Said | None = None
@@ -89,6 +94,9 @@ class Rollout(Account):
         at = moment(fields.get("timestamp")) or self.updated_at
         self.updated_at = max(self.updated_at, at)
         payload = mapping(fields.get("payload"))
+        if payload.get("type") in ("function_call_output", "custom_tool_call_output"):
+            # The entries of the record end the call.
+            self._came_of(text(payload, "call_id") or "", *outcome_of(payload), at)
         for entry in entries(fields, at):
             self.pulse.take(entry)
         match fields.get("type"):
@@ -110,8 +118,11 @@ class Rollout(Account):
         elif kind in _OUTPUTS:
             match = _CALL.search(data, opening.end(), opening.end() + 500)
             call = match[1].decode() if match is not None else None
-            wanted = call is None or call in self._questions or call in self.spawns.open_calls
+            is_short = len(data) <= _SHORT
+            wanted = call is None or is_short or call in self._questions or call in self.spawns.open_calls
             if call is not None and not wanted and self._is_own(opening):
+                at = moment(opening["at"].decode("latin-1")) or self.updated_at
+                self._came_of(call, True, "", at)
                 self.pulse.take(Entry(0.0, EntryKind.RESULT, call=call))
         else:
             wanted = kind in _WANTED
@@ -192,6 +203,10 @@ class Rollout(Account):
             case "function_call_output":
                 self._questions.pop(text(payload, "call_id") or "", None)
                 self.spawns.output(payload, at)
+
+    def _came_of(self, call: str, allowed: bool | None, words: str, at: float) -> None:
+        if (doing := self.pulse.open.get(call)) is not None:
+            self.permits.append(Permit(call, doing.what, "", allowed, Permitter.UNKNOWN, at, words))
 
     def _begin(self, at: float) -> None:
         self.pulse.take(Entry(at, EntryKind.PROMPT))

@@ -1,0 +1,385 @@
+"""What Codex asks is held on its own connection, and answered there with what was decided about that very input."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentwatch.decisions.record import Answer, Params
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.requests.codex import CodexClient
+from tests.unit.requests.asked import Place
+from tests.unit.requests.codex_server import (
+    CHILD,
+    COMMAND,
+    PATCH,
+    QUESTION,
+    SERVER,
+    THREAD,
+    TURN,
+    AppServer,
+    calling,
+    change,
+    command,
+    form,
+    patch,
+    question,
+    tool_call,
+)
+
+PATIENCE = 20.0
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """What it is once it is true."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if found := holds():
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # A path of a socket has 108 bytes at most.
+    return tmp_path_factory.mktemp("c")
+
+
+@pytest.fixture
+def server(place: Place, home: Path) -> Iterator[AppServer]:
+    with AppServer(home, place.workspace) as server:
+        yield server
+
+
+@contextmanager
+def running(place: Place, home: Path) -> Iterator[CodexClient]:
+    client = CodexClient(place.workspace, home, place.holder("codex"))
+    client.start(lambda _: None)
+    try:
+        yield client
+    finally:
+        client.stop()
+
+
+@pytest.fixture
+def client(place: Place, home: Path, server: AppServer) -> Iterator[CodexClient]:
+    with running(place, home) as client:
+        until(lambda: server.said.count("thread/read") == len(server.threads))
+        yield client
+
+
+def in_stage(place: Place, stage: RequestStage) -> list[Request]:
+    return [one for one in place.box.read() if one.stage is stage]
+
+
+def offered(place: Place) -> Request:
+    found: Request = until(lambda: in_stage(place, RequestStage.OFFERED))[0]
+    return found
+
+
+def ended(place: Place, request: Request) -> RequestStage:
+    def stage() -> RequestStage | None:
+        found = place.box.find(request.request_id)
+        return found.stage if found is not None and found.stage is not RequestStage.OFFERED else None
+
+    found: RequestStage = until(stage)
+    return found
+
+
+def test_an_allowed_command_is_accepted_once(place: Place, server: AppServer, client: CodexClient) -> None:
+    rpc_id = server.ask(COMMAND, command())
+    asked = offered(place)
+    assert (asked.source, asked.session_id, asked.call_id) == ("codex", THREAD, "call_1")
+    assert asked.nonce == f"{THREAD}/{TURN}/call_1"
+    assert (asked.tool, asked.shown) == ("exec_command", "/bin/bash -lc 'touch ../x'")
+    assert (asked.said, asked.covered_by, asked.words) == ("Make a file outside?", "touch ../x …", False)
+    made = place.answer(asked)
+    assert ended(place, asked) is RequestStage.DELIVERED
+    assert server.answers == [(rpc_id, {"decision": "accept"})]
+    stages = [one.stage for one in place.desk().receipts([made.record])[asked.request_id]]
+    assert stages == [Stage.RECORDED, Stage.DELIVERED]
+    until(lambda: "thread/unsubscribe" in server.said)
+    assert client.notice is None
+
+
+def test_a_denied_command_is_declined_and_takes_no_words(place: Place, server: AppServer, client: CodexClient) -> None:
+    server.ask(COMMAND, command())
+    place.answer(offered(place), Action.DENY)
+    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
+
+
+def test_where_a_command_runs_is_shown_unless_it_is_the_workspace(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    server.ask(COMMAND, command(cwd="/other", environmentId="far"))
+    assert offered(place).shown == '/bin/bash -lc \'touch ../x\'\ncwd: "/other"\nenvironmentId: "far"'
+
+
+@pytest.mark.parametrize("is_there_first", [True, False])
+def test_a_patch_is_shown_whole(place: Place, home: Path, server: AppServer, is_there_first: bool) -> None:
+    if is_there_first:
+        server.ask(PATCH, patch(), THREAD, change())
+    with running(place, home):
+        if not is_there_first:
+            # Of a thread that is followed the item is told as it begins.
+            server.ask(COMMAND, command(item="call_0"))
+            until(lambda: "thread/resume" in server.said)
+            server.ask(PATCH, patch(), THREAD, change())
+        asked = until(lambda: [one for one in in_stage(place, RequestStage.OFFERED) if one.tool == "apply_patch"])[0]
+        assert asked.shown.splitlines() == [
+            *("update /dev/app/a.txt", "@@ -1 +1 @@", "-one", "+uno"),
+            *("add /dev/app/new.txt", "+hello", "+world"),
+        ]
+        assert "uno" in asked.input
+        place.answer(asked)
+        assert ended(place, asked) is RequestStage.DELIVERED
+    assert [result for _, result in server.answers] == [{"decision": "accept"}]
+
+
+@pytest.mark.parametrize("items", [(), (change("other"),), (change(changes=[]),), (change(changes=[{"path": "x"}]),)])
+def test_a_patch_that_is_not_known_cannot_be_answered(
+    place: Place, server: AppServer, client: CodexClient, items: tuple[dict[str, Any], ...]
+) -> None:
+    server.ask(PATCH, patch(), THREAD, *items)
+    asked = offered(place)
+    assert (asked.actions, asked.can_answer) == ((), False)
+    assert asked.why_not == "Codex does not say what it would change, so it can be answered only in Codex"
+
+
+def test_a_patch_that_changes_while_it_waits_is_held_no_more(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    server.ask(PATCH, patch(), THREAD, change())
+    asked = offered(place)
+    server.tell({"method": "item/fileChange/patchUpdated", "params": {"threadId": THREAD, "itemId": "call_1"}})
+    assert ended(place, asked) is RequestStage.GONE
+    assert server.answers == []
+
+
+def test_questions_are_answered_by_their_own_ids(place: Place, server: AppServer, client: CodexClient) -> None:
+    server.ask(QUESTION, question("store", "lint"))
+    asked = offered(place)
+    assert (asked.kind, asked.actions) == (RequestKind.QUESTION, (Action.ANSWER,))
+    given = Params(answers=(Answer("Which lint?", "own “words”"), Answer("Which store?", "Redis")))
+    place.answer(asked, Action.ANSWER, given)
+    assert ended(place, asked) is RequestStage.DELIVERED
+    expected = {"store": {"answers": ["Redis"]}, "lint": {"answers": ["own “words”"]}}
+    assert server.answers == [(0, {"answers": expected})]
+
+
+@pytest.mark.parametrize(
+    ("asked", "why_not"),
+    [
+        (question("store", "lint", question="Which?"), "it asks the same question twice"),
+        (question("store", "store"), "it asks the same question twice"),
+        (question(isSecret=True), "it asks for a secret"),
+        (question(options=[{"description": "no label"}]), "agentwatch does not know this kind"),
+        (question() | {"autoResolutionMs": 5000}, "agentwatch does not know this kind"),
+    ],
+)
+def test_a_question_that_is_not_clear_is_answered_in_codex(
+    place: Place, server: AppServer, client: CodexClient, asked: dict[str, Any], why_not: str
+) -> None:
+    server.ask(QUESTION, asked)
+    assert offered(place).actions == ()
+    assert offered(place).why_not.startswith(why_not)
+
+
+@pytest.mark.parametrize(
+    ("action", "result"),
+    [
+        (Action.ALLOW, {"action": "accept", "content": {}}),
+        (Action.DENY, {"action": "decline", "content": None}),
+    ],
+)
+def test_a_tool_of_a_server_is_allowed_for_this_call_alone(
+    place: Place, server: AppServer, client: CodexClient, action: Action, result: object
+) -> None:
+    server.ask(SERVER, tool_call(what="color"), THREAD, calling("call_9", what="color"), calling("call_8", what="x"))
+    asked = offered(place)
+    assert (asked.kind, asked.tool, asked.call_id) == (RequestKind.PERMISSION, "mcp__rig__ask_user", "call_9")
+    assert json.loads(asked.shown) == {"what": "color"}
+    place.answer(asked, action)
+    assert until(lambda: server.answers) == [(0, result)]
+
+
+def test_two_equal_calls_of_a_tool_are_not_told_apart(place: Place, server: AppServer, client: CodexClient) -> None:
+    server.ask(SERVER, tool_call(what="x"), THREAD, calling("call_8", what="x"), calling("call_9", what="x"))
+    assert offered(place).actions == ()
+    assert offered(place).why_not.startswith("Codex does not say which of its calls")
+
+
+def test_a_form_of_a_server_is_shown_and_filled_in_in_codex(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    server.ask(SERVER, form())
+    asked = offered(place)
+    assert (asked.kind, asked.actions, asked.shown) == (RequestKind.FORM, (), "Which colour?")
+    assert asked.why_not == "a form of an MCP server is filled in only in Codex"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "stdin"},
+        {"approvalId": "a1"},
+        {"networkApprovalContext": {"host": "example.org"}},
+        {"additionalPermissions": {"network": True}},
+        {"somethingNew": 1},
+        {"availableDecisions": ["cancel"]},
+        {"availableDecisions": None},
+        {"command": None},
+        {"itemId": None},
+    ],
+)
+def test_what_is_not_known_of_a_command_is_answered_in_codex(
+    place: Place, server: AppServer, client: CodexClient, changes: dict[str, Any]
+) -> None:
+    server.ask(COMMAND, command(**changes))
+    asked = offered(place)
+    assert (asked.actions, asked.why_not) == ((), "agentwatch does not know this kind of request: answer it in Codex")
+
+
+def test_what_the_person_answers_in_codex_is_answered_elsewhere(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    rpc_id = server.ask(COMMAND, command())
+    asked = offered(place)
+    server.resolve(rpc_id)
+    assert ended(place, asked) is RequestStage.ELSEWHERE
+    assert (server.answers, server.late) == ([], [])
+
+
+def test_a_child_asks_as_a_session_of_its_own(place: Place, home: Path, server: AppServer, tmp_path: Path) -> None:
+    server.thread(CHILD, tmp_path, parent=THREAD)
+    with running(place, home):
+        server.ask(COMMAND, command(), CHILD)
+        assert offered(place).session_id == CHILD
+
+
+def test_threads_of_other_workspaces_are_left_alone(
+    place: Place, home: Path, server: AppServer, tmp_path: Path
+) -> None:
+    server.thread("other", tmp_path)
+    server.thread("title", place.workspace, ephemeral=True)
+    with running(place, home):
+        for thread in ("other", "title"):
+            server.ask(COMMAND, command(), thread)
+        server.ask(COMMAND, command("mine"))
+        assert offered(place).session_id == THREAD
+        assert server.said.count("thread/resume") == 1
+        assert len(place.box.read()) == 1
+
+
+def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path) -> None:
+    with AppServer(home, place.workspace, version="0.170.0") as server:
+        server.ask(COMMAND, command())
+        with running(place, home) as client:
+            until(lambda: client.notice)
+            assert client.notice == (
+                "This version of Codex (0.170.0) is not known here, so what it asks is answered in it: update agentwatch"
+            )
+        assert "thread/resume" not in server.said
+    assert place.box.read() == []
+
+
+def test_when_the_server_is_gone_so_is_the_request_and_the_next_server_is_found(
+    place: Place, home: Path, server: AppServer, client: CodexClient
+) -> None:
+    server.ask(COMMAND, command())
+    first = offered(place)
+    server.stop()
+    assert ended(place, first) is RequestStage.GONE
+    server.start()
+    # The same id of the connection, the same item: another input.
+    server.ask(COMMAND, command("rm -rf /"))
+    second = offered(place)
+    assert second.request_id != first.request_id
+    place.answer(second, Action.DENY)
+    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
+
+
+def test_a_lost_connection_is_made_again_and_the_request_offered_again(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    server.ask(COMMAND, command())
+    asked = offered(place)
+    server.disconnect()
+    assert ended(place, asked) is RequestStage.GONE
+    until(lambda: server.said.count("thread/resume") == 2)
+    assert offered(place).request_id == asked.request_id
+    place.answer(offered(place))
+    assert ended(place, asked) is RequestStage.DELIVERED
+    assert server.answers == [(0, {"decision": "accept"})]
+
+
+def test_an_answer_that_may_have_been_lost_is_not_given_again(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    server.takes = lambda _: server.disconnect() is not None
+    server.ask(COMMAND, command())
+    asked = offered(place)
+    place.answer(asked)
+    until(lambda: server.said.count("thread/resume") == 2)
+    server.takes = lambda _: True
+    offered(place)
+    time.sleep(0.3)
+    assert (server.answers, server.late) == ([], [])
+
+
+def test_an_id_that_is_given_to_another_request_ends_the_first(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    server.ask(COMMAND, command())
+    first = offered(place)
+    other = {"id": 0, "method": COMMAND, "params": {"threadId": THREAD, **command("rm -rf /", "call_2")}}
+    server.tell(other)
+    assert ended(place, first) is RequestStage.GONE
+    second = offered(place)
+    place.answer(second, Action.DENY)
+    assert until(lambda: server.answers) == [(0, {"decision": "decline"})]
+
+
+@pytest.mark.parametrize("frame", ["{", "[]", "7", b"\xff\x00", "[" * 100_000, '{"id": 0}', '{"method": 5, "id": []}'])
+def test_a_frame_that_is_no_message_answers_nothing(
+    place: Place, server: AppServer, client: CodexClient, frame: str | bytes
+) -> None:
+    server.ask(COMMAND, command())
+    asked = offered(place)
+    server.tell(frame)
+    time.sleep(0.1)
+    assert server.answers == []
+    # It goes on, on this connection or the next.
+    until(lambda: in_stage(place, RequestStage.OFFERED))
+    place.answer(asked)
+    assert until(lambda: server.answers) == [(0, {"decision": "accept"})]
+
+
+def test_resolved_twice_or_for_another_thread_ends_nothing_else(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    first = server.ask(COMMAND, command())
+    asked = offered(place)
+    for told in ({"threadId": "other", "requestId": first}, {"threadId": THREAD, "requestId": "0"}):
+        server.tell({"method": "serverRequest/resolved", "params": told})
+    server.tell({"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": False}})
+    time.sleep(0.2)
+    assert offered(place).request_id == asked.request_id
+    server.resolve(first)
+    server.tell({"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": first}})
+    assert ended(place, asked) is RequestStage.ELSEWHERE
+
+
+def test_where_there_is_no_socket_nothing_is_loaded_and_nothing_asked(place: Place, home: Path) -> None:
+    with running(place, home) as client:
+        time.sleep(0.1)
+        assert client.notice is None
+    assert place.box.read() == []
