@@ -284,9 +284,8 @@ def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path
         server.ask(COMMAND, command())
         with running(place, home) as client:
             until(lambda: client.notice)
-            assert client.notice == (
-                "This version of Codex (0.170.0) is not known here, so what it asks is answered in it: update agentwatch"
-            )
+            assert client.notice is not None
+            assert client.notice.startswith("This version of Codex (0.170.0) is not known here")
         assert "thread/resume" not in server.said
     assert place.box.read() == []
 
