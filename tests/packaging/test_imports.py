@@ -13,7 +13,7 @@ from tests.unit.agents.claude import Claude
 from tests.unit.agents.documents import packet, returned
 from tests.unit.claude_code.building import Store, meta
 
-HEAVY = ("textual", "rich", "watchfiles", "pydantic")
+HEAVY = ("textual", "rich", "watchfiles", "pydantic", "websockets")
 
 
 def loaded(statements: str, *modules: str) -> set[str]:
@@ -150,4 +150,5 @@ def test_nothing_that_signs_is_loaded_before_something_is_signed() -> None:
 
 
 def test_the_screen_appears_before_the_models_of_the_contracts_are_loaded() -> None:
-    assert loaded("import agentwatch.app.run, agentwatch.monitor, agentwatch.sources.files.source", "pydantic") == set()
+    modules = "agentwatch.app.run, agentwatch.monitor, agentwatch.sources.files.source, agentwatch.requests.codex"
+    assert loaded(f"import {modules}", "pydantic", "websockets") == set()

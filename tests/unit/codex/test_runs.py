@@ -9,7 +9,7 @@ import pytest
 
 from agentwatch.contracts.shapes import Handoff, Return, TodoStatus
 from agentwatch.delegation.observation import Ran
-from agentwatch.delegation.run import RunState
+from agentwatch.delegation.run import MOST_PERMITS, Permitter, RunState
 from agentwatch.delegation.task import State
 from tests.unit.codex.home import BEGAN, PACKET, RETURN, Home, Session, task_name, thread
 from tests.unit.delegation.observations import tree_of
@@ -366,3 +366,43 @@ def test_a_child_that_ended_before_codex_was_killed_has_ended(home: Home) -> Non
     home.write(root, child)
     home.read()
     assert home.run(child).state is RunState.ENDED
+
+
+REJECTED = 'exec_command failed: CreateProcess { message: "Rejected(\\"rejected by user\\")" }'
+RAN = "Chunk ID: 1\nWall time: 0.0000 seconds\nProcess exited with code 0\nOutput:\n"
+TOLD = [{"type": "input_text", "text": "Wall time: 4.1237 seconds\nOutput:"}]
+
+
+@pytest.mark.parametrize(
+    ("output", "allowed", "words"),
+    [
+        (RAN, True, ""),
+        (RAN + "x" * 10_000, True, ""),
+        (RAN + REJECTED, True, ""),
+        (RAN + "patch rejected by user", True, ""),
+        (REJECTED, False, ""),
+        ("patch rejected by user", False, ""),
+        ([*TOLD, {"type": "input_text", "text": "user rejected MCP tool call"}], False, ""),
+        ([*TOLD, {"type": "input_text", "text": "done"}], True, ""),
+        ("Wall time: 8.7 seconds\naborted by user", None, ""),
+        ('{"answers":{"a":{"answers":["SQLite"]},"b":{"answers":["my \\"own\\""]}}}', True, 'SQLite\nmy "own"'),
+    ],
+)
+def test_what_came_of_a_call_shows_whether_it_was_allowed(
+    home: Home, output: object, allowed: bool | None, words: str
+) -> None:
+    root = home.root().call("exec_command", "c1", cmd="touch ../x").output("c1", output)
+    home.write(root)
+    home.read()
+    (permit,) = home.run(root).permits
+    assert (permit.call_id, permit.tool, permit.by) == ("c1", "exec_command", Permitter.UNKNOWN)
+    assert (permit.allowed, permit.words, permit.at) == (allowed, words, root.clock - 1)
+
+
+def test_of_what_came_of_calls_the_latest_are_kept(home: Home) -> None:
+    root = home.root()
+    for number in range(MOST_PERMITS + 4):
+        root.call("exec_command", f"c{number}", cmd="x").output(f"c{number}", RAN)
+    home.write(root.call("exec_command", "open", cmd="x"))
+    home.read()
+    assert [one.call_id for one in home.run(root).permits] == [f"c{number}" for number in range(4, MOST_PERMITS + 4)]

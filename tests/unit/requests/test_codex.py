@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
+from agentwatch.composition import monitor_of
+from agentwatch.config import Settings
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.monitor import Monitor
 from agentwatch.requests.codex import CodexClient
+from agentwatch.requests.source import Inbox
+from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place
 from tests.unit.requests.codex_server import (
     CHILD,
@@ -382,3 +387,38 @@ def test_where_there_is_no_socket_nothing_is_loaded_and_nothing_asked(place: Pla
         time.sleep(0.1)
         assert client.notice is None
     assert place.box.read() == []
+
+
+async def test_a_monitor_that_runs_shows_what_codex_asks_and_answers_it(
+    place: Place, home: Path, server: AppServer
+) -> None:
+    monitor = Monitor(
+        place.workspace,
+        Settings(),
+        FilesSource(place.workspace),
+        time.time,
+        open_desk=place.desk,
+        open_inbox=lambda: Inbox(place.box),
+        open_codex=lambda: CodexClient(place.workspace, home, place.holder("codex")),
+    )
+    server.ask(COMMAND, command())
+    asked = None
+    async for _ in monitor.updates():
+        if asked is None and (known := monitor.tree.requests):
+            asked = known[0].request
+            await monitor.answer(asked, Action.ALLOW, None, "")
+        if asked is not None and server.answers:
+            break
+    assert server.answers == [(0, {"decision": "accept"})]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_held"), [({}, True), ({"sessions": False}, False), ({"read_only": True}, False)]
+)
+def test_a_screen_holds_what_codex_asks_unless_it_must_not(
+    tmp_path: Path, changes: dict[str, bool], is_held: bool
+) -> None:
+    settings = replace(Settings(), **changes)  # type: ignore[arg-type]
+    monitor = monitor_of(tmp_path, settings, remembers=True)
+    assert (monitor._open_codex is not None) is is_held
+    assert monitor_of(tmp_path, settings)._open_codex is None
