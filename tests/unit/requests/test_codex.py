@@ -413,12 +413,9 @@ async def test_a_monitor_that_runs_shows_what_codex_asks_and_answers_it(
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_held"), [({}, True), ({"sessions": False}, False), ({"read_only": True}, False)]
+    ("settings", "is_held"), [(Settings(), True), (Settings(sessions=False), False), (Settings(read_only=True), False)]
 )
-def test_a_screen_holds_what_codex_asks_unless_it_must_not(
-    tmp_path: Path, changes: dict[str, bool], is_held: bool
-) -> None:
-    settings = replace(Settings(), **changes)  # type: ignore[arg-type]
+def test_a_screen_holds_what_codex_asks_unless_it_must_not(tmp_path: Path, settings: Settings, is_held: bool) -> None:
     monitor = monitor_of(tmp_path, settings, remembers=True)
     assert (monitor._open_codex is not None) is is_held
     assert monitor_of(tmp_path, settings)._open_codex is None
