@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import FAILED, Office, handoff, office, returned
+from tests.app.deciding import FAILED, Office, desk_of, handoff, office, returned
 from tests.app.stage import stage
 
 from agentwatch.app.messages import Inspect
@@ -13,6 +13,7 @@ from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.details.attestation import Entry
+from agentwatch.decisions.clerk import Clerk
 
 SIZES = [(40, 12), (60, 20), (80, 24), (140, 40)]
 DONE = {"api.handoff.json": handoff(), "api.return.md": returned("SUCCESS", more="")}
@@ -129,3 +130,10 @@ async def test_the_keys_of_other_decisions_are_named_one_by_one_where_there_is_r
         assert "f2 retry  f3 escalate  f4 abort  f5 answer  f6 accept" in s.text().splitlines()[-1]
         await s.pilot.resize_terminal(80, 24)
         await s.until(lambda: "f2–f6 otherwise" in s.text().splitlines()[-1])
+
+
+async def test_what_is_blocked_has_nothing_to_accept(tmp_path: Path) -> None:
+    async with stage(size=(140, 40)) as s:
+        s.app.monitor.clerk = Clerk(desk_of(tmp_path))
+        s.tree.select("checkout.security")
+        await s.until(lambda: {"x", "a"} <= set(footer(s)) and "y" not in footer(s))

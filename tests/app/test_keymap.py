@@ -187,3 +187,18 @@ async def test_a_wrong_view_is_told_at_the_start(tmp_path: Path, monkeypatch: py
     async with stage(settings=Settings(views=(("a", "x"), ("b", "state:no")))) as s:
         await s.until(lambda: any("config.toml:3: the view “b” is wrong: " in one for one in told(s)))
         assert len(s.app.monitor.said) == 1
+
+
+async def test_keys_of_ones_own_hold_in_the_help() -> None:
+    settings = Settings(keys=mine(help="f1", down="ctrl+n", right="ctrl+f"))
+    async with stage(settings=settings) as s:
+        await s.press("f1", "ctrl+f")
+        assert isinstance(s.app.screen, HelpScreen)
+        await s.until(lambda: "─ Keys " not in s.text())
+        page = s.app.screen.query_one("#page")
+        await s.press("ctrl+n")
+        assert page.scroll_y == 1
+        await s.press("j", "question_mark")
+        assert (isinstance(s.app.screen, HelpScreen), page.scroll_y) == (True, 1)
+        await s.press("f1")
+        assert not isinstance(s.app.screen, HelpScreen)

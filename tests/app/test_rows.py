@@ -12,8 +12,11 @@ from tests.app.stage import Stage, stage
 from agentwatch.app.theming import Palette, shipped_themes, variable_defaults
 from agentwatch.app.widgets.task_line import Columns, Pose, age_of, decided_of, task_line
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.observation import Tick
+from agentwatch.delegation.decision import Action, Decision, Receipt
+from agentwatch.delegation.decision import Stage as DecisionStage
+from agentwatch.delegation.observation import Decided, Tick
 from agentwatch.delegation.run import Doing, DoingKind, RunState
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
 
 WIDTHS = (140, 100, 80, 60, 40)
@@ -250,3 +253,28 @@ def test_a_chain_is_named_by_what_it_is_about_and_its_agent_stands_behind() -> N
     assert all(line.count("lean-impl") <= 1 for line in lines)
     stand = stand._replace(shared=len(task.title))
     assert "973 prove the construction" in task_line(task, stand, Columns.of(60), palette, tree.tasks).text
+
+
+def test_an_aborted_task_is_as_old_as_the_abort() -> None:
+    scene = Scene()
+    scene.handoff("a", ago=9_000)
+    scene.returned("a", Outcome.FAILED, agent="code", ago=8_000)
+    tree = DelegationTree()
+    for observation in scene.take():
+        tree.apply(observation)
+    latest = tree.tasks["a"].latest
+    assert latest is not None
+    assert latest.returned is not None
+    decision = Decision(
+        decision_id="0" * 32,
+        task_id="a",
+        attempt=1,
+        handoff_sha256=latest.handoff.digest if latest.handoff else None,
+        return_sha256=latest.returned.digest,
+        action=Action.ABORT,
+        at=NOW - 60,
+        receipts=(Receipt(DecisionStage.RECORDED, NOW - 60),),
+    )
+    tree.apply(Decided(99, NOW - 60, decision.decision_id, decision))
+    assert tree.tasks["a"].state is State.CANCELED
+    assert age_of(tree.tasks["a"], NOW) == "1m"

@@ -31,7 +31,6 @@ from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
 from agentwatch.app.typeahead import Answered, Typeahead, Typed
 from agentwatch.app.updates import Updates
-from agentwatch.app.widgets.needs_you import TALL
 from agentwatch.app.widgets.task_tree import TaskTree
 from agentwatch.config import config_directory, where
 from agentwatch.delegation.decision import Action
@@ -59,13 +58,9 @@ class AgentwatchApp(App[None]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.APP)
 
-    VERTICAL_BREAKPOINTS = [(0, "-few-lines"), (TALL, "-many-lines")]  # noqa: RUF012  as Textual declares it
-
-    # Clear of the lines that say who needs the operator; on all screens alike, for a dialog lies over another screen
-    # that shows the same.
+    # Over the footer, whose words are always the same: no line that says something else is covered by one of a line.
     CSS = """
-    ToastRack { margin-bottom: 2; }
-    .-many-lines ToastRack { margin-bottom: 8; }
+    ToastRack { margin-bottom: 0; }
     Toast { background: $panel; color: $foreground; padding: 0 1; max-width: 80%; }
     Tooltip { background: $panel; color: $foreground; }
     CommandPalette SearchIcon { display: none; }

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from agentwatch.delegation import standing
-from agentwatch.delegation.task import Attempt, Task
+from agentwatch.delegation.task import Attempt, State, Task
 
 _YEAR: Final = 365 * 86_400
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
@@ -48,6 +48,8 @@ def stands_since(task: Task) -> float | None:
     """Since when it is as every face says: the tool it is in, the question, the end; None where no sign is known."""
     if task.needs_operator or task.stale:
         return task.alive_at if task.ended_at is None else task.ended_at
+    if task.own_state is State.CANCELED and (decision := task.decision) is not None:
+        return decision.at
     if (doing := task.doing) is not None:
         return doing.at
     since = task.started_at if task.state.is_open else task.ended_at

@@ -86,7 +86,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             tooltip="Answer what the selected task asks, its program's request too; from any other task, the request"
                     " that comes first."),
     _decide(id="decide.accept", keys="y", action="decide('accept')", words="accept", title="Decide: accept",
-            tooltip="Accept a partial, invalid or contradicted return as it is, with a reason."),
+            tooltip="Accept as it is, with a reason: a return that is partial or invalid, has a false claim, or asks"
+                    " for a review."),
     _decide(id="review", keys="R", action="review", words="review", title="Review what needs you",
             tooltip="Decide about the marked tasks, or all that need you and each request, one after another."),
     Command(id="mark", keys="m", action="mark", homes=_TREE, group=Group.DECIDE, words="mark",

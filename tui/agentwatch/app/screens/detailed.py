@@ -15,6 +15,7 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.delegation.aside import mark_of
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.task import State
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
@@ -89,7 +90,11 @@ class MonitorScreen(Screen[ScreenResultType]):
             return False
         if clerk is None or (command_id == "decide.respond" and self._to_answer() is not None):
             return clerk is None
-        return task is None or (not task.needs_operator and self.why_not(command_id) is not None)
+        if task is None:
+            return True
+        # Of what needs the operator, most keys that are refused say why; what is blocked has nothing to accept.
+        is_plain = not task.needs_operator or (command_id == "decide.accept" and task.own_state is State.BLOCKED)
+        return is_plain and self.why_not(command_id) is not None
 
     def is_out_of_question(self, command_id: str) -> bool:
         """Whether it is useless, or refused: for a footer in which there is no room for what cannot be done."""

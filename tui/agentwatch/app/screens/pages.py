@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agentwatch import manual
-from agentwatch.app.actions import COMMANDS, VIEWS, Command, Group, key_label
+from agentwatch.app.actions import COMMANDS, VIEWS, Command, Group, command_of, key_label
 from agentwatch.app.markdown_safe import Paragraph, markdown
 from agentwatch.app.widgets.details.blocks import Block, Gap, Text, lay_out, left_out, text
 from agentwatch.app.widgets.timeline import bars
@@ -37,11 +37,16 @@ class PageScreen(ModalScreen[None]):
     """Shows the blocks that `write` makes, of safe text, under a title of ours. Escape closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "dismiss", show=False),
+        Binding("escape", "dismiss", show=False),
         Binding("ctrl+c", "copy_or_dismiss", show=False),
-        Binding("j", "scroll('down')", show=False),
-        Binding("k", "scroll('up')", show=False),
     ]
+    ACTIONS: ClassVar[dict[str, str]] = {
+        "help": "dismiss",
+        "quit": "dismiss",
+        "up": "scroll('up')",
+        "down": "scroll('down')",
+    }
+    """What the keys of commands do here, by their ids: the operator may have given them others."""
 
     DEFAULT_CSS = f"""
     PageScreen {{ align: center middle; background: $background 70%; }}
@@ -70,6 +75,15 @@ class PageScreen(ModalScreen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self._fill(event.size.width)
+
+    async def on_key(self, event: events.Key) -> None:
+        pressed = {event.key, event.character}
+        for command_id, action in self.ACTIONS.items():
+            if not pressed.isdisjoint(command_of(self.app, command_id).keys.split(" ")):
+                event.stop()
+                event.prevent_default()
+                await self.run_action(action)
+                return
 
     def turn_to(self, title: str, write: Callable[[], Iterable[Block]]) -> None:
         """Show another text from its beginning."""
@@ -121,10 +135,7 @@ def _notices(notices: Sequence[PlacedFinding], own: Sequence[str]) -> Iterator[B
 class HelpScreen(PageScreen):
     """The keys and the glyphs, then the topics of the manual."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "topic(1)", show=False),
-        Binding("left,h", "topic(-1)", show=False),
-    ]
+    ACTIONS: ClassVar[dict[str, str]] = {**PageScreen.ACTIONS, "right": "topic(1)", "left": "topic(-1)"}
 
     def __init__(self, commands: Sequence[Command], views: Sequence[tuple[str, str]]) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""

@@ -138,7 +138,7 @@ class FilterBar(Horizontal):
     }
     FilterBar > FilterInput:focus { background-tint: transparent; border: none; }
     FilterBar > #filter-fault {
-        width: auto; max-width: 75%; padding: 0 1; color: $text-warning;
+        width: auto; max-width: 70%; padding: 0 1; color: $text-warning;
         text-wrap: nowrap; text-overflow: ellipsis;
     }
     FilterBar > #filter-count { width: auto; padding: 0 1; color: $text-muted; }
@@ -193,7 +193,8 @@ class FilterBar(Horizontal):
 
     def _show_fault(self, words: str) -> None:
         self._fault.update(Content(clean(words, _LONGEST)))
-        self._fault.display = bool(words)
+        # That it finds nothing goes without saying, and the room is for the reason.
+        self._fault.display, self._count.display = bool(words), not words
 
     @on(FilterInput.Refused)
     def _say_what_is_wrong(self) -> None:

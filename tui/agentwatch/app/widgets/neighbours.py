@@ -8,6 +8,7 @@ from typing import Final
 
 from agentwatch.app.widgets.rows import Row
 from agentwatch.delegation.task import Task
+from agentwatch.view.chains import chain_name
 
 _SHORTEST: Final = 10
 """Characters of a title from which one may be cut."""
@@ -43,6 +44,26 @@ def shared_beginnings(rows: Sequence[Row | None], tasks: Mapping[str, Task]) -> 
             shared[task.task_id] = common
         before[row.parent_id] = task.task_id, title
     return shared
+
+
+def before_titles(rows: Sequence[Row | None], tasks: Mapping[str, Task]) -> dict[str, str]:
+    """By task, what stands before its title: the chain that its row stands for, and of siblings that would read the
+    same, the part of its id's path that the others do not have; "" where the title is enough."""
+    words: dict[str, str] = {}
+    alike: dict[tuple[str | None, str, str], list[str]] = {}
+    for row in rows:
+        if row is not None and row.task_id is not None and (task := tasks.get(row.task_id)) is not None:
+            chain = chain_name(task, [tasks[one] for one in row.chain if one in tasks]) if row.chain else ""
+            words[task.task_id] = chain
+            alike.setdefault((row.parent_id, chain, task.title), []).append(task.task_id)
+    for (_, chain, _), ids in alike.items():
+        paths = [tasks[task_id].own_id.split("/") for task_id in ids]
+        common = set(paths[0]).intersection(*paths)
+        for task_id, path in zip(ids, paths, strict=True):
+            # Without a path, the id is that of a session, and says nothing.
+            own = "/".join(part for part in path if part not in common) if len(path) > 1 else ""
+            words[task_id] = "/".join(filter(None, (own, chain)))
+    return words
 
 
 def _common(one: str, other: str) -> int:

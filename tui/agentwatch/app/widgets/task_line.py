@@ -91,7 +91,8 @@ class Pose(NamedTuple):
 
     `folded` is None for a row without rows below. `guide` is the level whose guide is lit, -1 for none. `shared` is
     how many characters of its title those of its neighbours begin with, too. `chain` is the title of the first of
-    those above that the row stands for as well, "" where the title is enough; it is foreign.
+    those above that the row stands for as well, or what tells its title from the same one of a neighbour, "" where the
+    title is enough; it is foreign.
     """
 
     depth: int

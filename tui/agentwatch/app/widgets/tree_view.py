@@ -24,12 +24,11 @@ from agentwatch.app.widgets.cursor import Cursor
 from agentwatch.app.widgets.header import Counted
 from agentwatch.app.widgets.heading_line import Headline, heading_line
 from agentwatch.app.widgets.line import Part, strip_of
-from agentwatch.app.widgets.neighbours import lit_guide, shared_beginnings
+from agentwatch.app.widgets.neighbours import before_titles, lit_guide, shared_beginnings
 from agentwatch.app.widgets.outline import Outline
 from agentwatch.app.widgets.rows import Heading, Row, RowId, Splice
 from agentwatch.app.widgets.task_line import Columns, Pose, age_of, decided_of, task_line
 from agentwatch.delegation.task import Task
-from agentwatch.view.chains import chain_name
 from agentwatch.view.groups import ABOUT, ASKING, Group
 from agentwatch.view.words import plural
 
@@ -315,7 +314,7 @@ class TreeView(ScrollView, can_focus=True):
         made: dict[str, tuple[Pose, Strip]] = {}
         lines: list[Strip] = []
         tasks = self._tree.tasks
-        shared = shared_beginnings(rows, tasks)
+        shared, before_title = shared_beginnings(rows, tasks), before_titles(rows, tasks)
         for y, row in enumerate(rows):
             if row is not None and isinstance(row.row_id, Heading):
                 lines.append(self._make_heading(row.row_id, now, palette))
@@ -337,7 +336,7 @@ class TreeView(ScrollView, can_focus=True):
                 decided=decided_of(task, now),
                 marked=task.task_id in self._marked,
                 shared=shared.get(task.task_id, 0),
-                chain=chain_name(task, [tasks[one] for one in row.chain if one in tasks]) if row.chain else "",
+                chain=before_title[task.task_id],
             )
             before = self._made.get(task.task_id)
             same = before is not None and before[0] == stand

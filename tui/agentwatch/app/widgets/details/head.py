@@ -197,7 +197,7 @@ class TabBar(Widget):
     ALLOW_SELECT = False
 
     DEFAULT_CSS = """
-    TabBar { height: 2; padding: 0 1; text-wrap: nowrap; pointer: pointer; }
+    TabBar { height: 2; padding: 0 0 0 1; text-wrap: nowrap; pointer: pointer; }
     """
 
     active: reactive[str] = reactive("")
