@@ -102,7 +102,10 @@ def _decided(
     if not isinstance(answer, Verified | Expired):
         return answer, task
     question = question_about(load(settings, inspects=False).tree, task_id, attempt)
-    answer = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
+    answer = asker.reader.wait(question, 0.0)
+    if not isinstance(answer, Verified | Expired) and not is_needless(_seen(load, settings, task_id)):
+        # One of before was decided; this one asks, or has not returned.
+        answer = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
     return answer, None if isinstance(answer, Verified | Expired) else _seen(load, settings, task_id)
 
 

@@ -197,7 +197,7 @@ class TabBar(Widget):
     ALLOW_SELECT = False
 
     DEFAULT_CSS = """
-    TabBar { height: 2; padding: 0 0 0 1; text-wrap: nowrap; pointer: pointer; }
+    TabBar { height: 2; text-wrap: nowrap; pointer: pointer; }
     """
 
     active: reactive[str] = reactive("")
@@ -216,7 +216,7 @@ class TabBar(Widget):
 
     def render(self) -> Content:
         content, places = self._titles()
-        line = Content.styled("─" * self.content_size.width, "$border-blurred")
+        line = Content(" ") + Content.styled("─" * (self.content_size.width - 1), "$border-blurred")
         for tab_id, start, end in places:
             if tab_id == self.active:
                 line = line[:start] + Content.styled("━" * (end - start), "$text-accent") + line[end:]
@@ -232,21 +232,21 @@ class TabBar(Widget):
                 return
 
     def _titles(self) -> tuple[Content, _Places]:
-        """The titles that fit and where they stand."""
-        width = self.content_size.width
+        """The titles that fit and where they stand: behind a blank, where that leaves room for all."""
+        width = self.content_size.width - 1
         titles: _Titles = []
         # Counts that call for nobody go before a title does.
         for quiet, gap in ((True, 3), (True, 2), (True, 1), (False, 1)):
             titles = [(tab_id, self._title(tab_id, title, quiet=quiet)) for tab_id, title in self._tabs]
             if sum(len(title) + gap for _, title in titles) - gap <= width:
-                return _placed(titles, gap, 0)
+                return _placed(titles, gap, Content(" "))
         bare = [(tab_id, self._title(tab_id, title, quiet=False, counted=False)) for tab_id, title in self._tabs]
-        if sum(len(title) + 1 for _, title in bare) - 1 <= width:
-            return _placed(bare, 1, 0)
+        used = sum(len(title) + 1 for _, title in bare) - 1
+        if used <= width + 1:
+            return _placed(bare, 1, Content(" " if used <= width else ""))
         first, last = self._window(titles, width - 4)
-        before = faint("‹ ") if first else Content("")
-        content, places = _placed(titles[first:last], 1, len(before))
-        return before + content + faint(" ›" if last < len(titles) else ""), places
+        content, places = _placed(titles[first:last], 1, faint(" ‹ " if first else " "))
+        return content + faint(" ›" if last < len(titles) else ""), places
 
     def _window(self, titles: _Titles, room: int) -> tuple[int, int]:
         """The range of titles around the active one that fits: it grows to the right first, then to the left."""
@@ -273,9 +273,10 @@ class TabBar(Widget):
         return content + Content.assemble(" ", count) if count and (quiet or count.style != FAINT) else content
 
 
-def _placed(titles: _Titles, gap: int, start: int) -> tuple[Content, _Places]:
+def _placed(titles: _Titles, gap: int, before: Content) -> tuple[Content, _Places]:
     places: _Places = []
+    start = len(before)
     for tab_id, title in titles:
         places.append((tab_id, start, start + len(title)))
         start += len(title) + gap
-    return Content(" " * gap).join([title for _, title in titles]), places
+    return before + Content(" " * gap).join([title for _, title in titles]), places

@@ -1,0 +1,113 @@
+"""The orchestrator that the manual shows, as it stands there: it hands out, waits, and does what is decided."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentwatch.manual import page
+
+CHILD = """\
+import json, pathlib, sys
+handoff, returned = map(pathlib.Path, sys.argv[1:])
+packet = json.loads(handoff.read_text())
+pathlib.Path("attempts.jsonl").open("a").write(json.dumps(packet) + "\\n")
+pathlib.Path("api.py").write_text("port = 8080")
+states = {1: "blocked", 2: "failed", 3: "completed"}
+status = states[packet.get("attempt", 1)]
+said = {"blocked": "Which port?", "failed": "It timed out.", "completed": ""}[status]
+error = {"type": "timeout", "message": said, "recoverable": True, "recommendation": "Say it."}
+returned.write_text(json.dumps({
+    "status": status, "summary": "It is " + status + ".", "errors": [error] if said else [],
+    "artifacts": [{"type": "implementation", "path": "api.py", "summary": "The API."}],
+    "metadata": {"session_id": "s", "agent_type": "code", "delegation_depth": 1,
+                 "delegation_path": ["orchestrator", "code"]}}))
+"""
+DEADLINE = 60.0
+
+
+class Shop:
+    """A workspace with the orchestrator of the manual, and its operator."""
+
+    def __init__(self, root: Path) -> None:
+        self.place = root / "shop"
+        (self.place / "docs").mkdir(parents=True)
+        (self.place / "docs" / "api.md").write_text("The design.")
+        programs = root / "bin"
+        programs.mkdir()
+        for path, words in ((programs / "agentwatch", "-m agentwatch"), (self.place / "child", "child.py")):
+            path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+            path.chmod(0o755)
+        (self.place / "child.py").write_text(CHILD)
+        (code,) = re.findall(r"```python\n(.*?)```", page("orchestrator"), re.DOTALL)
+        (root / "orchestrate.py").write_text(code)
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("AGENTWATCH")},
+            "HOME": str(root),
+            "XDG_STATE_HOME": str(root / "state"),
+            "XDG_CONFIG_HOME": str(root / "config"),
+            "PATH": f"{programs}:{os.environ['PATH']}",
+        }
+        self.orchestrator = subprocess.Popen(
+            [sys.executable, root / "orchestrate.py"], cwd=self.place, env=self.environment
+        )
+
+    def attempts(self) -> list[dict[str, object]]:
+        file = self.place / "attempts.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def asking(self) -> list[tuple[str, str]]:
+        ran = subprocess.run(
+            ["agentwatch", "pending", "--json"], cwd=self.place, env=self.environment, capture_output=True, check=False
+        )
+        return [(task["state"], task["ask"]) for task in json.loads(ran.stdout)["tasks"]]
+
+    def decide(self, *words: str) -> None:
+        command = ["agentwatch", "decide", "shop.api", *words, "--yes"]
+        subprocess.run(command, cwd=self.place, env=self.environment, check=True, capture_output=True)
+
+    def until_attempts(self, count: int) -> None:
+        end = time.monotonic() + DEADLINE
+        while len(self.attempts()) < count or not (self.place / "work" / "api.return.json").exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    shop = Shop(tmp_path)
+    yield shop
+    shop.orchestrator.kill()
+    shop.orchestrator.wait()
+
+
+def until_asks(shop: Shop, state: str) -> str:
+    """What the task asks once it is in this state."""
+    end = time.monotonic() + DEADLINE
+    while (asking := shop.asking()) == [] or asking[0][0] != state:
+        assert time.monotonic() < end, asking
+        time.sleep(0.1)
+    return asking[0][1]
+
+
+def test_the_orchestrator_of_the_manual_answers_hands_on_and_ends_as_is_decided(shop: Shop) -> None:
+    shop.until_attempts(1)
+    assert "Which port?" in until_asks(shop, "blocked")
+    shop.decide("--respond", "8080")
+    shop.until_attempts(2)
+    assert str(shop.attempts()[1]["objective"]).endswith("The operator answers: 8080")
+    until_asks(shop, "failed")
+    shop.decide("--escalate", "debug", "--note", "Take more time.")
+    shop.until_attempts(3)
+    assert shop.attempts()[2]["attempt"] == 3
+    assert "Take more time." in json.dumps(shop.attempts()[2])
+    assert shop.orchestrator.wait(DEADLINE) == 0
+    assert shop.asking() == []
