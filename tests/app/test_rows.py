@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -11,10 +12,11 @@ from tests.app.stage import Stage, stage
 
 from agentwatch.app.theming import Palette, shipped_themes, variable_defaults
 from agentwatch.app.widgets.task_line import Columns, Pose, age_of, decided_of, task_line
+from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt
 from agentwatch.delegation.decision import Stage as DecisionStage
-from agentwatch.delegation.observation import Decided, Tick
+from agentwatch.delegation.observation import Decided, Ran, Tick
 from agentwatch.delegation.run import Doing, DoingKind, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import DelegationTree
@@ -278,3 +280,16 @@ def test_an_aborted_task_is_as_old_as_the_abort() -> None:
     tree.apply(Decided(99, NOW - 60, decision.decision_id, decision))
     assert tree.tasks["a"].state is State.CANCELED
     assert age_of(tree.tasks["a"], NOW) == "1m"
+
+
+async def test_the_overview_says_what_a_task_costs_where_prices_are_set() -> None:
+    scene = Scene()
+    scene.ran("s1", "lead", doing=call("Read", "a.md", 3), tokens=500_000, ago=600)
+    (ran,) = scene.take()
+    assert isinstance(ran, Ran)
+    assert ran.run is not None
+    ran = ran._replace(run=replace(ran.run, model="acme/small"))
+    for prices, shown in ((("small", 3.0),), True), ((), False):
+        async with stage([ran], settings=Settings(prices=prices)) as s:
+            await s.until(lambda: "500,000" in s.text())
+            assert ("1.50, all attempts, by your prices" in s.text()) is shown

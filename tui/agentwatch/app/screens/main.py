@@ -125,7 +125,7 @@ class MainScreen(DetailedScreen[None]):
 
         body = self.query_one("#body")
         if body.is_attached:
-            self.details = DetailsPane()
+            self.details = DetailsPane(dict(self._monitor.settings.prices))
             await body.mount(self.details)
             self.show_details()
 

@@ -33,7 +33,7 @@ class TaskScreen(DetailedScreen[str]):
         self._sought = sought
         self._tab = tab
         self._task_id = task_id
-        self.details: DetailsPane = DetailsPane()
+        self.details: DetailsPane = DetailsPane(dict(monitor.settings.prices))
         self.footer = Footer(Place.PAGE, is_useless=self.is_useless, why_not=self.why_not)
 
     @property

@@ -35,6 +35,7 @@ from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Basis, State, Task
 from agentwatch.text import exact
 from agentwatch.view import looks
+from agentwatch.view.pulse import cost_of
 from agentwatch.view.requests import request_words, standing_words, where
 from agentwatch.view.words import ADVICE, BASES, Agreement, decision_of, mode_of, model_of, plural, why_at
 
@@ -211,7 +212,7 @@ def _provenance(view: View) -> Iterator[Block]:
     session = latest.session_id if latest else None
     yield from fields(("session", session if session != task.own_id else None))
     if task.run is not None:
-        yield from _record(task.run)
+        yield from _record(task.run, cost_of(task, view.prices))
     if latest and latest.started_at is not None:
         yield field("took", took(task, latest, view.now))
     handed, returned = view.handed, view.returned
@@ -224,11 +225,13 @@ def _provenance(view: View) -> Iterator[Block]:
             yield field(label, Content.assemble(plain(version.path), (earlier, FAINT)))
 
 
-def _record(run: Run) -> Iterator[Block]:
+def _record(run: Run, cost: float | None) -> Iterator[Block]:
     """Where a session is recorded, and what it took."""
     where = "   in the background" if run.background else ""
     yield field("source", Content.assemble(plain(run.source), (where, FAINT)))
     if run.model:
         yield field("model", Content.assemble(plain(run.model), ("   (as recorded)", FAINT)))
-    yield from fields(("tokens", f"{run.tokens:,}" if run.tokens else None), ("known by", run.link))
+    tokens, spent = f"{run.tokens:,}" if run.tokens else None, None if cost is None else f"{cost:,.2f}"
+    yield from fields(("tokens", tokens), ("cost", spent and f"{spent}, all attempts, by your prices"))
+    yield from fields(("known by", run.link))
     yield field("record", plain(run.place))

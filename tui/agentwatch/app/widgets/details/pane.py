@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import ClassVar, Final, Self
 
 from textual import events, on
@@ -57,8 +58,10 @@ class DetailsPane(Widget):
     DetailsPane:ansi > .details--faint { text-style: dim; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prices: Mapping[str, float] = MappingProxyType({})) -> None:
+        """`prices` are those of a million tokens, by model."""
         super().__init__()
+        self._prices = prices
         self._head = Head()
         self._bar = TabBar()
         self._bar.display = False
@@ -118,7 +121,8 @@ class DetailsPane(Widget):
         if task is None or self._view is None or task.task_id != self._view.task.task_id:
             self._compared = None
         compared = self._compared
-        self._view = None if task is None else View(task, tree, content, now, self._reads, compared, transcript)
+        given = content, now, self._reads, compared, transcript, self._prices
+        self._view = None if task is None else View(task, tree, *given)
         self._schedule()
 
     def resume(self) -> None:

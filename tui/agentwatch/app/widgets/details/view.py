@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable, Iterator
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from agentwatch.app.widgets.details.blocks import Block, Gap, Rich, faint, text
@@ -42,7 +43,8 @@ class View(NamedTuple):
 
     `content` gives the last good text of a version, None if there is none any more. It may read a file, so it is
     called through `reads` only. `compared` is the number of the attempt that is compared with the one before, None for
-    the last. `transcript` gives that of a run, None where there is none to be had.
+    the last. `transcript` gives that of a run, None where there is none to be had. `prices` are those of a million
+    tokens, by model.
     """
 
     task: Task
@@ -52,6 +54,7 @@ class View(NamedTuple):
     reads: Reads
     compared: int | None = None
     transcript: Callable[[Run], RunTranscript | None] = lambda _: None
+    prices: Mapping[str, float] = MappingProxyType({})
 
     @property
     def handed(self) -> Attempt | None:
