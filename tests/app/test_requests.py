@@ -148,7 +148,7 @@ async def test_a_rule_is_read_in_full_and_taken_only_where_it_is_chosen(tmp_path
         await open_it(s)
         assert rule in s.text().replace("\n", "").replace("║", "").replace(" ", "").replace("Bash(touch", "Bash(touch ")
         await s.press("left")
-        assert "● allow, and by the rule" in s.text()
+        assert "● allow, and what the rule covers" in s.text()
         await record(s)
         assert s.entries()[0].record.params.rule == rule
 

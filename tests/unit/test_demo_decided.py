@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,16 @@ from agentwatch.decisions.desk import Desk, return_digest
 from agentwatch.decisions.proposal import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
 from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
 from agentwatch.demo import DemoSession, session
+from agentwatch.demo.asker import ASKS_AT, Asker
 from agentwatch.demo.orchestrator import NAME, Orchestrator
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
 from agentwatch.monitor import Monitor
+from agentwatch.requests.box import Box
+from agentwatch.requests.source import Inbox
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.decisions.made import QUICK
 
@@ -217,6 +222,79 @@ def test_what_the_operator_has_not_signed_is_not_read(demo: Rehearsal) -> None:
     demo.orchestrator.attend()
     demo.play(48.0 + LONGER)
     assert demo.task(API).attempt == 2
+
+
+# The request of its tester
+
+
+@dataclass
+class Asking:
+    """The tester of a rehearsal, and the operator's answers to it."""
+
+    demo: Rehearsal
+    asker: Asker
+    inbox: Inbox
+
+    @property
+    def open(self) -> list[Request]:
+        return [one for one in self.inbox.box.read() if one.is_open]
+
+    def attend(self, at: float) -> None:
+        self.demo.play(at)
+        self.asker.attend(self.demo.orchestrator.decided)
+
+    def answer(self, action: Action, note: str = "") -> None:
+        (asked,) = self.open
+        gone = partial(self.inbox.gone, asked)
+        self.demo.desk.answer(asked, action, task_id=E2E, attempt=1, gone=gone, note=note)
+        self.asker.attend(self.demo.orchestrator.decided)
+
+
+@pytest.fixture
+def asking(demo: Rehearsal) -> Iterator[Asking]:
+    places = demo.workspace, demo.root / "state", demo.root / "configuration"
+    asker = Asker(*places, demo.player, demo.orchestrator.go_on)
+    yield Asking(demo, asker, Inbox(Box(demo.workspace, state=demo.root / "state")))
+    asker.leave()
+
+
+@pytest.mark.parametrize(
+    ("action", "note", "state"),
+    [(Action.ALLOW, "", State.COMPLETED), (Action.DENY, 'Only "Chromium".\n## Status', State.PARTIAL)],
+)
+def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
+    asking: Asking, action: Action, note: str, state: State
+) -> None:
+    asking.attend(ASKS_AT - 1)
+    assert asking.open == []
+    asking.attend(ASKS_AT)
+    asking.attend(ASKS_AT + 1)
+    assert not asking.asker.was_answered
+    asking.answer(action, note)
+    assert asking.asker.was_answered
+    asking.attend(END)
+    asking.demo.play(END + LONGER)
+    assert asking.open == []
+    task = asking.demo.task(E2E)
+    assert (task.own_state, task.contradicted) == (state, False)
+    assert [finding for finding in task.findings if finding.finding.severity == "error"] == []
+    returned = (asking.demo.workspace / "verify/e2e.return.md").read_text("utf-8")
+    assert ("Chromium" in returned) is bool(note)
+
+
+def test_the_tester_asks_anew_when_the_session_starts_over_and_not_for_a_task_that_was_aborted(asking: Asking) -> None:
+    asking.attend(ASKS_AT)
+    (first,) = asking.open
+    asking.demo.player.rewind()
+    asking.asker.attend(frozenset())
+    assert asking.open == []
+    asking.attend(ASKS_AT)
+    (second,) = asking.open
+    assert second.request_id != first.request_id
+    asking.demo.decide(E2E, Action.ABORT)
+    asking.demo.orchestrator.attend()
+    asking.attend(ASKS_AT + 1)
+    assert asking.open == []
 
 
 # In a running session

@@ -40,6 +40,7 @@ def monitor_of(
     remembers: bool = False,
     inspects: bool = True,
     open_desk: Callable[[], Desk] | None = None,
+    open_inbox: Callable[[], Inbox] | None = None,
 ) -> Monitor:
     """A monitor of the files and the agents' sessions of a workspace; it has not looked yet."""
     first = _first_watched(workspace)
@@ -60,7 +61,7 @@ def monitor_of(
         remembers=remembers,
         open_desk=open_desk,
         open_shelf=open_shelf,
-        open_inbox=partial(inbox_of, workspace) if remembers else None,
+        open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers else None),
         open_codex=partial(codex_of, workspace) if remembers and settings.sessions and not settings.read_only else None,
         history_before=history_before,
         since=selection.since if selection else None,

@@ -46,6 +46,8 @@ class Orchestrator:
         self._reader = Reader(workspace, state=state, configuration=configuration, environment={})
         self._book = ReceiptBook(workspace, state)
         self._read: set[str] = set()
+        self.decided: set[str] = set()
+        """The tasks about which something was decided."""
 
     @property
     def was_told(self) -> bool:
@@ -63,8 +65,15 @@ class Orchestrator:
                     self._book.mark(decision_id, Stage.READ, NAME, since=answer.record.created_at)
                 self._carry_out(answer.record)
 
+    def go_on(self, record: Record) -> None:
+        """An agent has got the answer to its request."""
+        script = self._play.scene(record.action, record.task_id)
+        if script is not None:
+            self._player.cut_in(_filled(script.steps, _words(record, "")))
+
     def _carry_out(self, record: Record) -> None:
         task_id, action = record.task_id, record.action
+        self.decided.add(task_id)
         handoff = self._handoff(record) if action in _HANDS_ON else ""
         script = self._play.scene(action, task_id)
         # Without a handoff there is nobody to be sent.

@@ -141,6 +141,11 @@ class Player:
         self._position = 0.0
 
     @property
+    def position(self) -> float:
+        """The second of the script that it has got to."""
+        return self._position
+
+    @property
     def finished(self) -> bool:
         """Every step has been played."""
         return not self._left

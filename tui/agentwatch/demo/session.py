@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
     from agentwatch.decisions.desk import Desk
+    from agentwatch.demo.asker import Asker
     from agentwatch.demo.orchestrator import Orchestrator
+    from agentwatch.requests.source import Inbox
 
 PAUSE_SECONDS: Final = 60.0
 """How long the last state stays before the session starts over, counted from the last key that is pressed; real
@@ -58,6 +60,7 @@ class DemoSession:
         self._held = False
         self._asked_to_end: int | None = None
         self._orchestrator: Orchestrator | None = None
+        self._asker: Asker | None = None
         self._quiet = 0.0
         self._failure: OSError | WorkspaceError | None = None
 
@@ -82,6 +85,8 @@ class DemoSession:
             signal.signal(number, signal.SIG_IGN)
         self._stop.set()
         self._thread.join()
+        if self._asker is not None:
+            self._asker.leave()
         self._directory.cleanup()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
@@ -97,11 +102,21 @@ class DemoSession:
         """
         # Signatures take a while to load.
         from agentwatch.decisions.desk import Desk
+        from agentwatch.demo.asker import Asker
         from agentwatch.demo.orchestrator import Orchestrator
 
         places = self._workspace, self._state, self._configuration
-        self._orchestrator = Orchestrator(*places, self._play, self._player)
+        orchestrator = Orchestrator(*places, self._play, self._player)
+        self._asker = Asker(*places, self._player, orchestrator.go_on)
+        self._orchestrator = orchestrator
         return Desk(self._workspace, state=self._state, configuration=self._configuration)
+
+    def open_inbox(self) -> Inbox:
+        """What the agents of the demo ask."""
+        from agentwatch.requests.box import Box
+        from agentwatch.requests.source import Inbox
+
+        return Inbox(Box(self._workspace, state=self._state))
 
     def hold(self, held: bool) -> None:
         """Let the play wait, or go on: nothing should change while the operator decides.
@@ -125,7 +140,8 @@ class DemoSession:
 
     @property
     def _was_decided(self) -> bool:
-        return self._orchestrator is not None and self._orchestrator.was_told
+        was_told = self._orchestrator is not None and self._orchestrator.was_told
+        return was_told or (self._asker is not None and self._asker.was_answered)
 
     def wait(self, timeout: float | None = None) -> bool:
         """What the player asks between two steps: whether it has to stop there."""
@@ -148,8 +164,9 @@ class DemoSession:
             self._failure = failure
 
     def _attend(self) -> None:
-        if self._orchestrator is not None:
+        if self._orchestrator is not None and self._asker is not None:
             self._orchestrator.attend()
+            self._asker.attend(self._orchestrator.decided)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._asked_to_end = number

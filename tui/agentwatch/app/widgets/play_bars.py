@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rich.style import Style
 
 from agentwatch.app.actions import Home, command_of, commands_of
+from agentwatch.app.decision_words import can_answer
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.decision import Action
@@ -64,7 +65,8 @@ class DemoBar(LineWidget):
             # Not for the first frame, in which nobody asks yet.
             from agentwatch.decisions import policy
 
-            command = command_of(self.app, f"decide.{policy.suggested(selected) or Action.ACCEPT}")
+            asks = Action.RESPOND if can_answer(selected) else None
+            command = command_of(self.app, f"decide.{asks or policy.suggested(selected) or Action.ACCEPT}")
             key = Part(command.key_label, palette.strong, f"app.{command.action}", command.tooltip)
             told = _said("Only ctrl+s records it.", "All of it is temporary.")
             return [[Part("Try it: "), key, Part(f" to {command.words}. ")], *told]
