@@ -13,6 +13,7 @@ from unicodedata import category
 import pytest
 from tests.app.scenes import NOW, Scene, monitor_of
 from tests.app.stage import Stage
+from tests.unit.delegation.asking import request
 from textual import events
 
 from agentwatch.app.app import AgentwatchApp
@@ -32,11 +33,13 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.observation import Ran
+from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Alarm, Attempt, State, Task
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.sources.health import Batch
+from agentwatch.view.requests import request_words
 
 ROOT = Run(
     source="codex",
@@ -200,6 +203,36 @@ def test_one_task_is_told_with_its_ask_and_several_by_name(screen: Screen) -> No
     assert words(tasks, 0.0) == "5 tasks need you: api, ui, docs and 2 more"
     assert window_title("shop", 0) == "agentwatch: shop"
     assert window_title("shop", 2) == "(2) agentwatch: shop"
+
+
+def asks(screen: Screen, *requests: Request) -> Task:
+    """A task whose program asks this."""
+    task = screen.ask("api", request_words(requests[0]) if requests else None)
+    task.requests, task.own_state = requests, State.BLOCKED
+    screen.untold.see("api", task, screen.at)
+    return task
+
+
+def test_each_request_is_told_once_with_its_program_and_command(screen: Screen) -> None:
+    first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
+    assert words([asks(screen, first)], 0.0) == "api (claude-code) needs you: allow? Bash  npm test"
+    assert screen.after(STANDS) == ["api"]
+    asks(screen, equal, first)
+    assert screen.after(PAUSE) == ["api"]
+    # What is left of two that were told is no news.
+    asks(screen, first)
+    assert screen.after(PAUSE) == []
+    # An equal one at once behind the one before is.
+    asks(screen, request(3, "npm test", asked_at=NOW + 19))
+    assert screen.after(PAUSE) == ["api"]
+
+
+def test_a_request_of_now_is_news_on_a_task_that_was_silent_before(screen: Screen) -> None:
+    screen.ask("api", None, ago=100)
+    task = screen.tasks["api"]
+    task.ask, task.requests = "allow? Bash", (request(1, asked_at=NOW + 1),)
+    screen.untold.see("api", task, screen.at)
+    assert screen.after(STANDS) == ["api"]
 
 
 def test_no_text_of_an_agent_can_be_anything_but_a_short_line(screen: Screen) -> None:

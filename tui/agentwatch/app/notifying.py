@@ -86,7 +86,8 @@ def _name(task: Task) -> str:
 
 
 def _program(task: Task) -> str:
-    return f" ({plain(task.run.source, _NAME_LENGTH)})" if task.run is not None else ""
+    asks = task.request or task.run
+    return f" ({plain(asks.source, _NAME_LENGTH)})" if asks is not None else ""
 
 
 _Mark = tuple[int, State, str | None]
@@ -112,7 +113,7 @@ class Untold:
         self._told: dict[str, _Told] = {}
         self._since: dict[str, float] = {}
         self._rung: set[str] = set()
-        """The alarms of which the operator was told: of each once."""
+        """The alarms and requests of which the operator was told: of each once."""
         self._at_work: set[str] = set()
         """The tasks that were seen at work without an ask."""
         self.on_screen: list[Task] = []
@@ -147,7 +148,14 @@ class Untold:
         mark = _mark(task)
         is_known = told is not None and told.mark == mark and (told.gone_at is None or at < told.gone_at + STANDS)
         is_old = at < self._opened_at + START and task.updated_at < self._started_at
-        if task.alarms:
+        asked = _asked(task)
+        if asked:
+            # Of each request once, whichever others are open beside it.
+            is_known = is_known or asked <= self._rung
+            is_old = is_old and max(one.asked_at for one in task.requests if one.is_open) < self._started_at
+            if is_known or is_old:
+                self._rung |= asked
+        elif task.alarms:
             # Nothing is written when a process ends, or time is up.
             is_old = is_old and task_id not in self._at_work and told is None
             is_known = is_known or alarm_keys(task) <= self._rung
@@ -162,7 +170,7 @@ class Untold:
         if not self.is_due(at):
             return []
         new = [task for task in tasks if task.task_id in self._since]
-        self._rung |= {key for task in new for key in alarm_keys(task)}
+        self._rung |= {key for task in new for key in alarm_keys(task) | _asked(task)}
         self._told |= {task.task_id: _Told(_mark(task)) for task in new}
         self._since.clear()
         if self._focus:
@@ -178,10 +186,15 @@ class Untold:
         return self._focus is True or at >= max(self._notified_at, self._acted_at) + PAUSE
 
 
+def _asked(task: Task) -> set[str]:
+    """The ids of the requests that wait for the operator."""
+    return {one.request_id for one in task.requests if one.waits_for_operator}
+
+
 def _mark(task: Task) -> _Mark:
     """What makes an ask another one. Which claims are false changes with every file that the agents write, and how much
     was used with every record."""
-    asked = " ".join(sorted(alarm_keys(task))) if task.alarms else task.ask
+    asked = " ".join(sorted(_asked(task) or alarm_keys(task))) or task.ask
     return task.attempt, task.own_state, None if task.contradicted else asked
 
 
