@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.chain import Chain, ProblemKind
+from agentwatch.decisions.chain import Chain, ChainEntry, ChainProblem, ProblemKind
 from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.errors import (
     DecisionError,
@@ -459,3 +459,83 @@ def test_a_state_directory_without_permission_is_told(tmp_path: Path) -> None:
             operator.decide("a")
     finally:
         (tmp_path / "state").chmod(0o700)
+
+
+def found(operator: Operator, task: str = "c", trust: Trust | None = None) -> ProblemKind | str | None:
+    """What a ledger that has read nothing yet says of the decision about a task: its task, or what is wrong."""
+    ledger = Ledger(operator.state, operator.workspace_id)
+    one = ledger.find(operator.trust if trust is None else trust, operator.subject(task).decision_id)
+    return one.kind if isinstance(one, ChainProblem) else one and one.record.task_id
+
+
+def test_one_decision_is_found_without_reading_those_before_it(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found(operator) is None
+    for task in ("a", "b", "c", "d"):
+        operator.decide(task)
+    read: list[str] = []
+    really = Directory.read
+    monkeypatch.setattr(Directory, "read", lambda self, name, limit: read.append(name) or really(self, name, limit))
+    assert [found(operator, task) for task in ("a", "c", "e")] == ["a", "c", None]
+    assert [name[:6] for name in read if name.endswith(".json")] == ["000001", "000002", "000003"]
+
+
+def test_one_decision_that_was_taken_anew_is_the_new_one(operator: Operator) -> None:
+    operator.decide("c", expires_at=NOON + timedelta(minutes=1))
+    operator.decide("c", Action.ABORT, created_at=NOON + timedelta(minutes=2))
+    ledger = Ledger(operator.state, operator.workspace_id)
+    one = ledger.find(operator.trust, operator.subject("c").decision_id)
+    assert isinstance(one, ChainEntry)
+    assert one.record.action is Action.ABORT
+
+
+@pytest.mark.parametrize(
+    ("number", "how", "says"),
+    [
+        (3, "damaged", ProblemKind.DAMAGED),
+        (2, "damaged", ProblemKind.DAMAGED),
+        (2, "missing", ProblemKind.MISSING),
+        (1, "missing", ProblemKind.MISSING),
+        (2, "another", ProblemKind.REWRITTEN),
+        # Who added the third has verified the first.
+        (1, "damaged", "c"),
+        (3, "twice", "c"),
+        (3, "elsewhere", ProblemKind.STRAY),
+    ],
+)
+def test_one_decision_that_does_not_follow_what_is_there_is_refused(
+    operator: Operator, number: int, how: str, says: ProblemKind | str
+) -> None:
+    for task in ("a", "b", "c"):
+        operator.decide(task)
+    files = operator.files()
+    file = files[number - 1]
+    data = file.read_bytes()
+    match how:
+        case "damaged":
+            file.write_bytes(data[:-10])
+        case "missing":
+            file.unlink()
+        case "another":
+            files[2].rename(operator.root / "third")
+            file.unlink()
+            operator.decide("x")
+            (operator.root / "third").rename(files[2])
+        case "twice":
+            file.with_name(f"{number:06d}-{'0' * 32}.json").write_bytes(data)
+        case "elsewhere":
+            file.rename(file.with_name("x-" + file.name[7:]))
+    assert found(operator) == says
+
+
+def test_one_decision_of_a_key_that_is_not_trusted_is_refused(operator: Operator) -> None:
+    operator.decide("c")
+    assert found(operator, trust=Trust()) is ProblemKind.UNTRUSTED
+
+
+def test_one_decision_of_a_ledger_that_cannot_be_read_is_told(operator: Operator) -> None:
+    operator.state.mkdir(parents=True)
+    operator.ledger.directory.write_text("no directory")
+    with pytest.raises(LedgerError, match="cannot be read"):
+        found(operator)

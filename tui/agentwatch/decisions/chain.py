@@ -155,7 +155,7 @@ def chained(files: Iterable[ChainEntry | ChainProblem], trust: Trust, start: Cha
     entries = list(start.entries) if start else []
     latest = dict(start.latest) if start else {}
     while candidates := numbered.get(len(entries) + 1):
-        fault = _fault(candidates, entries, latest, trust)
+        fault = fault_of(candidates, entries[-1] if entries else None, latest, trust)
         if fault is not None:
             problems.append(fault)
             break
@@ -175,12 +175,12 @@ def chained(files: Iterable[ChainEntry | ChainProblem], trust: Trust, start: Cha
     return Chain(tuple(entries), tuple(problems))
 
 
-def _fault(
-    candidates: list[ChainEntry], entries: list[ChainEntry], latest: Mapping[str, ChainEntry], trust: Trust
+def fault_of(
+    candidates: list[ChainEntry], before: ChainEntry | None, latest: Mapping[str, ChainEntry], trust: Trust
 ) -> ChainProblem | None:
-    """Why what has the next number cannot follow what is there."""
+    """Why what has the next number cannot follow what is there: the one `before` it, and the `latest` by their ids."""
     entry = candidates[0]
-    record, before = entry.record, entries[-1] if entries else None
+    record = entry.record
     existing = latest.get(record.decision_id)
     if len(candidates) > 1:
         message = f"{len(candidates)} signed decisions have the number {record.seq}: two machines wrote at once"

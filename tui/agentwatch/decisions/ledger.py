@@ -24,6 +24,7 @@ from agentwatch.decisions.chain import (
     ProblemKind,
     chained,
     entry_of,
+    fault_of,
     name_of,
     number_in,
 )
@@ -101,6 +102,39 @@ class Ledger:
                 return self._read(directory, trust, sweeps=time.monotonic() >= self._sweep_at)
         except FileNotFoundError:
             return Chain()
+        except OSError as error:
+            raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
+
+    def find(self, trust: Trust, decision_id: str) -> ChainEntry | ChainProblem | None:
+        """One decision, or why there is none that holds; None where there is none by name.
+
+        It is verified with the one that it follows, and that none is missing before them or has a number twice. What
+        the earlier ones hold is not looked at, as `read` does: whoever added this one has verified them. Raises
+        LedgerError.
+        """
+        try:
+            with self._directory.open() as directory:
+                names = directory.names()
+                own = [name for name in names if name.endswith(f"-{decision_id}.json")]
+                if not own:
+                    return None
+                numbered = sorted((number, name) for name in names if (number := number_in(name)) is not None)
+                place = number_in(own[0]) or 0
+                numbers = [number for number, _ in numbered[: place + 1]]
+                is_plain = numbers[:place] == [*range(1, place + 1)] and numbers[place:] != [place]
+                if len(own) > 1 or not place or not is_plain:
+                    chain = self._read(directory, trust)
+                    return chain.latest.get(decision_id) or next(iter(chain.problems), None)
+                entries: list[ChainEntry] = []
+                for _, name in numbered[max(place - 2, 0) : place]:
+                    file = entry_of(name, directory.read(name, LARGEST), trust, self._workspace_id)
+                    if isinstance(file, ChainProblem):
+                        return file
+                    entries.append(file)
+                *before, entry = entries
+                return fault_of([entry], before[0] if before else None, {}, trust) or entry
+        except FileNotFoundError:
+            return None
         except OSError as error:
             raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
 

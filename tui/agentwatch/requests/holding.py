@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.decisions.answering import answers
-from agentwatch.decisions.chain import Chain, number_in
+from agentwatch.decisions.chain import ChainEntry, ChainProblem, number_in
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
@@ -65,7 +65,6 @@ class Holder:
 
     def offer(self, request: Request) -> Offer:
         """Offer a request. What was decided before that is no answer to it. Raises BoxError."""
-        # Not the whole ledger yet: to verify it takes a while, in which the operator can read already.
         names: list[str] = []
         with suppress(OSError):
             names = [path.name for path in self._ledger.directory.iterdir()]
@@ -114,9 +113,7 @@ class Holder:
         if looked is not None and looked[0] == sign and now - looked[1] < _LOOK_ANYWAY_SECONDS:
             return None
         self._looked[request.request_id] = sign, now
-        chain = self._read()
-        before = self._before.setdefault(request.request_id, len(chain.entries))
-        entry = chain.latest.get(request.request_id)
+        entry, before = self._find(request.request_id), self._before.get(request.request_id, 0)
         if entry is None or not answers(entry.record, request):
             return None
         asked, made = math.floor(request.asked_at), time_of(entry.record.created_at).timestamp()
@@ -132,16 +129,16 @@ class Holder:
             return None
         return entry.record
 
-    def _read(self) -> Chain:
-        """The ledger, empty where it cannot be read."""
+    def _find(self, request_id: str) -> ChainEntry | None:
+        """The decision about a request, None where there is none that holds, or it cannot be read."""
         try:
             refuse_inside(self._workspace, self._keys.directory)
-            chain = self._ledger.read(self._keys.trust())
+            found = self._ledger.find(self._keys.trust(), request_id)
         except (DecisionError, BoxError) as error:
             self.trouble = str(error)
-            return Chain()
-        self.trouble = chain.broken or ""
-        return chain
+            return None
+        self.trouble = found.message if isinstance(found, ChainProblem) else ""
+        return None if isinstance(found, ChainProblem) else found
 
     def _claim(self, record: Record) -> bool:
         try:
