@@ -152,6 +152,20 @@ def test_each_record_is_of_one_request_by_its_call_where_that_is_known_else_in_t
     assert stages(tree_of([ran(session(permit())), requested(other)]).tasks["s1"]) == [RequestStage.OFFERED]
 
 
+def test_of_two_requests_of_one_call_the_record_is_of_the_last() -> None:
+    # OpenCode asks for a directory outside, then for the command, both with the id of the call.
+    first = request(1, stage=RequestStage.DELIVERED, ended_at=1_111.0, call_id="toolu_1")
+    second = request(2, asked_at=1_112.0, stage=RequestStage.DELIVERED, ended_at=1_114.0, call_id="toolu_1")
+    allowed = decided(first, stage=Stage.DELIVERED)
+    denied = decided(second, Action.DENY, Stage.DELIVERED, at=1_113.0)
+    record = ran(session(permit(False, Permitter.UNKNOWN)))
+    task = tree_of([record, requested(first), requested(second), allowed, denied]).tasks["s1"]
+    assert {one.nonce: (one.stage, one.allowed) for one in task.requests} == {
+        "n1": (RequestStage.DELIVERED, True),
+        "n2": (RequestStage.ACTED, False),
+    }
+
+
 def test_what_was_recorded_stays_known_when_the_run_has_forgotten_it() -> None:
     one = request()
     tree = tree_of([ran(session(permit())), requested(one)])

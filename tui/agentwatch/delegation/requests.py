@@ -143,13 +143,14 @@ class Requests:
 
     def _permits(self, session: Session, asked: list[Request]) -> dict[str, Permit]:
         """By request, what the program's records say of it: each of them is of one request, the earlier of the earlier.
-        Requests whose call is known come first."""
+        Requests whose call is known come first; of those of one call, the last: what became of it shows after that."""
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         if len(left) >= MOST_PERMITS:
             first = left[0].at
             left = [*(one for one in self._matched.get(session, {}).values() if one.at < first), *left]
         found = dict[str, Permit]()
-        for request in sorted(asked, key=lambda one: (one.call_id is None, one.asked_at, one.request_id)):
+        in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))
+        for request in (*(one for one in reversed(in_turn) if one.call_id), *(one for one in in_turn if not one.call_id)):
             permit = next((one for one in left if _is_of(one, request)), None)
             if permit is not None:
                 left.remove(permit)
