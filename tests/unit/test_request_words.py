@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from agentwatch.cli import COMMANDS
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.observation import Observation
@@ -88,7 +89,7 @@ def test_what_a_store_or_a_return_says_of_a_permission_is_told_apart_too() -> No
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("claude-code", "answer in its terminal; `agentwatch init --agent claude` lets you answer here"),
+        ("claude-code", "answer in its terminal; `agentwatch init --agent claude-code` lets you answer here"),
         ("kilo", "answer in its terminal; `agentwatch init --agent kilo` lets you answer here"),
         ("roo", "answer in its terminal"),
     ],
@@ -96,6 +97,17 @@ def test_what_a_store_or_a_return_says_of_a_permission_is_told_apart_too() -> No
 def test_what_cannot_be_answered_here_says_where_it_can(source: str, words: str) -> None:
     task = tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]
     assert where(task) == words
+
+
+def test_the_line_that_makes_it_answerable_here_is_one_that_the_command_takes() -> None:
+    for source in ("claude-code", "opencode", "kilo"):
+        line = where(tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]).split("`")[1]
+        program, command, *words = line.split()
+        takes = next(one for one in COMMANDS[command].takes if "--agent" in one.names)
+        assert program == "agentwatch"
+        assert COMMANDS[command].parser().parse_intermixed_args(words).agent == source
+        # Not one that it only knows what to make of.
+        assert source in takes.choices
 
 
 def test_where_a_request_is_answered_is_said_by_its_holder_and_only_if_it_is_not_here() -> None:

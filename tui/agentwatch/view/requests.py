@@ -26,8 +26,8 @@ INPUT: Final = "input-required"
 
 _THERE: Final = "answer in its terminal"
 
-_INIT: Final = {"claude-code": "claude", "opencode": "opencode", "kilo": "kilo"}
-"""By source, the program for which `init` makes it possible to answer here."""
+_INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
+"""The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
 
 _ELSEWHERE: Final = {
     Permitter.PERSON: "in the program",
@@ -88,8 +88,8 @@ def where(task: Task) -> str:
     run = task.run
     if task.own_state is not State.BLOCKED or run is None or not run.waiting:
         return ""
-    name = _INIT.get(run.source)
-    return f"{_THERE}; `agentwatch init --agent {name}` lets you answer here" if name else _THERE
+    is_able = run.source in _INIT
+    return f"{_THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else _THERE
 
 
 def document(request: Request) -> dict[str, Any]:
