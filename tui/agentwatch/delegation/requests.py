@@ -150,7 +150,8 @@ class Requests:
             left = [*(one for one in self._matched.get(session, {}).values() if one.at < first), *left]
         found = dict[str, Permit]()
         in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))
-        for request in (*(one for one in reversed(in_turn) if one.call_id), *(one for one in in_turn if not one.call_id)):
+        last_first = [one for one in reversed(in_turn) if one.call_id is not None]
+        for request in (*last_first, *(one for one in in_turn if one.call_id is None)):
             permit = next((one for one in left if _is_of(one, request)), None)
             if permit is not None:
                 left.remove(permit)
