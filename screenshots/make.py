@@ -24,9 +24,12 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
+from agentwatch.demo.asker import ASKS_AT, Asker
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Append, Player, Script, Write
 from agentwatch.monitor import Monitor
+from agentwatch.requests.box import Box
+from agentwatch.requests.source import Inbox
 from agentwatch.sources.files import documents
 from agentwatch.sources.files.source import FilesSource
 
@@ -45,6 +48,7 @@ PICTURES: Final = (
     ("timeline", "agentwatch-dark", WIDE, 110, ("t",)),
     ("attempts", "agentwatch-dark", WIDE, 110, ("/", *"api", "enter", "7")),
     ("retry", "agentwatch-dark", (100, 32), 13, ("n", "r")),
+    ("request", "agentwatch-dark", (100, 24), 18, ("a", "space")),
     ("narrow", "agentwatch-dark", (80, 24), 110, ("N",)),
     ("narrow-details", "agentwatch-dark", (80, 24), 110, ("N", "enter")),
 )
@@ -86,14 +90,22 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
         now = STARTED_AT
         player.play_all(until=0, started_at=STARTED_AT)
 
+        state, configuration = Path(directory, "agentwatch", "shop"), Path(directory, "configuration")
+        asker = Asker(workspace, state, configuration, player, lambda _record: None, clock=lambda: STARTED_AT + ASKS_AT)
+
         def open_desk() -> Desk:
-            return Desk(
-                workspace, state=Path(directory, "agentwatch", "shop"), configuration=Path(directory, "configuration")
-            )
+            return Desk(workspace, state=state, configuration=configuration)
+
+        def open_inbox() -> Inbox:
+            return Inbox(Box(workspace, state=state))
 
         settings = Settings()._replace(theme=theme, stale_after=60)
         source = FilesSource(workspace)
-        monitor = Monitor(workspace, settings, source, lambda: now, inspects=True, open_desk=open_desk)
+        # The other pictures are of decisions about attempts.
+        inbox = open_inbox if name == "request" else None
+        monitor = Monitor(
+            workspace, settings, source, lambda: now, inspects=True, open_desk=open_desk, open_inbox=inbox
+        )
         app = AgentwatchApp(monitor, lambda: now)
         # What is seen long after its own time would be as old as the moment in which it was seen.
         clock = SimpleNamespace(time=lambda: now, time_ns=time.time_ns, monotonic=time.monotonic)
@@ -105,11 +117,14 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
                 for moment in range(1, second + 1):
                     now = STARTED_AT + moment
                     player.play_all(until=moment, started_at=STARTED_AT)
+                    if inbox is not None:
+                        asker.attend(frozenset())
                     await pilot.pause(0.03)
                 await pilot.pause(1.5)
                 await pilot.press(*keys)
                 await pilot.pause(1.0)
                 (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
+        asker.leave()
 
 
 def _in_one_go(script: Script) -> Script:

@@ -148,7 +148,7 @@ async def test_a_rule_is_read_in_full_and_taken_only_where_it_is_chosen(tmp_path
         await open_it(s)
         assert rule in s.text().replace("\n", "").replace("║", "").replace(" ", "").replace("Bash(touch", "Bash(touch ")
         await s.press("left")
-        assert "● allow, and what the rule covers" in s.text()
+        assert "● allow by the rule" in s.text()
         await record(s)
         assert s.entries()[0].record.params.rule == rule
 
@@ -228,6 +228,9 @@ async def test_marks_say_yes_to_no_request(tmp_path: Path) -> None:
         await s.press("R")
         await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
         assert "1 request left out" in s.toasts
+        assert "1 of 2" not in s.text()
+        await s.press("escape")
+        assert opened(s) is None
 
 
 async def test_the_keys_of_attempts_answer_no_request(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ from time import monotonic
 
 import pytest
 from tests.app.scenes import LIVE, NOW, Scene, ToldSource, monitor_of, shop, two_days
+from tests.unit.delegation import asking
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.decision import DecisionScreen
 from agentwatch.app.dialogs.document import Document
+from agentwatch.app.dialogs.request import RequestScreen
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.task_tree import TaskTree
@@ -25,6 +27,7 @@ from agentwatch.contracts.shapes import Outcome
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.observation import Observation
+from agentwatch.delegation.request import Option, Query, Request
 from agentwatch.monitor import Monitor
 from agentwatch.sources.health import Health
 
@@ -159,10 +162,10 @@ def test_an_inspected_file(snap_compare: Compare, tmp_path: Path) -> None:
     assert snap_compare(retried(workspace), terminal_size=(100, 20), run_before=keys)
 
 
-def deciding(theme: str | None = None) -> AgentwatchApp:
+def deciding(theme: str | None = None, *more: Observation) -> AgentwatchApp:
     """The sketch's session with a desk, on which nothing was decided yet. Its arming clock is always far ahead."""
     scene = shop()
-    source = ToldSource(scene.take())
+    source = ToldSource((*scene.take(), *more))
     packet = {"task_id": "checkout.implement.api", "objective": "Build the checkout API against schema v3"}
     evidence = [{"path": "docs/api.md", "purpose": "the design", "required": True}]
     rest = {"evidence": evidence, "success_criteria": ["The tests pass"], "risks": [], "notes": ["Prices are in cents"]}
@@ -212,6 +215,71 @@ def test_a_decision(
         await until_checked(pilot, "".join(key for key in keys[1:] if len(key) == 1))
 
     assert snap_compare(deciding(), terminal_size=size, run_before=press)
+
+
+COMMAND = """npm test -- --watch=false &&
+  rm -rf node_modules/.cache"""
+PERMISSION = asking.request(
+    7,
+    COMMAND,
+    session_id="checkout.implement.ui",
+    asked_at=NOW - 41,
+    until=NOW + 20,
+    prompt_hidden=True,
+    said="Runs the tests once, and clears the cache",
+    words=True,
+    rules=("Bash(npm test *)",),
+    ends_others=1,
+    covered_by="its rule `Bash(npm *)` would have allowed the first part",
+)
+QUESTION = asking.question(
+    8,
+    session_id="checkout.implement.ui",
+    asked_at=NOW - 41,
+    queries=(
+        Query("Which store?", "Store", (Option("SQLite", "One file, no server."), Option("Redis"))),
+        Query("Which checks?", options=(Option("Lint"), Option("Types")), several=True),
+    ),
+    words=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("theme", "size"),
+    [
+        ("agentwatch-dark", (140, 40)),
+        ("agentwatch-light", (140, 40)),
+        ("agentwatch-dark", (80, 24)),
+        ("agentwatch-ansi", (40, 12)),
+    ],
+    ids=["dark-140x40", "light-140x40", "dark-80x24", "ansi-40x12"],
+)
+@pytest.mark.parametrize(
+    ("asked", "keys"),
+    [(PERMISSION, ("space",)), (QUESTION, ("down", "tab", "tab", "down", "space"))],
+    ids=["permission", "question"],
+)
+def test_a_request(
+    snap_compare: Compare, asked: Request, keys: tuple[str, ...], theme: str, size: tuple[int, int]
+) -> None:
+    async def press(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, AgentwatchApp)
+        await pressing()(pilot)
+        end = monotonic() + 10
+        while app.monitor.clerk is None or not app.monitor.tree.requests:
+            assert monotonic() < end
+            await pilot.pause(0.01)
+        await pilot.press("a")
+        while not isinstance(app.screen, RequestScreen) or app.screen.seen_at is None:
+            assert monotonic() < end
+            await pilot.pause(0.01)
+        for field in app.screen.query(Input):
+            field.cursor_blink = False
+        await pilot.press(*keys)
+        await pilot.pause(0.2)
+
+    assert snap_compare(deciding(theme, asking.requested(asked)), terminal_size=size, run_before=press)
 
 
 def test_a_filter(snap_compare: Compare) -> None:

@@ -40,11 +40,14 @@ class Asker:
         configuration: Path,
         player: Player,
         go_on: Callable[[Record], None],
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._holder = Holder(workspace, name="the demo", state=state, configuration=configuration)
         self._workspace_id = workspace_id(workspace)
         self._player = player
         self._go_on = go_on
+        self._clock = clock
         self._offer: Offer | None = None
         self._has_asked = False
         self.was_answered = False
@@ -86,7 +89,7 @@ class Asker:
             input_sha256=digest,
             shown=_COMMAND,
             said=_SAID,
-            asked_at=time.time(),
+            asked_at=self._clock(),
             actions=(Action.ALLOW, Action.DENY),
             words=True,
             rules=(_RULE,),

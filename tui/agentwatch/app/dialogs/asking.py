@@ -93,9 +93,7 @@ class RequestForm(Form):
             else:
                 self._ways.append(("deny, with words" if request.words else "deny", action, None))
         if Action.ALLOW in request.actions:
-            self._ways += [
-                (f"allow, and what {rule.name} covers from now on", Action.ALLOW, rule.text) for rule in self.rules
-            ]
+            self._ways += [(f"allow by {rule.name}", Action.ALLOW, rule.text) for rule in self.rules]
         chosen = 0 if self._asked and self._ways[0][1] is Action.ANSWER else None
         self.choice = Choice([words for words, *_ in self._ways], chosen, id="answers-it")
         self.first = self._asked[0].first if chosen == 0 else self.choice
