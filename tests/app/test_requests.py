@@ -287,6 +287,21 @@ async def test_what_the_key_would_do_is_in_sight_in_every_size(
             await s.press("tab")
 
 
+async def test_the_call_is_in_sight_beside_its_answers_in_a_low_terminal(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path, "touch x"), size=(40, 12)) as (s, _):
+        await open_it(s)
+        assert "the call  “touch x”" in s.text()
+        assert "allow once" in s.text()
+
+
+async def test_to_answer_instead_of_another_action_is_to_answer_the_request(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path)) as (s, _):
+        await s.press("x")
+        await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
+        await s.press("f5")
+        await s.until(lambda: opened(s) is not None)
+
+
 async def test_a_blocked_task_without_a_request_is_answered_as_before(tmp_path: Path) -> None:
     blocked = returned("BLOCKED", more="blockers:\n- Which schema?\n")
     async with office(tmp_path, {**WORKING, "api.return.md": blocked}) as s:

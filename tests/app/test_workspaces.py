@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.app.deciding import Office, handoff, returned
 from tests.app.scenes import Scene, ToldSource
+from tests.unit.requests.asked import request
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.aside import NAME
@@ -21,6 +22,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.delegation.task import State
 from agentwatch.place import workspace_id
+from agentwatch.requests.box import Box
 from agentwatch.view.groups import SILENT
 
 
@@ -92,6 +94,25 @@ async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_o
     question = Question("shop.api", 1, version.digest if version else None)
     assert isinstance(Reader(here).find(question), Verified)
     assert isinstance(Reader(two if here == one else one).find(question), Pending)
+
+
+async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_request_only(home: Path) -> None:
+    one, two = fill(home / "one", api=""), fill(home / "two", api="")
+    wanted = request(two, source="claude-code", session_id="shop.api", asked_at=time.time())
+    with Box(two).offer(wanted):
+        async with screen(home, one, two) as stage:
+            await stage.until(lambda: stage.app.monitor.tree.totals.needs_operator)
+            stage.tree.select(stage.app.monitor.tree.roots[0])
+            await stage.press("a")
+            await stage.until(lambda: "choose an answer" in stage.text() or "read it first" in stage.text())
+            assert "in        “two”" in stage.text()
+            await stage.press("space")
+            dialog = stage.app.screen
+            stage.wait_for_arming()
+            await stage.press("ctrl+s")
+            await stage.until(lambda: stage.app.screen is not dialog)
+    assert [entry.record.decision_id for entry in Desk(two).read().entries] == [wanted.request_id]
+    assert Desk(one).read().entries == ()
 
 
 async def test_a_workspaces_row_says_which_it_is_and_cannot_be_decided_on(home: Path) -> None:

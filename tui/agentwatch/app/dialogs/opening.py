@@ -92,6 +92,9 @@ class Opener(NamedTuple):
         monitor, own_id = self.monitor.of(task_id)
         while (task := monitor.tree.tasks.get(own_id)) is not None:
             wanted = action or _likely(task, self.clock())
+            if action is Action.RESPOND and (asked := [one for one in task.requests if one.can_answer]):
+                # Taken instead of another action: what its program asks is what there is to answer.
+                return await self._answer(task_id, asked[0].request_id, queue)
             # What its program waits for comes before all else that could be decided about it.
             asks = action is None and task.request is not None
             reason = why_not(task, Action.RESPOND if asks else wanted or Action.ACCEPT, self.clock())

@@ -137,6 +137,9 @@ class RequestScreen(Dialog):
             yield "always", "only in its program: here each call is asked about", ""
         for warning in self._warnings(request):
             yield "beware", warning, "$text-warning"
+        if self.has_class("-low") and request.kind is RequestKind.PERMISSION:
+            # What stands below the frame is out of sight there.
+            yield "the call", quoted(request.shown, max(2 * width, 16)), ""
 
     def _asker(self, width: int) -> str:
         tree = self.opened.monitor.tree
