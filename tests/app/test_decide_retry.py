@@ -154,6 +154,28 @@ async def test_what_is_edited_is_checked_and_what_breaks_the_contract_is_not_rec
         assert "Operator: later" not in packet["notes"]
 
 
+async def test_a_key_that_is_typed_while_the_last_check_runs_is_checked_too(tmp_path: Path) -> None:
+    async with office(tmp_path) as s:
+        await s.open("r")
+        await s.until(lambda: "✓ valid" in s.text())
+        area, of = s.dialog.query_one(TextArea), document(s)
+        area.text = area.text.replace("Build the API.", "Build it in halves.")
+        await s.until(lambda: "edited by you" in s.text())
+        s.wait_for_arming()
+        proposal, broken = of._proposal, area.text.replace('"attempt": 2', '"attempt": 7')
+        assert proposal is not None
+
+        def problems(text: str) -> list[str]:
+            if text != broken:
+                s.app.call_from_thread(of.write, broken)
+            return proposal.problems(text)
+
+        of._proposal = proposal._replace(problems=problems)
+        await s.press("ctrl+s")
+        await s.until(lambda: "not yet: correct the handoff first" in s.text())
+        assert s.entries() == ()
+
+
 async def test_a_note_that_was_just_typed_is_in_the_handoff(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("r")

@@ -157,6 +157,7 @@ def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.Ca
         assert "or, in place of --allow: --deny TEXT" in said
         assert by_id[asks.request_id] in said
         assert "a plan is answered in its terminal" in said
+        assert (said.count("touch x"), said.count("Which store?")) == (2, 1)
         assert run(*line[line.index("answer") + 1 :]) == exit_codes.DONE
     assert [record.decision_id for record in recorded(workspace)] == [asked.request_id]
 

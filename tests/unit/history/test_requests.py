@@ -58,7 +58,7 @@ def test_a_request_that_has_ended_is_recorded_as_it_stood_and_cannot_be_answered
     [one] = kept(state)
     assert (one.shown, one.stage, one.by, one.allowed) == ("npm test", RequestStage.ACTED, "dev@laptop", True)
     assert (one.asked_at, one.ended_at, one.input_sha256) == (1_100.0, 1_120.0, ALLOWED.input_sha256)
-    assert (one.input, one.actions, one.rules) == ("", (), ())
+    assert (one.input, one.rules, one.can_answer) == ("", (), False)
 
 
 def test_half_a_character_and_a_long_patch_are_recorded(state: Path) -> None:
@@ -135,10 +135,17 @@ def test_the_story_tells_when_it_was_asked_and_how_it_ended() -> None:
     run = session(permit(input_sha256=ALLOWED.input_sha256), updated_at=1_500.0)
     told = StateChanges(DelegationTree()).tell(story([requested(ALLOWED), ran(run)], 2_000.0))
     words = [line(one) for one in told if isinstance(one, RequestChange)]
-    assert [one.split("  ", 2)[0] + one.split(":")[-1] for one in words] == [
-        "1970-01-01T00:18:20Z waits for you",
-        "1970-01-01T00:18:40Z allowed by you, running, dev@laptop",
+    assert words == [
+        "1970-01-01T00:18:20Z  s1  allow? Bash  npm test: waits for you",
+        "1970-01-01T00:18:40Z  s1  allow? Bash  npm test: allowed by you, running, dev@laptop",
     ]
+
+
+def test_a_question_is_remembered_in_its_words() -> None:
+    asked = replace(question(), stage=RequestStage.GONE, ended_at=1_200.0).remembered
+    told = StateChanges(DelegationTree()).tell(story([ran(session()), requested(asked)], 2_000.0))
+    words = [line(one) for one in told if isinstance(one, RequestChange)]
+    assert [one.split("  ")[2].split(":")[:2] for one in words] == [["answer", " Which store?"]] * 2
 
 
 def test_a_recording_holds_it_and_plays_it_there_and_back(tmp_path: Path) -> None:
@@ -159,7 +166,6 @@ def test_a_recording_holds_it_and_plays_it_there_and_back(tmp_path: Path) -> Non
             tree.apply(one)
         stages.append([request.stage.value for request in tree.tasks["s1"].requests])
     assert stages == [["offered", "acted"], ["offered"], ["offered", "acted"]]
-    assert not any(request.can_answer for request in tree.tasks["s1"].requests)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.rules import FORGED
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
@@ -130,10 +131,12 @@ def _asked(task: Task, action: Action) -> list[str]:
 def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
     aside = aside_words(task, now)
     say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}{aside and f', {aside}'}")
-    say(f"  {summary(question_at(task, now), 400)}")
-    for request in task.requests:
-        if request.waits_for_operator:
-            _say_request(request, workspace, now)
+    asked = [request for request in task.requests if request.waits_for_operator]
+    question = question_at(task, now)
+    if not asked or not question.startswith(request_words(asked[0])):
+        say(f"  {summary(question, 400)}")
+    for request in asked:
+        _say_request(request, workspace, now)
     if task.request is not None:
         # It goes on once that is answered: no other attempt of it is meant.
         return
@@ -148,8 +151,8 @@ def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
 
 
 def _say_request(request: Request, workspace: Path, now: float) -> None:
-    asked = f"{request.request_id[:DIGITS]}  {clean(request.tool, 80)}  {summary(request.shown or request.input, 400)}"
-    say(f"  ? {asked}  asked {ago(request.asked_at, now)}")
+    words = summary(request_words(request), 400)
+    say(f"  {words}  asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}")
     ways = ways_of(request)
     if line := request_line(request, workspace):
         say(f"    {line}")

@@ -124,9 +124,10 @@ class Request:
 
     @property
     def remembered(self) -> Request:
-        """What is remembered of it: what was asked, and how it ended. Nobody can answer that."""
+        """What is remembered of it: what was asked, and how it ended. Nobody can answer that: it has no input."""
         shown, said = self.shown[:_REMEMBERED], self.said[:_REMEMBERED]
-        return replace(self, input="", shown=shown, said=said, queries=(), actions=(), rules=())
+        queries = tuple(Query(query.question[:_REMEMBERED]) for query in self.queries)
+        return replace(self, input="", shown=shown, said=said, queries=queries, rules=())
 
     @property
     def begun(self) -> Request:

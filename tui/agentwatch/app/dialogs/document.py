@@ -199,7 +199,12 @@ class Document(Vertical):
             self._making.stop()
         if not self.is_edited:
             await self._make()
-        return not await self._check()
+        while True:
+            checked = self.text
+            problems = await self._check()
+            # A key that was typed meanwhile made another text of it.
+            if checked == self.text:
+                return not problems
 
     async def _check(self) -> list[str]:
         """What is wrong with the text as it is now, in sentences."""
