@@ -154,10 +154,12 @@ async def test_a_rule_is_read_in_full_and_taken_only_where_it_is_chosen(tmp_path
 
 
 async def test_where_there_is_no_rule_it_says_that_each_call_is_asked_about(tmp_path: Path) -> None:
-    async with asking(tmp_path, permission(tmp_path, ends_others=2, why_not="It has no terminal.")) as (s, _):
+    asked = permission(tmp_path, ends_others=2, ends_turn=True, why_not="It has no terminal.")
+    async with asking(tmp_path, asked) as (s, _):
         await open_it(s)
         assert "only in its program: here each call is asked about" in s.text()
         assert "a denial ends 2 other open requests of its session, too" in s.text()
+        assert "a denial without words ends the turn of its agent" in s.text()
         assert "It has no terminal." in s.text()
 
 

@@ -16,7 +16,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import look
 from agentwatch.view.query import parse
-from agentwatch.view.requests import a2a_state, standing_words, where
+from agentwatch.view.requests import a2a_state, denial_words, standing_words, where
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
 from tests.unit.delegation.observations import Recorder, returned, tree_of
 
@@ -108,6 +108,16 @@ def test_the_line_that_makes_it_answerable_here_is_one_that_the_command_takes() 
         assert COMMANDS[command].parser().parse_intermixed_args(words).agent == source
         # Not one that it only knows what to make of.
         assert source in takes.choices
+
+
+def test_what_a_denial_ends_is_said_before() -> None:
+    assert denial_words(request(words=True)) == []
+    assert denial_words(request(ends_turn=True, words=True, ends_others=1)) == [
+        "a denial ends 1 other open request of its session, too",
+        "a denial without words ends the turn of its agent",
+    ]
+    assert denial_words(question(ends_turn=True)) == ["a denial ends the turn of its agent"]
+    assert denial_words(request(ends_turn=True, ends_others=1, actions=())) == []
 
 
 def test_where_a_request_is_answered_is_said_by_its_holder_and_only_if_it_is_not_here() -> None:

@@ -148,7 +148,7 @@ def test_an_allowed_call_is_allowed_once_and_the_receipt_waits_for_the_program(o
 def test_words_of_a_denial_get_to_the_program_with_what_it_was_said_to_end(operator: Operator) -> None:
     held = operator.holds(told(operator.workspace, others=2))
     request = operator.sees()
-    assert request.ends_others == 2
+    assert (request.ends_others, request.ends_turn) == (2, True)
     operator.decides(request, Action.DENY, note="Use build/.")
     assert held.reads() == {"id": "per_1", "reply": "reject", "message": "Use build/.", "others": 2}
 

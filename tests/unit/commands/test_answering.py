@@ -67,6 +67,14 @@ def test_a_request_is_answered_by_the_first_digits_of_its_id(
     assert "not delivered yet" in said
 
 
+def test_what_a_denial_ends_is_said_before_it_is_recorded(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_one(workspace, request(workspace, ends_turn=True, ends_others=2)) as asked:
+        run("--deny", "--", asked.request_id)
+    said = capsys.readouterr().out
+    assert "beware    a denial ends 2 other open requests of its session, too" in said
+    assert "a denial without words ends the turn of its agent" in said
+
+
 def test_it_is_said_whether_the_answer_got_there(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Box(workspace).offer(request(workspace)) as offer:
 

@@ -35,7 +35,7 @@ def file_of(place: Place) -> Path:
 
 
 def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place: Place) -> None:
-    asked = question(place.workspace, until=5.5, rules=("Bash(ls)",), call_id="toolu_1", ends_others=2)
+    asked = question(place.workspace, until=5.5, rules=("Bash(ls)",), call_id="toolu_1", ends_others=2, ends_turn=True)
     with place.box.offer(asked) as offer:
         assert place.box.read() == [asked]
         assert place.box.find(asked.request_id) == asked

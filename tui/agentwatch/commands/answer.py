@@ -25,6 +25,7 @@ from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.errors import UsageError
 from agentwatch.requests.source import Inbox
 from agentwatch.text import clean, clean_lines, complain, exact, quoted, say
+from agentwatch.view.requests import denial_words
 from agentwatch.view.times import ago
 from agentwatch.view.words import plural
 
@@ -116,9 +117,7 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
         ("answer", _does(wish)),
         *(("note", line) for line in clean_lines(wish.note, _MOST_LINES)[0] if wish.note),
         *(("answer", f"{clean(one.question or '', 300)} → {_chosen(request, one)}") for one in params.answers),
-        ("beware", f"this ends {plural(request.ends_others, 'other open request')} of its session, too")
-        if wish.action is Action.DENY and request.ends_others
-        else ("", ""),
+        *(("beware", words) for words in denial_words(request) if wish.action is Action.DENY),
         ("covered", f"its own {clean(request.covered_by, 300)}" if request.covered_by else ""),
     ]
     shown, before = [], ""

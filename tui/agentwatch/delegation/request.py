@@ -95,6 +95,8 @@ class Request:
     """What may be allowed for the rest of the session, as rules that the operator reads in full."""
     ends_others: int = 0
     """So many other open requests end with a denial of this one."""
+    ends_turn: bool = False
+    """A denial without words ends the turn of the agent that asks."""
     call_id: str | None = None
     """The program's id of the call, where it is known."""
     covered_by: str = ""

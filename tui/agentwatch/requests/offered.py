@@ -28,7 +28,7 @@ _FIELDS: Final = tuple(field.name for field in fields(Request) if field.name != 
 _KEYS: Final = ("version", "workspace_id", *_FIELDS)
 _NAMED: Final = ("source", "session_id", "nonce")
 _TEXTS: Final = ("tool", "input", "shown", "said", "why_not", "covered_by", "by")
-_FLAGS: Final = ("prompt_hidden", "words")
+_FLAGS: Final = ("prompt_hidden", "words", "ends_turn")
 _MOST: Final = 2**31
 _MOST_SECONDS: Final = 2**40
 _STAGES: Final = (RequestStage.OFFERED, RequestStage.DELIVERED, RequestStage.ELSEWHERE, RequestStage.GONE)

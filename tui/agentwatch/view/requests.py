@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentwatch.delegation.asks import request_words
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.times import duration, iso
+from agentwatch.view.words import plural
 
-__all__ = ["a2a_state", "document", "left_words", "request_words", "standing_words", "where"]
+__all__ = ["a2a_state", "denial_words", "document", "left_words", "request_words", "standing_words", "where"]
 
 _A2A: Final = {
     State.SUBMITTED: "submitted",
@@ -76,6 +78,18 @@ def left_words(request: Request, now: float) -> str:
     if request.prompt_hidden:
         return f"its prompt appears in its terminal in {left}"
     return f"can be answered here for {left}"
+
+
+def denial_words(request: Request) -> list[str]:
+    """What a denial ends besides what is asked, a sentence each."""
+    if Action.DENY not in request.actions:
+        return []
+    said = []
+    if request.ends_others:
+        said.append(f"a denial ends {plural(request.ends_others, 'other open request')} of its session, too")
+    if request.ends_turn:
+        said.append(f"a denial{' without words' if request.words else ''} ends the turn of its agent")
+    return said
 
 
 def where(task: Task) -> str:

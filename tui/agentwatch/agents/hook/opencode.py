@@ -167,6 +167,7 @@ def _request(told: Fields, workspace: Path, whole: object, **rest: object) -> Re
             "input_sha256": digest,
             "asked_at": (number(told, "at") or 0) / 1000,
             "call_id": text(inner(asked, "tool"), "callID"),
+            "ends_turn": True,
             **rest,
         }
     )

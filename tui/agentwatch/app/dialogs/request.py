@@ -23,7 +23,7 @@ from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN
 from agentwatch.text import clean, quoted
 from agentwatch.view import times
-from agentwatch.view.requests import left_words, standing_words
+from agentwatch.view.requests import denial_words, left_words, standing_words
 from agentwatch.view.words import plural, program_of
 
 if TYPE_CHECKING:
@@ -164,9 +164,7 @@ class RequestScreen(Dialog):
                 yield f"{plural(len(others) - len(same), 'other')} open beside it"
 
     def _warnings(self, request: Request) -> Iterator[str]:
-        if request.ends_others and Action.DENY in request.actions:
-            ends = plural(request.ends_others, "other open request")
-            yield f"a denial ends {ends} of its session, too"
+        yield from denial_words(request)
         if request.why_not:
             yield clean(request.why_not, 400)
         if self._page.lines and self._page.lines[-1].startswith("truncated: "):
