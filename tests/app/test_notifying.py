@@ -419,7 +419,7 @@ async def test_a_command_takes_the_place_of_the_terminal_and_gets_the_text_as_on
     operator.fail("api", "$(touch owned) `x 'y'")
     await operator.until(log.exists)
     await operator.until(log.read_text)
-    assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: $(touch owned) `x 'y', api"]) + "\n"
+    assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: api, $(touch owned) `x 'y'"]) + "\n"
     assert operator.written == ["\x1b]0;(2) agentwatch: my,shop\x1b\\"]
     assert operator.monitor.notices == []
 
