@@ -397,7 +397,9 @@ class Monitor:
             self.clerk.note_acted(tasks)
         if self._keeper is not None:
             self._keeper.report(task for task in tasks if _has_new_fault(task))
-            self._keeper.keep_requests(tasks, self.tree.now)
+            # A task that only a request spoke of has gone with its end.
+            asked = (one for task_id in changed for one in self.tree.requests_of(task_id))
+            self._keeper.keep_requests(asked, self.tree.now)
         self._put_back()
         return Update(frozenset(changed), self.tree.structure != structure)
 

@@ -99,10 +99,10 @@ def test_each_end_is_recorded_once_as_the_tree_has_it(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path, lambda _: None)
     keeper.start().result()
     keeper.keep = recorded.extend  # type: ignore[method-assign]
-    keeper.keep_requests(tree.tasks.values(), 2_000.0)
-    keeper.keep_requests(tree.tasks.values(), 2_001.0)
+    keeper.keep_requests(tree.requests_of("s1"), 2_000.0)
+    keeper.keep_requests(tree.requests_of("s1"), 2_001.0)
     tree.apply(ran(session(permit(input_sha256=one.input_sha256)), 9))
-    keeper.keep_requests(tree.tasks.values(), 2_002.0)
+    keeper.keep_requests(tree.requests_of("s1"), 2_002.0)
     keeper.stop()
     stages = [each.request.stage for each in recorded if isinstance(each, Requested) and each.request]
     assert stages == [RequestStage.DELIVERED, RequestStage.ACTED]

@@ -238,7 +238,8 @@ class DelegationTree(TaskTree):
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
-        return self._requests.of(task_id, self.now)
+        task = self.tasks.get(task_id)
+        return self._requests.of(task_id, self.now) if task is None else task.requests
 
     def answer_to(self, request_id: str) -> Decision | None:
         """What was decided about a request."""

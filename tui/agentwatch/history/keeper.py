@@ -87,10 +87,9 @@ class Keeper:
         """Record these, in the order of the calls."""
         self._worker.submit(self._history.record, observations, self._text_of)
 
-    def keep_requests(self, tasks: Iterable[Task], now: float) -> None:
-        """Record those of these tasks that have ended, as they stand `now`."""
-        ended = [one for task in tasks for one in task.requests if not one.is_open]
-        new = [one for one in ended if self._ended.get(one.request_id) != _end(one)]
+    def keep_requests(self, requests: Iterable[Request], now: float) -> None:
+        """Record those of these that have ended, as they stand `now`."""
+        new = [one for one in requests if not one.is_open and self._ended.get(one.request_id) != _end(one)]
         if new:
             self._ended |= {one.request_id: _end(one) for one in new}
             self.keep([Requested(0, one.ended_at or now, one.request_id, one.remembered) for one in new])
