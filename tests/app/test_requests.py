@@ -18,6 +18,7 @@ from agentwatch.decisions.record import Answer
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestStage
 from agentwatch.requests.box import Offer
+from agentwatch.requests.holding import Holder
 
 WORKING = {"api.handoff.json": handoff()}
 """A task that is at work."""
@@ -86,6 +87,26 @@ async def test_three_keys_allow_exactly_what_was_shown_once(tmp_path: Path) -> N
         assert entry.record.params.rule is None
         assert s.toasts == "Allowed."
         await s.until(lambda: "allowed, not delivered yet" in s.text())
+
+
+async def test_whoever_holds_it_gets_the_answer_and_the_details_say_how_far_it_is(tmp_path: Path) -> None:
+    wanted = permission(tmp_path)
+    places = {"state": tmp_path / "state" / "shop", "configuration": tmp_path / "configuration"}
+    holder = Holder(tmp_path / "shop", name="a hook", **places)
+    with holder.offer(wanted) as offer:
+        async with office(tmp_path, WORKING) as s:
+            await s.until(lambda: "allow once · deny" in s.text())
+            await open_it(s)
+            assert holder.look(offer) is None
+            await s.press("space")
+            await record(s)
+            given = holder.look(offer)
+            assert given is not None
+            assert given.action is Action.ALLOW
+            holder.delivered(given)
+            offer.end(RequestStage.DELIVERED, by=given.operator)
+            await s.until(lambda: "allowed and delivered" in s.words.replace("│", " "))
+            await s.until(lambda: not s.app.monitor.tree.totals.needs_operator)
 
 
 async def test_nothing_is_chosen_beforehand(tmp_path: Path) -> None:
