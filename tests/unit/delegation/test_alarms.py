@@ -23,6 +23,7 @@ from agentwatch.delegation.run import Doing, DoingKind, Round, Run, RunState
 from agentwatch.delegation.task import Alarm, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.view.document import tree_document
+from agentwatch.view.times import stands_since
 from agentwatch.view.words import question_at
 
 GONE = "process gone: retry or abort?"
@@ -215,6 +216,24 @@ def test_who_waits_is_in_no_loop(what: str, about: str) -> None:
     assert tree.asking() == []
 
 
+def test_a_sign_of_life_moves_no_alarm_that_was_raised() -> None:
+    limits = Limits(repeats=10, tokens=10)
+    tree = tree_of(
+        [*ran(child("one", tokens=10), child("two", tokens=10, updated_at=125.0)), Tick(9, 130.0)], limits=limits
+    )
+    assert [task.task_id for task in tree.asking()] == ["two", "one"]
+    one = tree.tasks["one"]
+    since = stands_since(one)
+    tree.apply(again("one", tokens=11, updated_at=140.0))
+    tree.apply(again("one", tokens=12, updated_at=150.0, doing=call(12)))
+    assert one.alarms == (Alarm.LOOP, Alarm.TOKENS)
+    assert ([task.task_id for task in tree.asking()], stands_since(one)) == (["two", "one"], since)
+    # What is raised anew is new.
+    tree.apply(again("one", tokens=1, updated_at=160.0))
+    tree.apply(again("one", tokens=12, updated_at=170.0))
+    assert ([task.task_id for task in tree.asking()], stands_since(one)) == (["one", "two"], 170.0)
+
+
 def test_several_alarms_are_one_ask_and_without_limits_there_is_none() -> None:
     busy = child("one", doing=call(12), tokens=10)
     tree = tree_of([*ran(busy), Tick(9, 400.0)], limits=Limits(minutes=2, tokens=10, repeats=10))
@@ -335,7 +354,13 @@ def is_over(task: Task) -> bool:
 def documents(tree: DelegationTree) -> list[dict[str, Any]]:
     """The tasks, without what follows from the time alone, or from when it was seen."""
     tasks = tree_document(tree, "/w")["tasks"]
-    return [one | {"activity": (one["activity"] or {}) | {"seconds": 0}, "tokens_per_minute": 0} for one in tasks]
+    seen = {"tokens_per_minute": 0}
+    return [
+        one
+        | seen
+        | {"activity": (one["activity"] or {}) | {"seconds": 0}, "since": None if one["alarms"] else one["since"]}
+        for one in tasks
+    ]
 
 
 @given(st.lists(runs, max_size=10))

@@ -168,6 +168,14 @@ class Alarms:
         return f"used {_short(task.tokens or 0)} tokens, alarm at {_short(self._limits.tokens)}"
 
 
+def alarmed_at(task: Task) -> float | None:
+    """Since when a task is past a limit, as far as it was seen; None where it is past none. Nothing that is gone goes
+    on, so there its last sign of life stays what it was."""
+    if not task.alarms or Alarm.GONE in task.alarms:
+        return None
+    return task.alarmed_at or task.alive_at
+
+
 def gone_words(task: Task, when: str = "") -> str:
     """What a task asks whose process is gone; `when` is in words ("12m ago")."""
     said = f"process gone {when}".rstrip()

@@ -280,6 +280,8 @@ class Task:
     """Used by all attempts together; None where no store tells."""
     alarms: tuple[Alarm, ...] = ()
     """What is open about it because of how it works, where nothing else is."""
+    alarmed_at: float | None = field(default=None, compare=False)
+    """The last sign of life when it was seen to be past a limit; it goes on, so later ones say nothing of that."""
     acknowledged: bool = False
     """The operator has put aside what is open about it, for as long as that stays as it is."""
     snoozed_until: float | None = None

@@ -12,7 +12,7 @@ from functools import partial
 
 from agentwatch.delegation import identity, reasons, standing
 from agentwatch.delegation import observation as observed
-from agentwatch.delegation.alarms import Alarms, Limits
+from agentwatch.delegation.alarms import Alarms, Limits, alarmed_at
 from agentwatch.delegation.aside import Asides, is_aside
 from agentwatch.delegation.asks import LOW_CONFIDENCE, ask, ask_to_mend, is_past
 from agentwatch.delegation.changes import Changes, CheckedReturns, Unclaimed
@@ -365,6 +365,7 @@ class DelegationTree(TaskTree):
             if task.alarms or task.question is None:
                 task.alarms = self._alarms.of(task, self.now)
                 task.question = self._alarms.words(task) if task.alarms else None
+            task.alarmed_at = alarmed_at(task)
             self.asides.lay(task, self.now)
             task.ask = None if task.past or is_aside(task) else task.question
         self._queue(task)
@@ -374,7 +375,7 @@ class DelegationTree(TaskTree):
         if task.ask is None:
             self.queue.discard(task.task_id)
         else:
-            since = task.ended_at or task.alive_at or 0.0
+            since = task.alarmed_at or task.ended_at or task.alive_at or 0.0
             self.queue.ask(task.task_id, self.holds(task), since, task.first_seq, task.request)
 
     def _fill(self, task: Task, versions: Sequence[Version], runs: list[Ran]) -> None:

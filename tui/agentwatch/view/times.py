@@ -46,6 +46,8 @@ def took_last(task: Task, now: float) -> Took | None:
 
 def stands_since(task: Task) -> float | None:
     """Since when it is as every face says: the tool it is in, the question, the end; None where no sign is known."""
+    if task.needs_operator and task.alarmed_at is not None:
+        return task.alarmed_at
     if task.needs_operator or task.stale:
         return task.alive_at if task.ended_at is None else task.ended_at
     if task.own_state is State.CANCELED and (decision := task.decision) is not None:
