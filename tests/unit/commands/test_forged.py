@@ -97,6 +97,20 @@ def test_a_sandbox_tells_of_no_signed_decision_that_it_was_forged(
     assert told_of(capsys) == [{path}] * 3
 
 
+def test_where_no_key_is_in_sight_what_is_signed_is_not_verified_and_no_forgery(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = decided(capsys)
+    monkeypatch.setenv("HOME", str(tmp_path / "sandbox"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "sandbox"))
+    assert told_of(capsys) == [set()] * 3
+    code, out, err = asked(capsys, "check", ".")
+    assert (code, "DEC001" in out) == (0, False)
+    assert f"{file}: not checked: it is signed, and no key is in sight here to verify it with" in err
+    path = forge(workspace)
+    assert told_of(capsys) == [{path}] * 3
+
+
 def test_ack_knows_what_was_decided_and_what_is_wrong_in_the_ledger(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

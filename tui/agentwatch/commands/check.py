@@ -152,6 +152,7 @@ def _forged(directory: str) -> Iterator[_Checked]:
     """What lies among the decisions of a directory and is none."""
     # What it imports takes a while to load.
     from agentwatch.composition import known_desk
+    from agentwatch.decisions.delivery import UNVERIFIED
 
     desk = known_desk(Path(os.path.realpath(directory)))
     if desk is None:
@@ -159,6 +160,9 @@ def _forged(directory: str) -> Iterator[_Checked]:
     try:
         for path, why in desk.forged():
             shown = path if directory == "." else str(Path(directory, path))
+            if why == UNVERIFIED:
+                complain(f"{clean(shown)}: not checked: {why}")
+                continue
             yield _Checked(to_path(shown), None, None, (forged(why),))
     except DecisionError as error:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from agentwatch.background import Background
-from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, Mirror
+from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, UNVERIFIED, Mirror
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.ledger import DecisionMade
@@ -95,6 +95,8 @@ class Clerk(Background[Sequence[Observation]]):
                 self._known[record.decision_id] = decision
                 observations.append(Decided(0, decision.at, decision.decision_id, decision))
         for path, why in self._mirror.foreign:
+            if why == UNVERIFIED:
+                continue
             if self._forged.get(path) != why and (path in self._forged or len(self._forged) < MOST):
                 # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
                 self._forged[path] = why

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.chain import Chain, ChainEntry, RefusedError, verified
+from agentwatch.decisions.chain import Chain, ChainEntry, ProblemKind, RefusedError, verified
 from agentwatch.decisions.envelope import LARGEST, Trust
 from agentwatch.decisions.errors import LedgerError, reason, remedy
 from agentwatch.decisions.record import Record
@@ -35,6 +35,9 @@ _MODE: Final = 0o644
 _RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 MOST: Final = 1_000
 """Foreign files that are told: more of them would say the same."""
+
+UNVERIFIED: Final = "it is signed, and no key is in sight here to verify it with"
+"""Of what may well be a decision of the operator's: a forgery is what a known key did not sign."""
 
 _SIGNED: Final = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
 _FENCE: Final = re.compile("`{3,}")
@@ -122,7 +125,8 @@ def mirror_missing(
 def forgeries(workspace: Path, chain: Chain | None, trust: Trust, disk: Disk = DISK) -> list[Forgery]:
     """The files of the mirror that are not the ledger's, as `mirror_missing` tells them; nothing is put right.
 
-    Without a `chain`, the ledger is out of sight: then what the operator signed is none, nor is what is no decision.
+    Without a `chain`, the ledger is out of sight: then what the operator signed is none, nor is what is no decision;
+    where no key is in sight either, what is signed is told as UNVERIFIED.
     """
     try:
         with open_dot_directory(workspace, NAME, disk=disk) as directory:
@@ -212,7 +216,8 @@ def why_foreign(directory: Directory, name: str, trust: Trust) -> str:
     try:
         verified(directory.read(name, LARGEST), trust, None)
     except RefusedError as error:
-        return f"it is no decision of yours: {error}"
+        is_unknown = error.kind is ProblemKind.UNTRUSTED and not trust.keys
+        return UNVERIFIED if is_unknown else f"it is no decision of yours: {error}"
     except OSError as error:
         return f"it cannot be read: {reason(error)}"
     return _SIGNED
