@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from agentwatch.agents.hook.journal import NAME as JOURNAL
+from agentwatch.agents.hook.journal import UNANSWERED
 from agentwatch.agents.hook.opencode import request_of
+from agentwatch.agents.setup.starts import checks
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
@@ -163,6 +166,32 @@ def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Ope
     assert held.says_nothing(1)
     operator.decides(request, Action.DENY)
     assert held.reads()["others"] == 1
+
+
+def test_why_an_answer_did_not_get_through_is_written_down_for_the_operator(operator: Operator) -> None:
+    held = operator.holds(told(operator.workspace))
+    operator.sees()
+    state = state_directory(operator.workspace)
+    (state / "decisions").write_text("no directory")
+    assert held.says_nothing(3)
+    assert held.close() == 0
+    (line,) = (state / JOURNAL).read_text("utf-8").splitlines()
+    entry = json.loads(line)
+    said = [entry[key] for key in ("event", "session_id", "did", "kind")]
+    assert said == ["opencode", "ses_1", UNANSWERED, "bash"]
+    assert "ledger" in entry["why"]
+    (told_by_doctor,) = [one.said for one in checks(operator.workspace) if "did not get through" in one.said]
+    assert entry["at"] in told_by_doctor
+    assert "ledger" in told_by_doctor
+
+
+def test_what_cannot_be_offered_is_written_down_for_the_operator(operator: Operator) -> None:
+    state = state_directory(operator.workspace)
+    state.mkdir(parents=True)
+    (state / "requests").write_text("in the way")
+    held = operator.holds(told(operator.workspace))
+    assert held.process.wait(30) == 1
+    assert UNANSWERED in (state / JOURNAL).read_text("utf-8")
 
 
 def test_answers_stand_at_the_place_of_their_question(operator: Operator) -> None:

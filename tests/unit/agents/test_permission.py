@@ -16,6 +16,7 @@ import pytest
 from agentwatch.agents.hook import permission
 from agentwatch.agents.hook.asked import DENIED
 from agentwatch.agents.hook.journal import NAME as JOURNAL
+from agentwatch.agents.hook.journal import UNANSWERED
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
@@ -215,7 +216,7 @@ def test_a_plan_is_shown_as_its_call_has_it(scene: Scene) -> None:
 def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(scene: Scene, given: object) -> None:
     permission.asked(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.box.read()) == (None, [])
-    assert permission.UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")
+    assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")
 
 
 def test_a_state_directory_in_the_workspace_is_not_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

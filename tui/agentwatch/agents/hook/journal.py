@@ -24,10 +24,12 @@ _LONGEST: Final = 500
 SENT_BACK: Final = "sent back"
 LET_GO: Final = "let go"
 TOLD: Final = "told the parent"
+UNANSWERED: Final = "not answered"
 
 
 class JournalEntry(NamedTuple):
-    """One call. `did` is SENT_BACK, LET_GO or TOLD; `why` is for people, and `kind` says what it was sent back for.
+    """One call. `did` is SENT_BACK, LET_GO, TOLD or UNANSWERED; `why` is for people, and `kind` says what it was sent
+    back for, or what asked.
 
     `digests` are those of the return that the child had ended with.
     """
@@ -71,6 +73,14 @@ class Journal:
         """The ids of the decisions that this agent was sent back with: they say nothing of what it did since."""
         sent = (entry.decision_id for entry in self._of(session_id, agent_id) if entry.did == SENT_BACK)
         return frozenset(one for one in sent if one is not None)
+
+    def unanswered(self) -> str | None:
+        """When an answer of the operator's did not get through last, and why; None where none is known."""
+        for line in reversed(self._lines()):
+            entry = _parsed(line)
+            if entry is not None and entry.did == UNANSWERED:
+                return f"{json.loads(line)['at']}: {entry.why}"
+        return None
 
     def _of(self, session_id: str, agent_id: str) -> Iterator[JournalEntry]:
         """What was done to this agent, the last first."""

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
+from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, RequestStage, input_text, request_id_of
@@ -42,6 +43,7 @@ def run(descriptor: int = 0, out: TextIO | None = None) -> int:
     told = plugin.first()
     holders: dict[Path, Holder] = {}
     while not plugin.is_over:
+        holder: Holder | None = None
         try:
             workspace = _watched(text(told, "directory"))
             holder = holders.setdefault(workspace, Holder(workspace, name=f"{text(told, 'program')} plugin"))
@@ -49,8 +51,21 @@ def run(descriptor: int = 0, out: TextIO | None = None) -> int:
                 told = _held(told, workspace, holder, offer, plugin)
         except (BoxError, ValueError) as error:
             complain(clean(f"agentwatch hook: {error}; it is answered in its program"))
+            if holder is not None:
+                _note(told, workspace, str(error))
             return FAILED
+        if holder.trouble:
+            _note(told, workspace, holder.trouble)
     return 0
+
+
+def _note(told: Fields, workspace: Path, trouble: str) -> None:
+    """Write down why an answer did not get through: nobody reads what the plugin's processes say."""
+    asked, program = inner(told, "asked"), text(told, "program") or ""
+    session = text(asked, "sessionID") or ""
+    # Under no agent's name, as of Claude Code's hook.
+    entry = JournalEntry(program, session, "", session, UNANSWERED, text(asked, "permission") or "question", trouble)
+    Journal(state_directory(workspace)).add(entry)
 
 
 def _held(told: Fields, workspace: Path, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.agents.hook.journal import Journal, JournalEntry
+from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
 from agentwatch.config import load as load_settings
 from agentwatch.place import state_directory, workspace_id
 from agentwatch.presence import is_shown
@@ -25,7 +25,6 @@ HELD_SECONDS: Final = 24 * 3600
 """The longest that a request is held whose prompt stands in the program meanwhile: `init` has the program end it."""
 
 HOLDER: Final = "claude hook"
-UNANSWERED: Final = "not answered"
 _PLAN_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.05
 _TERMINAL: Final = "cli"

@@ -11,11 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agentwatch.agents.hook.journal import Journal
 from agentwatch.agents.setup.programs import NAME, programs
 from agentwatch.checkup import Result, bad, good, note
 from agentwatch.config import Settings
 from agentwatch.contracts.json_text import commented
 from agentwatch.disk import Directory
+from agentwatch.place import state_directory
 from agentwatch.shell import command_line, launcher
 from agentwatch.sources.claude_code.hooks import ASKS
 from agentwatch.text import quoted
@@ -64,6 +66,8 @@ def starts(workspace: Path, texts: Mapping[str, str | None]) -> Iterator[Start]:
 def checks(workspace: Path) -> Iterator[Result]:
     """What `doctor` says of them."""
     every = list(starts(workspace, {}))
+    if (said := Journal(state_directory(workspace)).unanswered()) is not None:
+        yield note("agents", f"an answer to a program did not get through at {said}")
     for start in every:
         if start.fault:
             yield bad("agents", f"{start.place}: {told(start)}")
