@@ -48,7 +48,7 @@ PICTURES: Final = (
     ("timeline", "agentwatch-dark", WIDE, 110, ("t",)),
     ("attempts", "agentwatch-dark", WIDE, 110, ("/", *"api", "enter", "7")),
     ("retry", "agentwatch-dark", (100, 32), 13, ("n", "r")),
-    ("request", "agentwatch-dark", (100, 24), 18, ("a", "space")),
+    ("request", "agentwatch-dark", (100, 24), 64, ("a", "space")),
     ("narrow", "agentwatch-dark", (80, 24), 110, ("N",)),
     ("narrow-details", "agentwatch-dark", (80, 24), 110, ("N", "enter")),
 )

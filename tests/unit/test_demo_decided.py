@@ -21,7 +21,7 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
 from agentwatch.demo import DemoSession, session
-from agentwatch.demo.asker import ASKS_AT, Asker
+from agentwatch.demo.asker import ASKS_AFTER, ASKS_AT, Asker
 from agentwatch.demo.orchestrator import NAME, Orchestrator
 from agentwatch.demo.screenplay import demo_screenplay
 from agentwatch.demo.script import Player
@@ -280,6 +280,17 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
     assert [finding for finding in task.findings if finding.finding.severity == "error"] == []
     returned = (asking.demo.workspace / "verify/e2e.return.md").read_text("utf-8")
     assert ("Chromium" in returned) is bool(note)
+
+
+def test_the_tester_does_not_come_between_the_first_failure_and_what_is_decided_about_it(asking: Asking) -> None:
+    asking.attend(20.0)
+    assert asking.open == []
+    asking.demo.decide(API, Action.RETRY)
+    asking.demo.orchestrator.attend()
+    asking.attend(20.0)
+    assert asking.open == []
+    asking.attend(20.0 + ASKS_AFTER)
+    assert [one.tool for one in asking.open] == ["Bash"]
 
 
 def test_the_tester_asks_anew_when_the_session_starts_over_and_not_for_a_task_that_was_aborted(asking: Asking) -> None:

@@ -22,8 +22,10 @@ from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.holding import Holder
 
 TASK: Final = "checkout.verify.e2e"
-ASKS_AT: Final = 14.0
-"""Seconds of the session: what fails first has been seen by then."""
+ASKS_AT: Final = 60.0
+"""Seconds of the session from which it asks also where nothing was decided."""
+ASKS_AFTER: Final = 6.0
+"""Seconds from the first decision: it must not come between the first failure and what is decided about it."""
 _COMMAND: Final = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
 _SAID: Final = "Walks the customer's way with a test card"
 _RULE: Final = "Bash(npx playwright test *)"
@@ -50,11 +52,15 @@ class Asker:
         self._clock = clock
         self._offer: Offer | None = None
         self._has_asked = False
+        self._decided_at: float | None = None
         self.was_answered = False
 
     def attend(self, decided: Set[str]) -> None:
         """Ask once it is time, and take the answer. Nothing is asked for a task that was `decided` otherwise."""
-        is_time, is_needed = self._player.position >= ASKS_AT, TASK not in decided
+        if decided and self._decided_at is None:
+            self._decided_at = self._player.position
+        asks_at = ASKS_AT if self._decided_at is None else min(ASKS_AT, self._decided_at + ASKS_AFTER)
+        is_time, is_needed = self._player.position >= asks_at, TASK not in decided
         if self._has_asked and (not is_time or not is_needed):
             self.leave()
             # The session has started over.
