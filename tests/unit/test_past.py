@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
+from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import first_watched, note_first_watch
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.conformance import report
 
 NO_PROGRAMS = Settings(sessions=False)
+OLD = {"old", "one/work", "two/work"}
 
 
 @pytest.fixture
@@ -46,12 +49,23 @@ def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> 
     return {task["task_id"] for task in told["tasks"]}
 
 
-async def watch(workspace: Path, settings: Settings = NO_PROGRAMS) -> None:
+async def watch(
+    workspace: Path, *steps: Callable[[], None] | Callable[[Monitor], bool], settings: Settings = NO_PROGRAMS
+) -> tuple[set[str], set[str]]:
+    """Watch until all is known, and through these steps, each a deed and what tells that it was seen. Returns which
+    tasks ask, and which are past."""
     monitor = monitor_of(workspace, settings, remembers=True, inspects=False)
+    waiting: list[Any] = [lambda it: it.health.mode == "live", *steps]
     async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
         async for _ in updates:
-            if monitor.health.mode == "live":
+            while waiting and waiting[0](monitor):
+                waiting.pop(0)
+                if waiting:
+                    waiting.pop(0)()
+            if not waiting:
                 break
+    tasks = monitor.tree.tasks.items()
+    return {name for name, task in tasks if task.ask}, {name for name, task in tasks if task.past}
 
 
 def test_all_commands_leave_the_same_out_of_what_needs_you_and_say_so(
@@ -97,7 +111,7 @@ async def test_only_a_screen_that_may_write_notes_when_it_first_watched(
     state = state_directory(workspace)
     asked(capsys, "pending", str(workspace))
     assert not state.exists()
-    await watch(workspace, NO_PROGRAMS._replace(read_only=True))
+    await watch(workspace, settings=NO_PROGRAMS._replace(read_only=True))
     assert first_watched(state) is None
     began = time.time()
     await watch(workspace)
@@ -144,25 +158,76 @@ def test_a_first_watch_in_the_future_is_now(workspace: Path, capsys: pytest.Capt
     assert asking(capsys, workspace) == {"new"}
 
 
-def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def git(*words: str) -> None:
-        subprocess.run(["git", "-C", workspace, *words], check=True, capture_output=True)
-
+def git(place: Path, *words: str) -> None:
     then = f"{int(time.time() - 10 * DAY)} +0000"
-    git("init", "-q")
-    git("add", "old.return.md")
     dated = {"GIT_AUTHOR_DATE": then, "GIT_COMMITTER_DATE": then}
-    who = ["-c", "user.name=kim", "-c", "user.email=kim@example.org"]
-    subprocess.run(
-        ["git", "-C", workspace, *who, "commit", "-qm", "Old work"],
-        check=True, capture_output=True, env=os.environ | dated,
-    )  # fmt: skip
-    clone = workspace.parent / "clone"
-    git("clone", "-q", ".", str(clone))
-    assert time.time() - (clone / "old.return.md").stat().st_mtime < 60
-    assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), {"old"})
-    shutil.copytree(clone, workspace.parent / "copy", copy_function=shutil.copyfile)
-    assert asking(capsys, workspace.parent / "copy") == set()
+    who = ("-c", "user.name=kim", "-c", "user.email=kim@example.org")
+    subprocess.run(["git", "-C", place, *who, *words], check=True, capture_output=True, env=os.environ | dated)
+
+
+@pytest.fixture
+def clone(workspace: Path) -> Path:
+    """A fresh clone, in which two returns in the same words were committed ten days ago; a branch is without them."""
+    for name in ("one", "two"):
+        (workspace / name).mkdir()
+        write_aged(workspace / name / "work.return.md", report("ERROR"), days=0)
+    git(workspace, "init", "-q", "-b", "main")
+    git(workspace, "commit", "-q", "--allow-empty", "-m", "Nothing yet")
+    git(workspace, "branch", "empty")
+    git(workspace, "add", "one", "two", "old.return.md")
+    git(workspace, "commit", "-qm", "Old work")
+    place = workspace.parent / "clone"
+    git(workspace, "clone", "-q", ".", str(place))
+    git(place, "branch", "empty", "origin/empty")
+    assert time.time() - (place / "old.return.md").stat().st_mtime < 60
+    return place
+
+
+def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
+    shutil.copytree(clone, clone.parent / "copy", copy_function=shutil.copyfile)
+    assert asking(capsys, clone.parent / "copy") == set()
+
+
+@pytest.mark.parametrize("way", ["switched", "touched", "moved"])
+async def test_what_was_only_touched_or_came_back_while_nobody_watched_shows_no_sign_of_life(
+    clone: Path, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    await watch(clone)
+    await asyncio.sleep(0.01)
+    if way == "switched":
+        git(clone, "checkout", "-q", "empty")
+        git(clone, "checkout", "-q", "main")
+    elif way == "moved":
+        (clone / "one").rename(clone / "away")
+        (clone / "away").rename(clone / "one")
+    else:
+        for file in clone.rglob("*.return.md"):
+            file.touch()
+    for _ in range(2):
+        assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
+        assert await watch(clone) == (set(), OLD)
+
+
+@pytest.mark.parametrize("way", ["switched", "moved away", "moved inside"])
+async def test_what_came_back_while_it_was_watched_shows_no_sign_of_life(
+    clone: Path, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    moved = clone / "inside" if way == "moved inside" else clone.parent / "away"
+
+    def go() -> None:
+        git(clone, "checkout", "-q", "empty") if way == "switched" else (clone / "one").rename(moved)
+
+    def come_back() -> None:
+        git(clone, "checkout", "-q", "main") if way == "switched" else moved.rename(clone / "one")
+
+    def is_there(monitor: Monitor) -> bool:
+        return {name for name, task in monitor.tree.tasks.items() if not task.deleted} == OLD
+
+    assert await watch(clone, go, lambda it: not is_there(it), come_back, is_there) == (set(), OLD)
+    for _ in range(2):
+        assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
+        assert await watch(clone) == (set(), OLD)
 
 
 def test_a_copy_is_as_old_as_its_returns_say_or_their_sessions(

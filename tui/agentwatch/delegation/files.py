@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from operator import attrgetter
@@ -161,7 +162,10 @@ class Files:
         self._gone.discard(path)
         _drop(self._lost, self._versions[path][-1].digest, path)
         for lost in self._moved.values():
-            lost.discard(path)
+            if path in lost:
+                lost.discard(path)
+                # What it held is its own again, and not of the file that it was renamed to.
+                self._settled.pop(path, None)
         return set[str]().union(*map(self._assign, self._former.drop_handoff(path)))
 
     def _hold(self, path: str) -> set[str]:
@@ -282,7 +286,8 @@ def counting(versions: Sequence[Version], decisions: Sequence[Decision] = ()) ->
     counted: list[Version] = []
     last: dict[str, Version] = {}
     times = defaultdict[tuple[str, str], int](int)
-    handed_off = -1
+    # What was recalled has a number below zero.
+    handed_off = -math.inf
     for version in versions:
         if isinstance(version.document, Handoff):
             handed_off = version.seq

@@ -80,8 +80,8 @@ class Dating:
         self._is_watching = False
         self._known: dict[str, tuple[str, float]] = {}
         """By digest: the first file that held it, and since when."""
-        self._last: dict[str, tuple[str, float]] = {}
-        """By file: what it held last, and since when."""
+        self._last: dict[str, tuple[str, float, float | None]] = {}
+        """By file: what it held last, since when, and of what time the file was then; None where that is not known."""
 
     @property
     def looked_ns(self) -> int | None:
@@ -92,7 +92,7 @@ class Dating:
         """A file held this when the workspace was last looked at, or had held it before it was gone."""
         if not is_gone:
             self._known.setdefault(digest, (name, at))
-        self._last[name] = digest, at
+        self._last[name] = digest, at, None
 
     def looked(self, at: float) -> None:
         """The workspace was watched before, until then."""
@@ -107,18 +107,19 @@ class Dating:
     ) -> float:
         """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
         written = min(written, now)
-        before, since = self._last.get(name, ("", 0.0))
+        before, since, written_before = self._last.get(name, ("", 0.0, None))
         if before == digest and not is_again:
             known_at = since if self._is_watching or self._looked_at is None else max(since, self._looked_at)
-            if written <= known_at:
+            if written <= known_at or written == written_before:
                 return since
         elsewhere = self._known.get(digest)
         if elsewhere is not None and elsewhere[0] != name and before != digest:
             at = elsewhere[1]
         else:
             at = self._first_time(name, written, now, document)
-            self._known[digest] = name, at
-        self._last[name] = digest, at
+            if before != digest:
+                self._known[digest] = name, at
+        self._last[name] = digest, at, written
         return at
 
     def _first_time(self, name: str, written: float, now: float, document: Document) -> float:
