@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Document, Reading
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.observation import Decided, Observation, Ran, Seen, Tick
+from agentwatch.delegation.observation import Decided, Gone, Observation, Ran, Seen, Tick
 from agentwatch.delegation.run import Asker, Message, Round, Run, RunState
 from agentwatch.history.log import changes
 from agentwatch.history.story import story
@@ -213,6 +213,10 @@ def test_a_decision_stands_behind_the_return_it_is_about_though_the_time_of_that
     )
     told = story([asked, failed, Decided(0, earlier, "d1", decision)], NOW)
     assert [type(one) for one in told] == [Seen, Seen, Decided]
+    later = earlier + 100.0
+    away_and_back = [recorder.gone("a.md")._replace(at=later), failed._replace(seq=9)]
+    told = story([asked, failed, *away_and_back, Decided(0, earlier, "d1", decision)], NOW)
+    assert [type(one) for one in told] == [Seen, Seen, Decided, Gone, Seen]
 
 
 def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_life() -> None:

@@ -36,7 +36,7 @@ def story(observations: Iterable[Observation], now: float) -> list[Observation]:
                 key = one.path if isinstance(one, Ran | Decided | Requested) else _FILES
                 known[key] = at = max(at, known.get(key, at))
                 if isinstance(one, Seen):
-                    held[one.digest] = at
+                    held.setdefault(one.digest, at)
                 elif isinstance(one, Decided):
                     # Nobody decides about what is not there yet, whatever the clocks of files say.
                     at = max(at, held.get(one.decision.return_sha256 or "", at))
