@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, exact, indented, quoted, say
+from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, exact, indented, quoted, say, whole
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "50000"))
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -164,3 +164,11 @@ def test_json_is_indented_and_plain_ascii_whatever_writes_it(is_loaded: bool, mo
     for value in (texts, texts[:2], {"b": {}, "c": []}, [1, -0.5, True, None, math.inf]):
         assert indented(value) == json.dumps(value, indent=2)
     assert json.loads(indented(1e16)) == 1e16  # "1e16" or "1e+16": JSON knows both
+
+
+def test_a_text_is_whole_and_what_is_far_behind_blanks_is_near() -> None:
+    pieces = list(whole("ls\n" + " \n" * 58 + "x" * 9_000 + " " * 3_000 + "; rm -rf ~\n\nend"))
+    assert pieces[:2] == [("ls", True, False), ("… 58 empty lines", True, True)]
+    assert [piece.begins for piece in pieces[2:5]] == [True, False, False]
+    assert "".join(piece.text for piece in pieces[2:5]) == "x" * 9_000 + " … 3,000 blanks … ; rm -rf ~"
+    assert [piece.text for piece in pieces[5:]] == ["", "end"]

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 MAX_COMBINING: Final = 2
 """Combining marks kept on one base character; more would climb over the neighbouring lines."""
@@ -35,6 +37,11 @@ _JOINER: Final = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
 # What is seen as nothing, among it the selectors and joiners that `clean` lets stand in prose.
 _UNSEEN: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
+
+_MOST_EMPTY: Final = 3
+"""Empty lines in a row, beyond which they are counted where a text is shown whole."""
+_BLANKS: Final = re.compile(rf"[\s{_UNSEEN}]{{40,}}")
+_SEEN: Final = re.compile(rf"[^\s{_UNSEEN}]")
 
 # Printable ASCII needs no second look: nearly every string ends here.
 _PLAIN: Final = re.compile(r"[\x20-\x7e]*\Z")
@@ -136,6 +143,29 @@ def clean_lines(
     if note is None and any(len(line) > LINE_LIMIT for line in lines):
         note = f"truncated: lines are cut after {LINE_LIMIT:,} characters"
     return shown, note
+
+
+class Piece(NamedTuple):
+    """What stands in one line of a text that is shown whole. `begins`: it goes on from no line above; `counted`: it is
+    of ours, and stands for empty lines."""
+
+    text: str
+    begins: bool = True
+    counted: bool = False
+
+
+def whole(text: str) -> Iterator[Piece]:
+    """All of a foreign text, in safe pieces. Many blanks, and many empty lines, are counted in their place, so that
+    nothing stands far out of sight behind them."""
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    for is_empty, group in groupby(lines, key=lambda line: _SEEN.search(line) is None):
+        some = list(group)
+        if is_empty and len(some) > _MOST_EMPTY:
+            yield Piece(f"… {len(some):,} empty lines", counted=True)
+            continue
+        for line in (_BLANKS.sub(lambda blanks: f" … {len(blanks[0]):,} blanks … ", one) for one in some):
+            for start in range(0, max(len(line), 1), LINE_LIMIT):
+                yield Piece(clean(line[start : start + LINE_LIMIT]), begins=start == 0)
 
 
 def quoted(text: str, limit: int = 80) -> str:

@@ -67,6 +67,17 @@ def test_a_request_is_answered_by_the_first_digits_of_its_id(
     assert "not delivered yet" in said
 
 
+def test_what_is_allowed_is_printed_whole(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "ls\n" * 300 + "x" * 9_000 + "; rm -rf ~" + "\n" * 60 + "END"
+    with open_one(workspace, request(workspace, command, given={"command": command, "cwd": "/else"})) as asked:
+        assert run("--allow", asked.request_id) == exit_codes.DONE
+    said = capsys.readouterr().out
+    assert "xxx; rm -rf ~\n    … 59 empty lines\n  │ END\n" in said
+    assert said.count("x") > 9_000
+    assert '"cwd": "/else"' in said
+    assert "truncated" not in said
+
+
 def test_what_a_denial_ends_is_said_before_it_is_recorded(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_one(workspace, request(workspace, ends_turn=True, ends_others=2)) as asked:
         run("--deny", "--", asked.request_id)

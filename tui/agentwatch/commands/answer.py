@@ -24,8 +24,8 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.errors import UsageError
 from agentwatch.requests.source import Inbox
-from agentwatch.text import clean, clean_lines, complain, exact, quoted, say
-from agentwatch.view.requests import denial_words
+from agentwatch.text import clean, complain, exact, quoted, say, whole
+from agentwatch.view.requests import denial_words, whole_input
 from agentwatch.view.times import ago
 from agentwatch.view.words import plural
 
@@ -33,7 +33,6 @@ DIGITS: Final = 8
 """Of a request's id, so many are enough where no other begins like it."""
 
 _WIDTH: Final = 10
-_MOST_LINES: Final = 200
 _DELIVERED_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 0.05
 _ASKS: Final = "Passphrase of the key that signs decisions: "
@@ -115,7 +114,7 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
         ("request", f"{request.request_id[:DIGITS]}, {request.kind}: {clean(request.tool, 80)}"),
         ("asked by", f"{agent}, {ago(request.asked_at, now)}"),
         ("answer", _does(wish)),
-        *(("note", line) for line in clean_lines(wish.note, _MOST_LINES)[0] if wish.note),
+        *(("note", piece.text) for piece in whole(wish.note) if wish.note),
         *(("answer", f"{clean(one.question or '', 300)} → {_chosen(request, one)}") for one in params.answers),
         *(("beware", words) for words in denial_words(request) if wish.action is Action.DENY),
         ("covered", f"its own {clean(request.covered_by, 300)}" if request.covered_by else ""),
@@ -126,6 +125,8 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
             shown.append(f"  {name if name != before else '':<{_WIDTH}}{value}")
             before = name
     shown += ["", "  What it wants to do:", *_barred(request.shown or request.input)]
+    if rest := whole_input(request):
+        shown += ["", "  The whole input:", *_barred(rest)]
     if request.said:
         shown += ["", "  What the model says of it:", *_barred(request.said)]
     return shown
@@ -133,7 +134,7 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
 
 def _does(wish: Wish) -> str:
     if wish.action is Action.ALLOW and wish.rule is not None:
-        return f"allow, and for the rest of its session whatever fits {exact(wish.rule, 300)}"
+        return f"allow, and for the rest of its session whatever fits {exact(wish.rule, len(wish.rule))}"
     if wish.action is Action.ALLOW:
         return "allow, once"
     if wish.action is Action.DENY:
@@ -145,14 +146,13 @@ def _chosen(request: Request, answer: Answer) -> str:
     """What it is answered with, and that it is none of the asker's options where it is not."""
     options = [one.label for query in request.queries if query.question == answer.question for one in query.options]
     own = "" if answer.answer in options else " (your own words)"
-    return f"{clean(answer.answer, 300)}{own}"
+    return f"{clean(answer.answer, len(answer.answer))}{own}"
 
 
 def _barred(text: str) -> Iterator[str]:
-    shown, note = clean_lines(text, _MOST_LINES)
-    yield from (f"  │ {line}" for line in shown)
-    if note:
-        yield f"  {note}"
+    """All of it: what is recorded is about all of it."""
+    for piece in whole(text):
+        yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
 
 
 def _place(workspace: Path, settings: Settings, request: Request) -> tuple[str, int]:

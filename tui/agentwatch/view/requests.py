@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from agentwatch.delegation.asks import request_words
@@ -9,10 +10,20 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import State, Task
+from agentwatch.text import indented
 from agentwatch.view.times import duration, iso
 from agentwatch.view.words import plural
 
-__all__ = ["a2a_state", "denial_words", "document", "left_words", "request_words", "standing_words", "where"]
+__all__ = [
+    "a2a_state",
+    "denial_words",
+    "document",
+    "left_words",
+    "request_words",
+    "standing_words",
+    "where",
+    "whole_input",
+]
 
 _A2A: Final = {
     State.SUBMITTED: "submitted",
@@ -90,6 +101,18 @@ def denial_words(request: Request) -> list[str]:
     if request.ends_turn:
         said.append(f"a denial{' without words' if request.words else ''} ends the turn of its agent")
     return said
+
+
+def whole_input(request: Request) -> str:
+    """The exact input, as it is read; "" where what is shown of it besides is all of it."""
+    try:
+        value = json.loads(request.input)
+    except (ValueError, RecursionError):
+        value = request.input
+    parts = list(value.values()) if isinstance(value, dict) else [value]
+    if all(part in (request.shown, request.said) for part in parts):
+        return ""
+    return value if isinstance(value, str) else indented(value)
 
 
 def where(task: Task) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -20,7 +19,8 @@ from agentwatch.app.widgets.details.blocks import Block, Line, Text
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestKind
-from agentwatch.text import LINE_LIMIT, clean, exact, indented
+from agentwatch.text import exact, whole
+from agentwatch.view.requests import whole_input
 from agentwatch.view.words import plural
 
 MOST_QUERIES: Final = 24
@@ -164,11 +164,10 @@ class Verbatim(NamedTuple):
     def lines(self, width: int) -> Iterator[Line]:
         under, goes_on = " " * QUOTED + BAR, " " * QUOTED + _GOES_ON
         first = Content.styled(f"{self.label:<{QUOTED}}{BAR}", FAINT)
-        for line in self.source.replace("\r\n", "\n").removesuffix("\n").split("\n"):
-            for start in range(0, max(len(line), 1), LINE_LIMIT):
-                part = Content(clean(line[start : start + LINE_LIMIT]))
-                yield from Text(Paragraph(part, first, goes_on, wrap=False)).lines(width)
-                first = Content.styled(goes_on, FAINT)
+        for piece in whole(self.source):
+            mark = first if piece.begins else Content.styled(goes_on, FAINT)
+            part = Content.styled(piece.text, FAINT) if piece.counted else Content(piece.text)
+            yield from Text(Paragraph(part, mark, goes_on, wrap=False)).lines(width)
             first = Content.styled(under, FAINT)
 
 
@@ -180,10 +179,5 @@ def content(request: Request) -> Iterator[Block]:
         yield Verbatim("model says", request.said)
     if request.covered_by:
         yield Verbatim("own rules", request.covered_by)
-    try:
-        value = json.loads(request.input)
-    except (ValueError, RecursionError):
-        value = request.input
-    parts = list(value.values()) if isinstance(value, dict) else [value]
-    if any(part not in (request.shown, request.said) for part in parts):
-        yield Verbatim("whole input", value if isinstance(value, str) else indented(value))
+    if rest := whole_input(request):
+        yield Verbatim("whole input", rest)
