@@ -18,6 +18,7 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
+from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
 from agentwatch.place import state_directory
 from agentwatch.presence import first_watched, note_first_watch
@@ -187,6 +188,15 @@ def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: 
     assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
     shutil.copytree(clone, clone.parent / "copy", copy_function=shutil.copyfile)
     assert asking(capsys, clone.parent / "copy") == set()
+
+
+def test_while_the_first_screen_starts_the_files_are_as_old_as_git_says(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note_first_watch(state_directory(clone), time.time())
+    History.open(clone).close()
+    assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
+    assert asked(capsys, "tree", "--fail", str(clone))[0] == 0
 
 
 @pytest.mark.parametrize("way", ["switched", "touched", "moved"])

@@ -125,9 +125,9 @@ class FilesSource(Source):
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
         """Take over what was known of the files at the last look, by path, before `start`: what has not changed since
         is neither read nor observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds),
-        None where it never was.
+        None where it never was. Where no file is known, the first look is perhaps still going on.
         """
-        if looked_at is not None:
+        if looked_at is not None and files:
             self._dating.looked(looked_at)
         for path, file in files.items():
             name, is_gone = to_name(path), bool(file.digest) and file.shown is None
