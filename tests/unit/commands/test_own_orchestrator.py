@@ -56,9 +56,19 @@ class Shop:
             "XDG_CONFIG_HOME": str(root / "config"),
             "PATH": f"{programs}:{os.environ['PATH']}",
         }
-        self.orchestrator = subprocess.Popen(
-            [sys.executable, root / "orchestrate.py"], cwd=self.place, env=self.environment
-        )
+        self.program = root / "orchestrate.py"
+        self.started: list[subprocess.Popen[bytes]] = []
+        self.orchestrator = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Another process of the orchestrator."""
+        self.started.append(subprocess.Popen([sys.executable, self.program], cwd=self.place, env=self.environment))
+        return self.started[-1]
+
+    def crash(self) -> None:
+        for one in self.started:
+            one.kill()
+            one.wait()
 
     def attempts(self) -> list[dict[str, object]]:
         file = self.place / "attempts.jsonl"
@@ -70,9 +80,13 @@ class Shop:
         )
         return [(task["state"], task["ask"]) for task in json.loads(ran.stdout)["tasks"]]
 
+    def runs(self, *words: str) -> str:
+        command = ["agentwatch", *words]
+        ran = subprocess.run(command, cwd=self.place, env=self.environment, check=True, capture_output=True, text=True)
+        return ran.stdout
+
     def decide(self, *words: str) -> None:
-        command = ["agentwatch", "decide", "shop.api", *words, "--yes"]
-        subprocess.run(command, cwd=self.place, env=self.environment, check=True, capture_output=True)
+        self.runs("decide", "shop.api", *words, "--yes")
 
     def until_attempts(self, count: int) -> None:
         end = time.monotonic() + DEADLINE
@@ -85,8 +99,7 @@ class Shop:
 def shop(tmp_path: Path) -> Iterator[Shop]:
     shop = Shop(tmp_path)
     yield shop
-    shop.orchestrator.kill()
-    shop.orchestrator.wait()
+    shop.crash()
 
 
 def until_asks(shop: Shop, state: str) -> str:
@@ -101,9 +114,9 @@ def until_asks(shop: Shop, state: str) -> str:
 def test_the_orchestrator_of_the_manual_answers_hands_on_and_ends_as_is_decided(shop: Shop) -> None:
     shop.until_attempts(1)
     assert "Which port?" in until_asks(shop, "blocked")
-    shop.decide("--respond", "8080")
+    shop.decide("--respond", "8080", "--note", "As before.")
     shop.until_attempts(2)
-    assert str(shop.attempts()[1]["objective"]).endswith("The operator answers: 8080")
+    assert shop.attempts()[1]["notes"] == ["The operator answers: 8080", "The operator says: As before."]
     until_asks(shop, "failed")
     shop.decide("--escalate", "debug", "--note", "Take more time.")
     shop.until_attempts(3)
@@ -111,3 +124,31 @@ def test_the_orchestrator_of_the_manual_answers_hands_on_and_ends_as_is_decided(
     assert "Take more time." in json.dumps(shop.attempts()[2])
     assert shop.orchestrator.wait(DEADLINE) == 0
     assert shop.asking() == []
+
+
+def test_the_orchestrator_of_the_manual_goes_on_after_a_crash_and_carries_out_nothing_twice(shop: Shop) -> None:
+    shop.until_attempts(1)
+    until_asks(shop, "blocked")
+    shop.crash()
+    shop.decide("--respond", "8080")
+    # It died right after its claim, then after the next attempt.
+    told = json.loads(shop.runs("wait", "shop.api"))
+    shop.runs("claim", told["decision_id"], "--by", "shop")
+    shop.start()
+    shop.until_attempts(2)
+    until_asks(shop, "failed")
+    shop.crash()
+    both = shop.start(), shop.start()
+    shop.decide("--escalate", "debug")
+    assert [one.wait(DEADLINE) for one in both] == [0, 0]
+    assert [packet.get("attempt", 1) for packet in shop.attempts()] == [1, 2, 3]
+
+
+def test_a_child_that_was_killed_before_it_returned_runs_again_with_its_handoff(shop: Shop) -> None:
+    shop.until_attempts(1)
+    until_asks(shop, "blocked")
+    shop.crash()
+    (shop.place / "work" / "api.return.json").unlink()
+    shop.start()
+    shop.until_attempts(2)
+    assert shop.attempts()[0] == shop.attempts()[1]
