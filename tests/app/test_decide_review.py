@@ -30,6 +30,11 @@ async def test_a_review_goes_through_all_that_need_the_operator(tmp_path: Path) 
         asking = [task.task_id for task in s.app.monitor.tree.asking()]
         await s.press("R")
         await reviewed(s, "1 of 3")
+        # Why it is there, and that something else can be decided.
+        question = s.app.monitor.tree.tasks[asking[0]].question or ""
+        assert question
+        assert question[:40] in s.text()
+        assert "f2" in s.text().splitlines()[-1]
         # The key that was held down for the first decides nothing about the second.
         await s.ready()
         await s.press("ctrl+s")

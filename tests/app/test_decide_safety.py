@@ -277,6 +277,8 @@ def check_frame(s: Office) -> None:
     ours = [line[edge + 1 : -1].strip() for line in lines[1:bottom]]
     labels = (
         "task",
+        "asks",
+        "…",
         "return",
         "retries",
         "writes",

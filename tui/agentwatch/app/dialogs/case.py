@@ -19,7 +19,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.place import in_home
 from agentwatch.text import exact, quoted
 from agentwatch.view import looks, times
-from agentwatch.view.words import plural, retries_left
+from agentwatch.view.words import plural, question_at, retries_left
 
 if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
@@ -80,8 +80,8 @@ class Case(NamedTuple):
 def facts(case: Case, params: Params, cautions: Iterable[str], *, now: float, width: int) -> Iterator[Content]:
     """What is decided about, the budget, where it is written, and warnings: lines of ours, each with its label.
 
-    Foreign in them are the id of the task and the path of the workspace, in quotation marks that nothing in them can
-    close, and in one line. A value is `width` cells wide at most.
+    Foreign in them are the id of the task, what is open about it and the path of the workspace, in quotation marks that
+    nothing in them can close. A value is `width` cells wide at most.
     """
     task = case.task or case.seen
     for label, value in _facts(case, task, params, now, width):
@@ -108,6 +108,9 @@ def _facts(case: Case, task: Task, params: Params, now: float, width: int) -> It
             yield from (("", line) for line in part.wrap(max(width, 8)))
     if case.where:
         yield "in", Content(quoted(shown(case.where, 200), max(width - 2, 8)))
+    if question := question_at(task, now):
+        asks = Content(quoted(shown(question, 1_000), 2 * max(width, 8) - 2)).wrap(max(width, 8))
+        yield from (("…" if number else "asks", line) for number, line in enumerate(asks))
     yield "return", _return(case, now, width)
     yield "retries", _budget(case, task, params, width)
     yield "writes", Content(_places(case, width))
