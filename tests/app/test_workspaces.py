@@ -13,6 +13,7 @@ import pytest
 from tests.app.deciding import Office, handoff, returned
 from tests.app.scenes import Scene, ToldSource
 from tests.unit.requests.asked import request
+from tests.unit.test_worktrees import git
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.aside import NAME
@@ -172,6 +173,25 @@ async def test_what_is_past_of_all_workspaces_is_the_one_history(home: Path) -> 
         assert tree.totals.tasks == 4
         now = stage.main.task_tree.now()
         assert (now.tasks, sum(now.present[one] for one in (*State, SILENT))) == (2, 2)
+
+
+async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 80 * 86_400:.0f} +0000")
+    shop = fill(home / "shop", lost="ERROR", left="ERROR")
+    for words in ("init -q", "add -A", "commit -qm one", "worktree add -q ../other"):
+        git(shop, *words.split())
+    fill(home / "other", live="")
+    async with screen(home, shop) as stage:
+        await stage.until(lambda: "HISTORY  4 runs" in stage.text())
+        assert stage.main.task_tree.now().tasks == 1
+        tree = stage.app.monitor.tree
+        top = next(task for task in tree.tasks.values() if task.title == "other")
+        assert [tree.tasks[key].own_id for key in top.children] == ["shop.live"]
+        await stage.press("H")
+        await stage.until(lambda: "other › shop.lost" in stage.text())
 
 
 @pytest.mark.parametrize("names", [("one",), ("one", "two")])

@@ -217,11 +217,7 @@ class Monitors(Monitor):
 
     def _show(self, part: _Part) -> set[str]:
         place = part.place
-        # What was committed is in every worktree: its history would be told once for each.
-        splits = not place.waits
-        part.scope, keys = self.tree.show(
-            part.monitor.tree, name=place.name, workspace=str(place.workspace), splits=splits
-        )
+        part.scope, keys = self.tree.show(part.monitor.tree, name=place.name, workspace=str(place.workspace))
         return keys
 
     def _take(self, part: _Part, update: Update) -> Update:

@@ -30,8 +30,6 @@ class Branch:
     tree: DelegationTree
     scope: str
     top: Task | None
-    splits: bool
-    """Runs that are history may stand apart from the others."""
     history: set[str] = field(default_factory=set)
     """The ids of the runs that are history."""
     is_split: bool = False
@@ -67,11 +65,9 @@ class JoinedTree(DelegationTree):
         """By scope, in their order."""
         self._scopes = 0
 
-    def show(
-        self, tree: DelegationTree, *, name: str | None = None, workspace: str = "", splits: bool = True
-    ) -> tuple[str, set[str]]:
-        """Take a tree in, below a top row of this name if it has one. Its runs that are history stand apart if it
-        `splits` and others do not. Returns its scope, and the keys that came."""
+    def show(self, tree: DelegationTree, *, name: str | None = None, workspace: str = "") -> tuple[str, set[str]]:
+        """Take a tree in, below a top row of this name if it has one. Its runs that are history stand apart if others
+        are not. Returns its scope, and the keys that came."""
         self._scopes += 1
         scope = f"{self._scopes_begin}{self._scopes}/" if name is not None else ""
         top = None
@@ -81,7 +77,7 @@ class JoinedTree(DelegationTree):
             )
             top.children = cast("list[str]", _Keys(scope, tree.roots))
             self.tasks[scope] = top
-        self._branches[scope] = Branch(tree, scope, top, splits and top is not None)
+        self._branches[scope] = Branch(tree, scope, top)
         return scope, {scope, *self.update(scope, tree.tasks, moved=True)} - {""}
 
     def drop(self, scope: str) -> set[str]:
@@ -128,7 +124,7 @@ class JoinedTree(DelegationTree):
             if is_over != (task_id in branch.history):
                 (branch.history.add if is_over else branch.history.discard)(task_id)
                 elsewhere.add(task_id)
-        was_split, is_split = branch.is_split, branch.splits and 0 < len(branch.history) < len(branch.tree.roots)
+        was_split, is_split = branch.is_split, 0 < len(branch.history) < len(branch.tree.roots)
         branch.is_split = is_split
         if was_split == is_split:
             return elsewhere if is_split else set()
