@@ -299,13 +299,12 @@ async def test_a_chain_that_is_only_named_is_one_row_called_by_the_task() -> Non
         s.tree.select(chained)
         await s.press("left")
         assert s.cursor == chained
-        before = line_of(s)
         returns_along(scene, ("orchestrator", "plan", "agent-z"), ago=5.0)
         await s.see()
         await s.until(lambda: any("agent-z" in one for one in s.tree.row_ids()))
-        # The one who has two below him now has a row, and the cursor stays in its line.
+        # The one who has two below him now has a row, and what fits stays in sight.
         assert top in s.tree.row_ids()
-        assert (s.cursor, line_of(s)) == (chained, before)
+        assert (s.cursor, s.tree._offset) == (chained, 0)
         await s.press("left")
         assert s.cursor == top
 
@@ -317,7 +316,8 @@ def line_of(s: Stage) -> int:
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (80, 60)])
 @pytest.mark.parametrize("seed", range(4))
 async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], seed: int) -> None:
-    """Whatever comes, goes, asks, ends or grows old: the cursor stays on its task, in its line."""
+    """Whatever comes, goes, asks, ends or grows old: the cursor stays on its task, in its line, unless that would hide
+    rows above while there is room below."""
     chance = random.Random(seed)
     now, scene = NOW, Scene()
     known: list[str] = []
@@ -354,7 +354,10 @@ async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], 
                     # Its task has gone, and so another one is under the cursor.
                     assert isinstance(before[0], tuple) or before[0] not in tree.tasks
                     before = row, line_of(s)
-                assert (row, line_of(s)) == before
+                assert s.tree._offset <= max(s.tree.row_count - s.tree.size.height, 0)
+                assert line_of(s) >= before[1]
+                before = before[0], line_of(s)
+                assert row == before[0]
                 shown = s.tree.rows_in_sight(s.tree.scroll_offset.y)
                 assert [one.row_id for one in shown[line_of(s) :][:1] if one] == ([row] if row else [])
 
@@ -421,18 +424,30 @@ async def test_what_begins_is_in_sight_while_nobody_is_at_work(keys: tuple[str, 
 
 @pytest.mark.usefixtures("all_is_history")
 async def test_at_work_the_line_stays_and_what_is_above_is_told() -> None:
-    async with stage(scene=history(), size=(80, 24), settled=True) as s:
+    async with stage(scene=history(40), size=(80, 24), settled=True) as s:
         await s.press("j")
         before = line_of(s)
         await begins(s)
         assert line_of(s) == before
         assert "↑ 5 rows above" in s.text()
         s.tree._used_at -= 61.0
+        s.scene.returned("live.c", Outcome.FAILED, ago=0.0)
+        await s.see()
         s.tree.tick()
         await s.pilot.pause()
         assert s.text().splitlines()[1].strip().startswith("▾ NOW")
         assert "rows above" not in s.text()
         assert s.cursor == "old1"
+
+
+@pytest.mark.usefixtures("all_is_history")
+@pytest.mark.parametrize(("old", "above"), [(9, 0), (20, 4)])
+async def test_at_work_nothing_is_hidden_above_while_there_is_room_below(old: int, above: int) -> None:
+    async with stage(scene=history(old), size=(80, 24), settled=True) as s:
+        await s.press("H")
+        await begins(s)
+        assert s.tree._offset == max(s.tree.row_count - s.tree.size.height, 0) == above
+        assert ("▾ NOW" in s.text(), "above" in s.text()) == (not above, bool(above))
 
 
 @pytest.mark.usefixtures("all_is_history")

@@ -192,9 +192,8 @@ class TreeView(ScrollView, can_focus=True):
 
     def _show_live(self, has_changed: bool) -> None:
         """Have what is live in sight, which stands at the top, unless the operator is at work here."""
-        height, rows, offset = self.size.height, len(self._outline.rows), self._offset
-        has_room = offset > max(rows - height, 0)
-        if not (has_changed or has_room) or not height or monotonic() - self._used_at < _AT_WORK:
+        height, offset = self.size.height, self._offset
+        if not has_changed or not height or monotonic() - self._used_at < _AT_WORK:
             return
         if self._cursor.row < height:
             offset = 0
@@ -203,7 +202,7 @@ class TreeView(ScrollView, can_focus=True):
             self._go_first()
             return
         self._came_above = self._came_above and offset > 0
-        self._show_from(min(offset, max(rows - height, 0)))
+        self._show_from(offset)
 
     @property
     def _offset(self) -> int:
@@ -211,11 +210,11 @@ class TreeView(ScrollView, can_focus=True):
         return self.scroll_offset.y - self._lead
 
     def _show_from(self, offset: int) -> None:
-        """Have this row in the first line, whatever room that leaves above or below."""
-        height, rows = self.size.height, len(self._outline.rows)
+        """Have this row in the first line, or one above it: no room is left below while rows are hidden above."""
+        rows = len(self._outline.rows)
+        offset = min(offset, max(rows - self.size.height, 0))
         top, self._lead = max(offset, 0), max(-offset, 0)
-        rows += self._lead
-        self._set_height(max(rows, top + height) if top else rows)
+        self._set_height(rows + self._lead)
         if top != self.scroll_offset.y:
             self.scroll_to(y=top, animate=False, force=True)
 
@@ -224,8 +223,8 @@ class TreeView(ScrollView, can_focus=True):
     def _take_splices(self, splices: list[Splice], *, is_update: bool = False) -> None:
         """Keep the cursor on its task and what is on screen in its place.
 
-        The task under the cursor keeps its line. What the operator does may move it, where the rows would not fill the
-        screen; an `is_update`, which comes by itself, never does.
+        The task under the cursor keeps its line, unless rows would be hidden above it while there is room below. What
+        the operator does may move it, where the rows would not fill the screen.
         """
         if not splices:
             return
@@ -247,10 +246,11 @@ class TreeView(ScrollView, can_focus=True):
             self._set_cursor(cursor.successor(outline, row))
         else:
             self._set_cursor(None)
-        self._came_above |= is_update and offset > max(self._offset, 0)
         if not (is_update and self._is_placed and cursor.row_id == before):
-            offset = min(max(offset, 0), max(len(rows) - height, 0))
+            offset = max(offset, 0)
+        top = max(self._offset, 0)
         self._show_from(offset)
+        self._came_above |= is_update and self._offset > top
         if cursor.row_id != before:
             self._let_go()
 
