@@ -125,7 +125,9 @@ def test_without_a_terminal_there_is_no_replay(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_kept_nothing_is_exported(tmp_path: Path, environment: dict[str, str]) -> None:
-    result = run("log", tmp_path, "--export", tmp_path / "r", environment=environment)
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+    result = run("log", workspace, "--export", tmp_path / "r", environment=environment)
     assert result.returncode == 2
     assert "no session of an agent, and no history of its files: it is kept while" in result.stderr
     assert not (tmp_path / "r").exists()
