@@ -398,6 +398,23 @@ def test_what_breaks_a_rule_is_pruned_and_the_rest_stays() -> None:
     assert (model.metadata.session_id, model.metadata.agent_type) == (None, "planner")
 
 
+@pytest.mark.parametrize(("more", "how"), [({}, "missing"), ({"artifacts": []}, "empty")])
+def test_a_finished_stage_without_artifacts_is_told_whether_the_list_is_missing_or_empty(
+    more: dict[str, object], how: str
+) -> None:
+    metadata = {
+        "session_id": "sess_1_a",
+        "agent_type": "planner",
+        "delegation_depth": 1,
+        "delegation_path": ["planner"],
+    }
+    text = json.dumps({"status": "planned", "summary": "A plan.", "metadata": metadata, **more})
+    reading = read_document(text, ".return-meta.json")
+    assert reading is not None
+    told = [finding.message for finding in reading.findings if finding.rule == "MET012"]
+    assert [one.startswith(f"`artifacts` is {how} though") for one in told] == [True]
+
+
 @pytest.mark.parametrize("name", ["blocker", "blockers"])
 def test_what_blocks_is_read_in_another_contract_where_the_dialect_has_it(name: str) -> None:
     described: object = {"type": "x", "description": "No ink."}

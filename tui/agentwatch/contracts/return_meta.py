@@ -112,7 +112,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     .because("The summary protects the orchestrator's context window from bloat.")
     .example("up to 400 characters", "more than 400 characters"),
     _warning("MET012", _DIALECT, "no artifacts though finished")
-    .says("`artifacts` is missing though the status is `{status}`; list the files that were created.")
+    .says("`artifacts` {how} though the status is `{status}`; list the files that were created.")
     .because("What a finished stage created can only be checked if it is listed.")
     .example('"status": "planned", "artifacts": [{…}]', '"status": "planned"'),
     _warning("MET014", _DIALECT, "artifact as a plain string")
@@ -212,7 +212,8 @@ def judge(top: dict[str, Any], judgement: Judgement, name: str = "") -> tuple[Re
     raw["errors"] = _objects(top, "errors", "message", "MET030", judgement)
     artifacts = raw["artifacts"] = _objects(top, "artifacts", "path", "MET014", judgement) or _single_artifact(top)
     if artifacts is None and outcome in _DONE and not any(key.endswith("_path") for key in top):
-        judgement.add("MET012", (), status=wording.brief(str(top["status"])))
+        how = "is empty" if "artifacts" in top else "is missing"
+        judgement.add("MET012", (), how=how, status=wording.brief(str(top["status"])))
     # An orchestrator's handoff never has metadata: its directory says whose it is.
     if raw.get("metadata") is None and _HANDOFF_LIKE.search(name):
         raw["metadata"] = {}
