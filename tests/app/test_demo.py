@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from pathlib import Path
@@ -90,6 +91,8 @@ async def test_the_demo_says_that_it_starts_over_and_a_key_puts_that_off(tmp_pat
         await s.until(lambda: " DEMO   It starts over in 12 s; any key waits." in s.text())
         await s.press("j")
         await s.until(lambda: "starts over" not in s.text())
+        left[0] = math.inf
+        await s.until(lambda: " DEMO   The demo is over: nothing more comes by itself." in s.text())
 
 
 async def test_the_line_is_on_every_screen_of_its_own_and_dialogs_hold_the_play(tmp_path: Path) -> None:

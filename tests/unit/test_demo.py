@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -434,8 +435,10 @@ def test_it_says_when_it_starts_over_and_stays_while_somebody_is_there(monkeypat
         assert after > before
         demo.hold(True)
         assert demo.starts_over_in is None
-    with DemoSession(speed=5_000.0, once=True) as workspace:
+    once = DemoSession(speed=5_000.0, once=True)
+    with once as workspace:
         assert eventually(lambda: "- [x] Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
+        assert eventually(lambda: once.starts_over_in == math.inf)
 
 
 def test_the_workspace_is_removed_when_the_block_fails() -> None:

@@ -43,7 +43,7 @@ class DemoApp(_PlayedApp):
     """Shows the monitor of a demo. The play waits for dialogs.
 
     `hold` is called with False when the first frame is there, with True when a dialog opens, and with False after it;
-    `stay` at each key. `starts_over_in` gives the seconds until the play starts over, None while it will not.
+    `stay` at each key. `starts_over_in` gives the seconds until the play starts over: see `DemoBar`.
     """
 
     def __init__(

@@ -134,9 +134,10 @@ class DemoSession:
 
     @property
     def starts_over_in(self) -> float | None:
-        """Seconds until the session starts over; None while it is played, and where it will not."""
-        is_over = self._player.finished and not self._held
-        return max(PAUSE_SECONDS - self._quiet, 0.0) if is_over and not self._once and not self._was_decided else None
+        """Seconds until the session starts over, infinite where it will not; None while it is played."""
+        if self._held or not self._player.finished:
+            return None
+        return math.inf if self._once or self._was_decided else max(PAUSE_SECONDS - self._quiet, 0.0)
 
     @property
     def _was_decided(self) -> bool:

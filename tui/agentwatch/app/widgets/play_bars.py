@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
@@ -37,7 +37,8 @@ class DemoBar(LineWidget):
     """What a newcomer can try in the demo now."""
 
     def __init__(self, tree: DelegationTree, starts_over_in: Callable[[], float | None] = lambda: None) -> None:
-        """`starts_over_in` gives the seconds until the demo starts over, None while it will not."""
+        """`starts_over_in` gives the seconds until the demo starts over, infinite where it will not; None
+        while it is played."""
         super().__init__()
         self._tree = tree
         self._starts_over_in = starts_over_in
@@ -48,7 +49,9 @@ class DemoBar(LineWidget):
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
         seconds = self._starts_over_in()
-        if seconds is not None and seconds <= _TOLD_BEFORE:
+        if seconds == inf:
+            parts += [Part("The demo is over: nothing more comes by itself. ")]
+        elif seconds is not None and seconds <= _TOLD_BEFORE:
             parts += [Part("It starts over in "), Part(f"{ceil(seconds)} s", palette.strong), Part("; any key waits. ")]
         for sentence in self._sentences(palette):
             if width_of(parts) + width_of(sentence) <= width:
