@@ -17,6 +17,7 @@ from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import DelegationTree
 from tests.unit.decisions.made import record
+from tests.unit.delegation.asking import request, requested
 from tests.unit.history.recorded import Workspace, meta, packet
 
 RETRY, ESCALATE, ABORT, RESPOND, ACCEPT = OF_ATTEMPTS
@@ -432,6 +433,15 @@ def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggeste
     heard_late = "it waits in its own session: answer it there, or this is heard too late"
     assert [options(task)[action].warnings[0] for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
     assert suggested(task) is None
+
+
+def test_what_can_be_answered_here_is_warned_of_with_the_key_that_answers() -> None:
+    tree = DelegationTree()
+    tree.apply(requested(request()))
+    task = tree.tasks["s1"]
+    assert options(task)[ABORT].warnings[0] == (
+        "it waits in its own session: answer it with `a`, or this is heard too late"
+    )
 
 
 def test_what_resumes_a_part_that_the_child_recommends_to_resume_is_no_retry() -> None:

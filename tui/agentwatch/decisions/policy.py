@@ -187,7 +187,8 @@ def _waits_elsewhere(task: Task) -> bool:
 def _warnings(task: Task, action: Action) -> Iterator[str]:
     retry = task.retry
     if _waits_elsewhere(task):
-        yield "it waits in its own session: answer it there, or this is heard too late"
+        where = "with `a`" if any(request.can_answer for request in task.requests) else "there"
+        yield f"it waits in its own session: answer it {where}, or this is heard too late"
     if action in (Action.RETRY, Action.ESCALATE):
         if Alarm.GONE in task.alarms:
             yield "its process is gone: the agent that handed it out has to begin the next attempt"
