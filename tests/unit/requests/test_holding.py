@@ -141,6 +141,16 @@ def test_an_answer_that_has_expired_is_none(place: Place) -> None:
         assert holder.look(offer) is None
 
 
+def test_an_answer_from_the_future_is_none_and_it_is_said_why(place: Place) -> None:
+    holder, asked, soon = place.holder(), request(place.workspace), request(place.workspace)
+    with holder.offer(asked) as offer, holder.offer(soon) as other:
+        place.answer(asked, now=datetime.now(UTC) + timedelta(hours=2))
+        assert holder.look(offer) is None
+        assert "ahead of the clock here" in holder.trouble
+        place.answer(soon, now=datetime.now(UTC) + timedelta(seconds=30))
+        assert holder.look(other) is not None
+
+
 def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
     asked = request(place.workspace, until=time.time() + 0.2)
     holder = place.holder()

@@ -31,6 +31,8 @@ from agentwatch.requests.box import Box, BoxError, Offer, refuse_inside
 _POLL_SECONDS: Final = 0.025
 _WATCHED_SECONDS: Final = 0.25
 """Between two looks at whether a screen shows the workspace."""
+_AHEAD_SECONDS: Final = 60.0
+"""So far the clock of who decides may be ahead of this one."""
 _LOOK_ANYWAY_SECONDS: Final = 2.0
 """So often is looked without a sign."""
 
@@ -123,6 +125,9 @@ class Holder:
             request.until is not None and time.time() >= request.until
         )
         if is_older or is_late:
+            return None
+        if made > time.time() + _AHEAD_SECONDS:
+            self.trouble = f"the answer is dated {entry.record.created_at}, ahead of the clock here: set both clocks"
             return None
         if not offer.is_whole():
             self.trouble = "the offer of the request was replaced, so what was seen there may be another one"
