@@ -257,6 +257,43 @@ def test_what_has_ended_is_kept_for_a_day(place: Place) -> None:
         assert [one.stage for one in box.read()] == [RequestStage.OFFERED]
 
 
+def killed(place: Place, asked: Request) -> Path:
+    """A request whose holder was killed: its file as it was, held by nobody."""
+    with place.box.offer(asked):
+        data = (file := file_of(place)).read_bytes()
+    file.write_bytes(data)
+    return file
+
+
+def test_what_nobody_holds_any_more_is_ended_and_removed_after_a_day(place: Place) -> None:
+    now = [time.time()]
+    box = Box(place.workspace, state=place.state, disk=QUICK, clock=lambda: now[0])
+    file = killed(place, request(place.workspace))
+    assert [(one.stage, one.ended_at) for one in box.read()] == [(RequestStage.GONE, None)]
+    box.tidy()
+    assert json.loads(file.read_bytes())["stage"] == RequestStage.GONE
+    assert [one.ended_at for one in box.read()] == now
+    now[0] += KEPT_SECONDS
+    box.tidy()
+    assert not file.exists()
+
+
+def test_what_somebody_holds_stays_whole_however_old_it_is(place: Place) -> None:
+    box = Box(place.workspace, state=place.state, disk=QUICK, clock=lambda: time.time() + 2 * KEPT_SECONDS)
+    with place.box.offer(request(place.workspace)) as offer:
+        box.tidy()
+        assert offer.is_whole()
+
+
+def test_so_many_that_ended_are_kept_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box_module, "MOST_ENDED", 2)
+    for _ in range(9):
+        with place.box.offer(request(place.workspace)):
+            assert len(list(place.box.directory.glob("*.json"))) <= 4
+    place.box.tidy()
+    assert len(place.box.read()) == 2
+
+
 def test_the_sign_changes_with_what_is_offered(place: Place) -> None:
     before = place.box.sign()
     with place.box.offer(request(place.workspace)):

@@ -30,7 +30,9 @@ from agentwatch.text import quoted
 
 NAME: Final = "requests"
 MOST: Final = 500
-"""Requests that are open at once, and those that have ended and are kept."""
+"""Requests that are open at once."""
+MOST_ENDED: Final = 200
+"""Those that have ended and are kept."""
 
 KEPT_SECONDS: Final = 24 * 3600.0
 _MOST_FILES: Final = 4 * MOST
@@ -119,7 +121,8 @@ class Box:
         return sign_of(self.directory)
 
     def tidy(self) -> None:
-        """Remove those that ended a day ago, and the oldest where they are many, as far as that can be done."""
+        """End those that nobody holds any more, remove those that ended a day ago, and the oldest where they are many, as
+        far as that can be done."""
         with suppress(OSError, BoxError):
             self._refuse_inside()
             with self._place.open() as directory, directory.locked():
@@ -166,20 +169,21 @@ class Box:
 
     def _is_held(self, directory: Directory, name: str) -> bool:
         """Whether somebody holds a file. Two that ask at once may take each other for somebody, until the next look."""
-        try:
-            descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
-        except OSError:
-            return False
+        with suppress(OSError):
+            return not self._is_dead(directory, name)
+        return False
+
+    def _is_dead(self, directory: Directory, name: str) -> bool:
+        """Whether nobody holds a file, for certain. Raises OSError where that cannot be known."""
+        descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
         try:
             self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return True
-        except OSError:
             return False
         finally:
             with suppress(OSError):
                 self._disk.close(descriptor)
-        return False
+        return True
 
     def _joined(self, directory: Directory, name: str) -> int | None:
         """A descriptor with a lock on the file that others hold; None where there is none to be held. Under the
@@ -204,7 +208,7 @@ class Box:
 
     def _make_room(self, directory: Directory) -> None:
         """Under the lock."""
-        if len(directory.names()) < MOST:
+        if len(directory.names()) < min(MOST, 2 * MOST_ENDED):
             return
         self._tidy(directory)
         if sum(one.is_open for one in self._read(directory)) >= MOST:
@@ -216,11 +220,17 @@ class Box:
         for one in self._read(directory):
             if one.stage in ENDED:
                 name = _name_of(one.request_id)
-                with suppress(OSError):
-                    ended.append((one.ended_at or directory.look(name).st_mtime, name))
+                with suppress(OSError, RecordError):
+                    if one.ended_at is None and not self._is_dead(directory, name):
+                        continue
+                    at = one.ended_at or directory.look(name).st_mtime
+                    if one.ended_at is None and now - at < KEPT_SECONDS:
+                        at = now
+                        directory.replace(name, to_bytes(replace(one, ended_at=now), self.workspace_id))
+                    ended.append((at, name))
         ended.sort(reverse=True)
         for number, (at, name) in enumerate(ended):
-            if number >= MOST or not -KEPT_SECONDS <= now - at < KEPT_SECONDS:
+            if number >= MOST_ENDED or not -KEPT_SECONDS <= now - at < KEPT_SECONDS:
                 with suppress(OSError):
                     directory.remove(name)
 
