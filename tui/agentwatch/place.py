@@ -13,6 +13,8 @@ from agentwatch.errors import UsageError
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]+")
 _LONGEST: Final = 40
+_MOST_LINKS: Final = 40
+"""On the way of one path, as for the system."""
 
 
 def user_home() -> Path:
@@ -40,6 +42,32 @@ def is_there(path: Path | str) -> bool:
     except OSError:
         return True
     return True
+
+
+def leads_through(path: Path, directory: Path) -> bool:
+    """Whether a path leads into a directory, or passes it on its way, by links, too: who writes there can turn it."""
+    root, here = os.path.realpath(directory), os.sep
+    rest, links = [*(Path.cwd() / path).parts][::-1], 0
+    while rest:
+        if os.path.commonpath([here, root]) == root:
+            return True
+        name = rest.pop()
+        if name == os.pardir:
+            here = os.path.dirname(here)  # noqa: PTH120
+        elif name == os.sep:
+            here = os.sep
+        else:
+            below = os.path.join(here, name)  # noqa: PTH118
+            try:
+                link = os.readlink(below)  # noqa: PTH115
+            except OSError:
+                here = below
+                continue
+            links += 1
+            if links > _MOST_LINKS:
+                return True
+            rest += Path(link).parts[::-1]
+    return os.path.commonpath([here, root]) == root
 
 
 def workspace_id(workspace: Path) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentwatch.checkup import Mark
+from agentwatch.commands.doctor import examine
 from agentwatch.commands.doctor_sandbox import Door, Reach, consequences
+from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 
 CONFINED = Reach(
@@ -79,3 +81,23 @@ def test_a_passphrase_closes_the_hole_of_a_readable_key(desk: Desk) -> None:
 def test_an_agent_that_cannot_read_the_public_key_has_to_be_given_it(desk: Desk) -> None:
     _, said = told(CONFINED._replace(reads_public_key=False), desk)
     assert f"AGENTWATCH_PUBLIC_KEY={desk.keys.show().text}" in said
+
+
+@pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
+def test_what_lies_in_the_workspace_or_behind_a_link_in_it_is_bad(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    workspace.mkdir()
+    outside.mkdir()
+    (workspace / "link").symlink_to(outside)
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(outside))
+    examine(workspace, Settings(), ())
+    assert "lies in the workspace" not in capsys.readouterr().out
+    for inside in (workspace, workspace / "link"):
+        monkeypatch.setenv(variable, str(inside))
+        assert examine(workspace, Settings(), ()) == 1
+        said = " ".join(capsys.readouterr().out.split())
+        assert "lies in the workspace, where agents write" in said
+        assert f"set {variable} to another place" in said

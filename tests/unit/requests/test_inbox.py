@@ -19,6 +19,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.observation import Observation, Requested
 from agentwatch.delegation.request import RequestStage
 from agentwatch.monitor import Monitor
+from agentwatch.requests.box import Box
 from agentwatch.requests.source import Inbox
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place, request
@@ -43,6 +44,17 @@ def test_each_change_is_told_once(place: Place) -> None:
     assert forgotten.request is not None
     assert (forgotten.request.shown, forgotten.request.input) == (asked.shown, "")
     assert inbox.look() == []
+
+
+def test_a_box_in_the_workspace_is_told_while_nothing_is_there_yet(tmp_path: Path) -> None:
+    inbox = Inbox(Box(tmp_path, state=tmp_path / "state"))
+    inbox.start(lambda _: None)
+    end = time.monotonic() + 30
+    while inbox.notice is None and time.monotonic() < end:
+        time.sleep(0.01)
+    inbox.stop()
+    assert "lies in the workspace" in (inbox.notice or "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_open_and_not_in_the_box_any_more_is_gone(place: Place) -> None:

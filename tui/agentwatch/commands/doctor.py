@@ -23,7 +23,7 @@ from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, 
 from agentwatch.evidence.repository import find_repository
 from agentwatch.history.database import kind_of
 from agentwatch.history.store import History
-from agentwatch.place import state_directory
+from agentwatch.place import leads_through, state_directory
 from agentwatch.sources.files.names import pruning
 from agentwatch.sources.files.scan import walk
 from agentwatch.sources.files.settings import DEFAULT_PRUNED
@@ -49,6 +49,7 @@ def examine(workspace: Path, settings: Settings, more: Iterable[Result]) -> int:
     desk = Desk(workspace, read_only=settings.read_only)
     checks = [
         *_state(state_directory(workspace)),
+        *_outside(workspace, desk),
         *_keys(desk),
         *_given_keys(),
         *_workspace(workspace, settings),
@@ -79,6 +80,16 @@ def _state(state: Path) -> Iterator[Result]:
     kind = _kind(there)
     if kind in _NETWORK or kind.startswith("fuse"):
         yield note(about, f"it lies on {kind}: locks between machines may not hold; use one machine, or a local disk")
+
+
+def _outside(workspace: Path, desk: Desk) -> Iterator[Result]:
+    """That nothing of ours lies where agents write."""
+    places = (("state directory", "XDG_STATE_HOME", state_directory(workspace)),
+              ("signing key", "XDG_CONFIG_HOME", desk.keys.directory))  # fmt: skip
+    for about, variable, place in places:
+        if leads_through(place, workspace):
+            yield bad(about, f"{place} lies in the workspace, where agents write, so nothing that programs ask can be "
+                      f"answered here: set {variable} to another place")  # fmt: skip
 
 
 def _try_links(directory: Path) -> None:

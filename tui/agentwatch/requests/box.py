@@ -24,7 +24,7 @@ from agentwatch.decisions.errors import RecordError, reason, remedy
 from agentwatch.delegation.request import ENDED, Request, RequestStage
 from agentwatch.disk import DISK, OPEN_HELD, Directory, Disk, PrivateDirectory, sign_of
 from agentwatch.errors import AgentwatchError
-from agentwatch.place import state_directory, workspace_id
+from agentwatch.place import leads_through, state_directory, workspace_id
 from agentwatch.requests.offered import LARGEST, parse, to_bytes
 from agentwatch.text import quoted
 
@@ -121,8 +121,10 @@ class Box:
         return sign_of(self.directory)
 
     def tidy(self) -> None:
-        """End those that nobody holds any more, remove those that ended a day ago, and the oldest where they are many, as
-        far as that can be done."""
+        """End those that nobody holds any more; remove those that ended a day ago, and the oldest where they are many.
+
+        As far as that can be done.
+        """
         with suppress(OSError, BoxError):
             self._refuse_inside()
             with self._place.open() as directory, directory.locked():
@@ -300,9 +302,9 @@ class Offer:
 
 
 def refuse_inside(workspace: Path, place: Path) -> None:
-    """Raises BoxError for a place of ours that lies in the workspace: what works there could write it."""
-    real, root = os.path.realpath(place), os.path.realpath(workspace)
-    if os.path.commonpath([real, root]) == root:
+    """Raises BoxError for a place of ours that lies in the workspace, or behind a link in it: what works there could
+    write it."""
+    if leads_through(place, workspace):
         raise BoxError(f"{place} lies in the workspace, where agents write: set XDG_STATE_HOME to another place")
 
 

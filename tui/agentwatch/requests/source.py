@@ -66,14 +66,15 @@ class Inbox(Background[Sequence[Observation]]):
 
     def _run(self, emit: Callable[[Sequence[Observation]], None]) -> None:
         looked: tuple[int, int, int] | None = None
+        is_first = True
         tidy_at = 0.0
         while not self._stopped:
             if time.monotonic() >= tidy_at:
                 tidy_at = time.monotonic() + _TIDY_SECONDS
                 self.box.tidy()
             sign = self.box.sign()
-            if sign != looked or any(one.is_open for one in self._told.values()):
-                looked = sign
+            if is_first or sign != looked or any(one.is_open for one in self._told.values()):
+                looked, is_first = sign, False
                 try:
                     if observations := self.look():
                         emit(observations)
