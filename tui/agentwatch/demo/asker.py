@@ -29,7 +29,7 @@ ASKS_AFTER: Final = 6.0
 _COMMAND: Final = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
 _SAID: Final = "Walks the customer's way with a test card"
 _RULE: Final = "Bash(npx playwright test *)"
-_COVERED_BY: Final = f"its rule `{_RULE}` would have allowed it"
+_COVERED_BY: Final = f"none allows it; one such as `{_RULE}` in its settings would"
 
 
 class Asker:

@@ -48,7 +48,7 @@ def run(
         named = ", ".join(program.name for program in present)
         say(f"found: {named}" if present else "no agent program is recognised here; give one with --agent")
     if not remove:
-        say(f"agentwatch is started from any shell, as long as it stays where it is, by: {command_line(command)}")
+        say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
     left, after = False, dict[str, str | None]()
