@@ -331,3 +331,53 @@ async def test_a_blocked_task_without_a_request_is_answered_as_before(tmp_path: 
         await s.until(lambda: s.app.monitor.tree.totals.needs_operator)
         await s.press("a")
         await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (140, 40)])
+@pytest.mark.parametrize("between", ["", "\n" * 60, " " * 3_000], ids=["nothing", "lines", "blanks"])
+async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(
+    between: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    async with asking(tmp_path, permission(tmp_path, f"ls{between};rm -rf ~"), size=size) as (s, _):
+        await open_it(s)
+        await s.press("space")
+        await s.until(lambda: "ctrl+s allows it" in s.words)
+        assert "ls" in s.text()
+        assert "rm -rf ~" in " ".join(s.text().replace("║", " ").split())
+        await record(s)
+        assert len(s.entries()) == 1
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (140, 40)])
+async def test_a_call_is_allowed_only_once_its_end_was_in_sight(size: tuple[int, int], tmp_path: Path) -> None:
+    command = "ls -la;\n" + "".join(f"echo {number}\n" for number in range(60)) + "rm -rf ~"
+    async with asking(tmp_path, permission(tmp_path, command), size=size) as (s, _):
+        dialog = await open_it(s)
+        assert "ls -la" in s.text()
+        await s.press("space")
+        await s.until(lambda: "more lines below: read to the end first (pagedown)" in s.words)
+        await s.press("ctrl+s")
+        await s.pilot.pause()
+        assert s.app.screen is dialog
+        assert not s.entries()
+        for _ in range(61):
+            if "rm -rf ~" in s.text():
+                break
+            assert "ctrl+s allows" not in s.words
+            await s.press("pagedown")
+            await s.pilot.pause()
+        await s.until(lambda: "ctrl+s allows it" in s.words)
+        # Who has read it may scroll back.
+        await s.press("home")
+        await s.pilot.pause()
+        await record(s)
+        assert len(s.entries()) == 1
+
+
+async def test_a_denial_needs_no_reading_and_what_is_too_long_to_be_read_is_not_allowed(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path, "ls\n" * 5_000)) as (s, _):
+        await open_it(s)
+        await s.press("space")
+        await s.until(lambda: "too long to be read here" in s.words)
+        await s.press("down")
+        await s.until(lambda: "ctrl+s denies it" in s.words)

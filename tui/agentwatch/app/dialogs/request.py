@@ -9,6 +9,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.errors import NoWidget
+from textual.widget import Widget
 
 from agentwatch.app.dialogs.asking import LONGEST_RULE, RequestForm, content
 from agentwatch.app.dialogs.fields import LABEL
@@ -21,7 +23,7 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN
-from agentwatch.text import clean, quoted
+from agentwatch.text import clean, quoted, whole
 from agentwatch.view import times
 from agentwatch.view.requests import denial_words, left_words, standing_words
 from agentwatch.view.words import plural, program_of
@@ -94,6 +96,8 @@ class RequestScreen(Dialog):
         self.opened = opened
         self._clock = clock
         self._page = Page()
+        self._is_read = False
+        """Whether the end of the call was in sight."""
 
     def below(self) -> ComposeResult:
         yield from super().below()
@@ -105,6 +109,11 @@ class RequestScreen(Dialog):
     def on_mount(self) -> None:
         # Textual itself calls that of the frame.
         self._page.show(lambda: content(self.opened.request), keep=False)
+        for scrolls in (self._page, self.query_one("#decision")):
+            self.watch(scrolls, "scroll_y", self._scrolled, init=False)
+
+    def _scrolled(self) -> None:
+        self.call_after_refresh(self.look)
 
     @on(TreeUpdated)
     def _take_update(self) -> None:
@@ -139,7 +148,7 @@ class RequestScreen(Dialog):
             yield "beware", warning, "$text-warning"
         if self.has_class("-low") and request.kind is RequestKind.PERMISSION:
             # What stands below the frame is out of sight there.
-            yield "the call", quoted(request.shown, max(2 * width, 16)), ""
+            yield "the call", quoted(self._call, max(2 * width, 16)), ""
 
     def _asker(self, width: int) -> str:
         tree = self.opened.monitor.tree
@@ -181,8 +190,35 @@ class RequestScreen(Dialog):
             return None
         if note and action is not Action.DENY:
             return Wanted("words go with a denial only: clear them, or deny", self._note)
+        if action is Action.ALLOW and (unread := self._unread()):
+            return Wanted(unread, self._page)
         reason = refusal(self.opened.request, action, self.form.params(), note)
         return Wanted(reason, self.form.first) if reason else None
+
+    @property
+    def _call(self) -> str:
+        return " ".join(piece.text for piece in whole(self.opened.request.shown or self.opened.request.input))
+
+    def _unread(self) -> str:
+        """What of the call was not in sight yet, "" once its end was."""
+        lines = self._page.lines
+        end = next((number for number, line in enumerate(lines) if number and not line.startswith(" ")), len(lines))
+        if lines and lines[min(end, len(lines) - 1)].startswith("truncated: "):
+            return "it is too long to be read here: answer it in its program"
+        is_short = self.has_class("-low") and len(self._call) <= max(2 * (self._facts.size.width - LABEL), 16)
+        if is_short and self._in_sight(self._facts) >= self._facts.size.height:
+            self._is_read = True
+        left = end - (int(self._page.scroll_offset.y) + self._in_sight(self._page) if lines else 0)
+        self._is_read = self._is_read or (bool(lines) and left <= 0)
+        return "" if self._is_read else f"{plural(max(left, 1), 'more line')} below: read to the end first (pagedown)"
+
+    def _in_sight(self, widget: Widget) -> int:
+        """Which line of a widget is the last in sight, counted from its first; 0 if none is."""
+        try:
+            place = self.find_widget(widget)
+        except NoWidget:
+            return 0
+        return place.visible_region.bottom - place.region.y if place.visible_region else 0
 
     def effect(self) -> str:
         action, rule = self.form.action, self.form.params().rule
