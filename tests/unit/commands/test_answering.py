@@ -20,7 +20,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.request import Option, Query, Request, RequestStage
 from agentwatch.errors import UsageError
 from agentwatch.requests.box import Box
 from tests.unit.requests.asked import question, request
@@ -112,6 +112,45 @@ def test_each_question_gets_its_options(workspace: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["Lint, Types", "Lint,Types", "Types; Lint", "Lint, Types\nx"])
+def test_options_in_one_line_do_not_become_own_words(workspace: Path, text: str) -> None:
+    queries = (
+        Query("Which?", options=(Option("Lint"), Option("Types"), Option("Lint, Types, all")), several="\n" in text),
+    )
+    with open_one(workspace, question(workspace, queries=queries)) as asked:
+        with pytest.raises(UsageError, match="is several options of its question"):
+            run("--option", text, "--", asked.request_id)
+        assert recorded(workspace) == []
+        assert run("--option", "Lint, Types, all", "--", asked.request_id) == exit_codes.DONE
+    assert [one.answer for one in recorded(workspace)[0].params.answers] == ["Lint, Types, all"]
+
+
+def test_the_word_that_stands_for_the_operators_is_not_recorded(workspace: Path) -> None:
+    with open_one(workspace) as asked, open_one(workspace, question(workspace, session_id="q")) as asks:
+        for words in (
+            ["--deny", "TEXT", asked.request_id],
+            ["--option", "TEXT", "--option", "Lint", "--", asks.request_id],
+        ):
+            with pytest.raises(UsageError, match="write them in its place"):
+                run(*words)
+    assert recorded(workspace) == []
+
+
+def test_the_options_of_a_question_are_shown_before_it_is_answered(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_one(workspace, question(workspace)) as asked:
+        COMMANDS["pending"].start([])
+        said = capsys.readouterr().out
+        assert "    “Which store?”:\n      - SQLite: a file\n      - Redis\n    “Which checks?”, several:\n" in said
+        run("--option", "My own", "--option", "Lint", "--", asked.request_id)
+    said = capsys.readouterr().out
+    assert "Which store? → My own (your own words)\n" in said
+    assert "Which checks? → Lint\n" in said
+    assert "  Question 1:\n  │ Which store?\n  │   - SQLite: a file\n  │   - Redis\n" in said
+    assert "  Question 2, which takes several:\n" in said
+
+
 def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_one(workspace, request(workspace, rules=("Bash(ls:*)",))) as asked:
         with pytest.raises(NotAllowedError, match="none of the rules"):
@@ -176,7 +215,7 @@ def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.Ca
         assert "or, in place of --allow: --deny TEXT" in said
         assert by_id[asks.request_id] in said
         assert "a plan is answered in its terminal" in said
-        assert (said.count("touch x"), said.count("Which store?")) == (2, 1)
+        assert (said.count("touch x"), said.count("Which store?")) == (2, 2)
         assert run(*line[line.index("answer") + 1 :]) == exit_codes.DONE
     assert [record.decision_id for record in recorded(workspace)] == [asked.request_id]
 

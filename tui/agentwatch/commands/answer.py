@@ -21,7 +21,7 @@ from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.request import Query, Request, RequestStage
 from agentwatch.errors import UsageError
 from agentwatch.requests.source import Inbox
 from agentwatch.text import clean, complain, exact, quoted, say, whole
@@ -34,7 +34,10 @@ DIGITS: Final = 8
 
 _WIDTH: Final = 10
 _DELIVERED_SECONDS: Final = 3.0
+_LONGEST_OPTION: Final = 2_000
 _PAUSE_SECONDS: Final = 0.05
+PLACEHOLDER: Final = "TEXT"
+"""What stands in a printed line for words of the operator."""
 _ASKS: Final = "Passphrase of the key that signs decisions: "
 
 
@@ -93,6 +96,9 @@ def found(inbox: Inbox, start: str) -> Request:
 
 def params_of(request: Request, wish: Wish) -> Params:
     """What the answer brings along. Raises UsageError where the options are not those of its questions."""
+    labels = {option.label for query in request.queries for option in query.options}
+    if PLACEHOLDER in (wish.note, *wish.options) and PLACEHOLDER not in labels:
+        raise UsageError(f"not recorded: {PLACEHOLDER} stands for words of yours; write them in its place")
     if wish.action is not Action.ANSWER:
         return Params(rule=wish.rule)
     queries = request.queries
@@ -103,8 +109,27 @@ def params_of(request: Request, wish: Wish) -> Params:
     answers: list[Answer] = []
     for query, text in zip(queries, wish.options, strict=True):
         chosen = [line for line in text.splitlines() if line.strip()] if query.several else [text]
+        if joined := next((one for one in chosen if _is_joined(one, query)), None):
+            how = "write each on a line of its own" if query.several else "it takes one"
+            raise UsageError(f"not recorded: {quoted(joined, 300)} is several options of its question: {how}")
         answers += [Answer(query.question, one) for one in chosen]
     return Params(answers=tuple(answers))
+
+
+def _is_joined(text: str, query: Query) -> bool:
+    """Whether a text that is no option is made of several, and of nothing else but what separates them."""
+    labels = sorted((option.label for option in query.options), key=len, reverse=True)
+    if text in labels or not any(label in text for label in labels):
+        return False
+    for label in labels:
+        text = text.replace(label, "")
+    return not text.strip(", ;\n")
+
+
+def options_of(query: Query, longest: int) -> Iterator[str]:
+    """The options of a question with what is said of each, a line each of foreign text, cut there."""
+    for option in query.options:
+        yield clean(f"{exact(option.label, longest)}{option.description and f': {option.description}'}", longest)
 
 
 def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]:
@@ -125,6 +150,13 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
             shown.append(f"  {name if name != before else '':<{_WIDTH}}{value}")
             before = name
     shown += ["", "  What it wants to do:", *_barred(request.shown or request.input)]
+    for number, query in enumerate(request.queries, 1):
+        shown += [
+            "",
+            f"  Question {number}{', which takes several' if query.several else ''}:",
+            *_barred(query.question),
+        ]
+        shown += [f"  │   - {one}" for one in options_of(query, _LONGEST_OPTION)]
     if rest := whole_input(request):
         shown += ["", "  The whole input:", *_barred(rest)]
     if request.said:
@@ -192,7 +224,7 @@ def command(request: Request, workspace: Path) -> Sequence[str]:
 
 def ways_of(request: Request) -> list[list[str]]:
     """The options that answer it, the plain one first. Words in capitals are for the operator to replace."""
-    deny = ["--deny", "TEXT"] if request.words else ["--deny"]
-    options = ["--option", "TEXT"] * max(len(request.queries), 1)
+    deny = ["--deny", PLACEHOLDER] if request.words else ["--deny"]
+    options = ["--option", PLACEHOLDER] * max(len(request.queries), 1)
     known = {Action.ALLOW: ["--allow"], Action.DENY: deny, Action.ANSWER: options}
     return [known[action] for action in request.actions if action in known]

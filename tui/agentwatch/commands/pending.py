@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch import exit_codes
-from agentwatch.commands.answer import DIGITS, command, ways_of
+from agentwatch.commands.answer import DIGITS, command, options_of, ways_of
 from agentwatch.decisions import policy
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import RecordError
@@ -153,6 +153,11 @@ def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
 def _say_request(request: Request, workspace: Path, now: float) -> None:
     words = summary(request_words(request), 400)
     say(f"  {words}  asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}")
+    for query in request.queries:
+        if query.options:
+            say(f"    {quoted(query.question, 200)}{', several' if query.several else ''}:")
+            for option in options_of(query, 200):
+                say(f"      - {option}")
     ways = ways_of(request)
     if line := request_line(request, workspace):
         say(f"    {line}")
