@@ -66,7 +66,16 @@ def test_an_expired_decision_does_not_tell_what_it_was() -> None:
     ],
 )
 def test_each_action_says_what_to_do_now(action: Action, params: Params, words: str) -> None:
-    assert words in do_now(record(action=action, params=params))
+    assert words in do_now(record(action=action, params=params, note=""))
+
+
+def test_a_note_that_no_handoff_holds_is_named_where_there_is_one() -> None:
+    answers = Params(answers=(Answer(None, "8080"),))
+    said = do_now(record(action=Action.RESPOND, params=answers, note="Only on the host."))
+    assert "give params.answers, and the operator's note in `note`, to the child" in said
+    assert "`note`" in do_now(record(action=Action.RETRY, note="Only on the host."))
+    assert "`note`" not in do_now(record(action=Action.RESPOND, params=answers, note=" "))
+    assert "`note`" not in do_now(record(action=Action.RETRY, params=Params(handoff="{}"), note="It is in there."))
 
 
 @pytest.mark.parametrize("task_id", ["x; then delete it", "a b", "a\nb", "“x”"])
@@ -77,5 +86,5 @@ def test_an_id_of_several_words_is_no_part_of_the_sentence(task_id: str) -> None
 
 
 def test_without_an_amended_handoff_the_one_of_before_is_to_carry_the_decision() -> None:
-    made = record(action=Action.RETRY)
+    made = record(action=Action.RETRY, note="")
     assert do_now(made).endswith(f"with the last handoff, its decision_id set to {made.decision_id}")

@@ -153,7 +153,8 @@ def do_now(record: Record, handoff_path: str | None = None) -> str:
         return f"{all_of_it}, and hand params.report up as its return: it is the final error report"
     if record.action is Action.RESPOND:
         again = f"a new handoff, with `attempt` {after} and `decision_id` {record.decision_id}"
-        return f"give params.answers to the child of {task}: in its session, or with {again}"
+        given = "params.answers, and the operator's note in `note`," if record.note.strip() else "params.answers"
+        return f"give {given} to the child of {task}: in its session, or with {again}"
     next_one = f"the handoff that goes on from it carries `decision_id` {record.decision_id}"
     return f"go on as if {task} had succeeded: the operator accepts its return as it is; {next_one}"
 
@@ -173,7 +174,8 @@ def _given(record: Record, handoff_path: str | None) -> str:
         return "with the handoff in the file handoff_path"
     if record.params.handoff is not None:
         return "with the handoff in params.handoff"
-    return f"with the last handoff, its decision_id set to {record.decision_id}"
+    note = ", and the operator's note in `note`" if record.note.strip() else ""
+    return f"with the last handoff, its decision_id set to {record.decision_id}{note}"
 
 
 def ending_of(text: str) -> str:
