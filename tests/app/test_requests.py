@@ -348,6 +348,23 @@ async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(
         assert len(s.entries()) == 1
 
 
+async def test_a_call_in_one_line_shows_its_line_breaks(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path, "echo a\nrm -rf ~"), size=(40, 12)) as (s, _):
+        await open_it(s)
+        assert "“echo a␊rm" in s.text()
+
+
+async def test_a_call_that_was_read_before_an_answer_is_chosen_is_read(tmp_path: Path) -> None:
+    async with asking(tmp_path, permission(tmp_path, "echo\n" * 60 + "rm"), size=(80, 24)) as (s, _):
+        dialog = await open_it(s)
+        page = dialog.query_one(Page)
+        page.scroll_end(animate=False)
+        await s.pilot.pause()
+        page.scroll_home(animate=False)
+        await s.press("space")
+        await s.until(lambda: "ctrl+s allows it" in s.words)
+
+
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (140, 40)])
 async def test_a_call_is_allowed_only_once_its_end_was_in_sight(size: tuple[int, int], tmp_path: Path) -> None:
     command = "ls -la;\n" + "".join(f"echo {number}\n" for number in range(60)) + "rm -rf ~"

@@ -183,6 +183,8 @@ class RequestScreen(Dialog):
         return self.opened.change(self._clock())
 
     def missing(self) -> Wanted | None:
+        # Whatever is chosen: who reads it first, and chooses then, has read it.
+        unread = self._unread()
         if wanted := self.form.lacks() or self.form.twice():
             return wanted
         action, note = self.form.action, self.note.strip()
@@ -190,14 +192,16 @@ class RequestScreen(Dialog):
             return None
         if note and action is not Action.DENY:
             return Wanted("words go with a denial only: clear them, or deny", self._note)
-        if action is Action.ALLOW and (unread := self._unread()):
+        if unread and action is Action.ALLOW:
             return Wanted(unread, self._page)
         reason = refusal(self.opened.request, action, self.form.params(), note)
         return Wanted(reason, self.form.first) if reason else None
 
     @property
     def _call(self) -> str:
-        return " ".join(piece.text for piece in whole(self.opened.request.shown or self.opened.request.input))
+        """The call, whole: a line break in it is made visible where it stands in one line."""
+        pieces = whole(self.opened.request.shown or self.opened.request.input)
+        return "".join(f"{chr(10) if piece.begins else ''}{piece.text}" for piece in pieces).removeprefix("\n")
 
     def _unread(self) -> str:
         """What of the call was not in sight yet, "" once its end was."""
