@@ -42,7 +42,7 @@ async def test_a_retry_is_recorded_with_the_amended_handoff(tmp_path: Path) -> N
         assert packet["notes"] == ["Operator: use v3", "Hint of attempt 1: Raise the time-out."]
         assert (packet["attempt"], packet["decision_id"]) == (2, record.decision_id)
         assert "Retry: recorded, delivered." in s.toasts
-        assert "Nothing reads decisions here yet: `agentwatch init` sets that up." in s.toasts
+        assert "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up." in s.toasts
         assert (s.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json").exists()
 
 
@@ -52,7 +52,7 @@ async def test_where_agents_are_told_of_agentwatch_the_toast_names_no_remedy(tmp
         await s.open("r")
         await s.record()
         assert "Retry: recorded, delivered." in s.toasts
-        assert "Nothing reads" not in s.toasts
+        assert "No decision was read" not in s.toasts
 
 
 async def test_the_frame_says_what_is_decided_and_where_it_is_written(tmp_path: Path) -> None:

@@ -116,13 +116,13 @@ class DecisionScreen(Dialog):
         return f"{self.form.word}: {done}, {delivered}."
 
     async def remark(self) -> str:
-        """That no agent here reads decisions, as far as can be seen."""
+        """That no agent here has read a decision; one may be waiting for its first, unseen."""
         tasks = list(self.case.monitor.tree.tasks.values())
         if any(one.is_read for task in tasks for attempt in task.attempts for one in attempt.decisions):
             return ""
         if await asyncio.to_thread(is_told_of, self.case.monitor.workspace):
             return ""
-        return "Nothing reads decisions here yet: `agentwatch init` sets that up."
+        return "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up."
 
     def action_instead(self, number: int) -> None:
         """Decide otherwise about the same attempt."""
