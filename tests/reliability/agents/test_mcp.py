@@ -54,6 +54,7 @@ def test_the_whole_loop_from_a_failed_attempt_to_a_decided_second_one(stage: Sta
             assert done["state"] == "completed"
             needless = await call(client, "wait_for_decision", task_id=TASK)
             assert needless["do_now"].startswith("go on")
+            assert (needless["pending"], needless["unasked"]) == (True, True)
 
     asyncio.run(loop())
     tree = json.loads(stage.run("tree", "--json", stage.workspace).out)

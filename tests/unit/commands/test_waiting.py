@@ -153,7 +153,8 @@ def test_a_task_that_asks_nothing_is_not_waited_for(operator: Operator, capsys: 
     assert waits(operator, looks, lambda: told(returned("SUCCESS")), timeout=60.0) == 8
     assert looks == [False, True]
     found = json.loads(capsys.readouterr().out)
-    assert (found["pending"], found["state"]) == (True, "completed")
+    assert (found["pending"], found["unasked"], found["state"]) == (True, True, "completed")
+    assert "nothing is asked" in found["detail"]
     assert "nothing is asked of the operator, so do not wait" in found["do_now"]
 
 
@@ -163,7 +164,7 @@ def test_one_that_has_not_returned_or_has_failed_is(
 ) -> None:
     assert waits(operator, [], lambda: tree) == 3
     found = json.loads(capsys.readouterr().out)
-    assert found["state"] == state
+    assert (found["unasked"], found["state"]) == (False, state)
     assert "call `agentwatch wait` again" in found["do_now"]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentwatch import exit_codes
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import Asker, go_on, is_needless, question_about
+from agentwatch.decisions.asking import NOTHING_ASKED, Asker, go_on, is_needless, question_about
 from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Question, Verified
 from agentwatch.sources.health import complain_of
@@ -48,7 +48,9 @@ def wait(
     is_unasked = isinstance(answer, Pending) and is_needless(seen)
     if not isinstance(answer, Verified | Expired):
         document |= {"task_id": task_id, "state": seen.own_state.value if seen is not None else None}
+        document["unasked"] = is_unasked
         if seen is not None and is_unasked:
+            document["detail"] = NOTHING_ASKED
             document["do_now"] = go_on(seen)
         elif seen is None:
             document["do_now"] = f"{_NOT_SEEN} If both: {document['do_now']}"

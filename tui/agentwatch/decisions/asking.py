@@ -25,6 +25,8 @@ from agentwatch.text import clean, exact, quoted
 HANDOFFS: Final = "handoffs"
 """The directory in `.agentwatch` that amended handoffs are handed out in."""
 
+NOTHING_ASKED: Final = "nothing is asked of the operator about it"
+
 _NAME: Final = re.compile(r"[\w./:@+-]+")
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 _CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"

@@ -13,7 +13,7 @@ from anyio import CapacityLimiter, to_thread
 from agentwatch.agents.server.judging import Waited
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import Asker, go_on, is_needless, question_about
+from agentwatch.decisions.asking import NOTHING_ASKED, Asker, go_on, is_needless, question_about
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
 from agentwatch.delegation.task import Task
 from agentwatch.sources.health import Problem
@@ -102,7 +102,9 @@ class Waiter:
             task = self._load(self._workspace, self._settings, desk=desk, inspects=False).tree.tasks.get(task_id)
             asker.note_read(found, "agentwatch mcp")
         elif not isinstance(found, Expired):
-            values["do_now"] = _pending_words(asked)
+            values |= {"unasked": asked.is_needless, "do_now": _pending_words(asked)}
+            if asked.is_needless:
+                values["detail"] = NOTHING_ASKED
         return Waited(**values, state=task.own_state.value if task is not None else None)
 
 
