@@ -42,7 +42,10 @@ async def test_a_retry_is_recorded_with_the_amended_handoff(tmp_path: Path) -> N
         assert packet["notes"] == ["Operator: use v3", "Hint of attempt 1: Raise the time-out."]
         assert (packet["attempt"], packet["decision_id"]) == (2, record.decision_id)
         assert "Retry: recorded, delivered." in s.toasts
-        assert "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up." in s.toasts
+        assert (
+            "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up."
+            in s.toasts
+        )
         assert (s.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json").exists()
 
 

@@ -78,7 +78,12 @@ ASKS = [
         {"retry_recommended": False},
         "escalate or abort? the child advises against a retry; 1 retry left",
     ),
-    ("failed", {"attempt": 2}, "no retry left (1 used): escalate to another mode, or abort"),
+    (
+        "failed",
+        {"attempt": 2},
+        "no retry left (1 used): escalate to another mode, or abort; a material mitigation earns one more",
+    ),
+    ("failed", {"attempt": 3}, "no retry left (1 used): escalate to another mode, or abort"),
     ("blocked", {"blockers": ("which flow?", "which key?")}, "answer: which flow? (+1 more question)"),
     ("blocked", {"error_message": "no key"}, "answer: no key"),
     ("blocked", {}, "blocked, and does not say by what: answer or abort"),

@@ -15,7 +15,7 @@ from agentwatch.delegation.problems import missing_artifacts
 from agentwatch.delegation.reasons import dispute
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.requests import rank
-from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored
+from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
 from agentwatch.delegation.task import State, Task
 
 LOW_CONFIDENCE: Final = 0.5
@@ -159,7 +159,8 @@ def _broken(task: Task) -> str:
 def _ask_after_failure(task: Task) -> str:
     retry = task.retry
     if not retry.remaining:
-        return f"no retry left ({retry.max_retries} used): escalate to another mode, or abort"
+        more = "; a material mitigation earns one more" if mitigated(task).remaining else ""
+        return f"no retry left ({retry.max_retries} used): escalate to another mode, or abort{more}"
     if is_restored(task):
         question = f"retry? the {FITTER} has restored the line;"
     elif is_line_fault(task) and not retry.restored:
