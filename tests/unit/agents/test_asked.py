@@ -148,7 +148,7 @@ def test_a_plan_can_be_sent_back_and_not_approved() -> None:
 def test_what_the_program_suggests_is_said_in_its_words() -> None:
     rules = SUGGESTED | {"rules": [{"toolName": "Bash", "ruleContent": "make:*"}, {"toolName": "Read"}]}
     asked = request(call(permission_suggestions=[*MODES, rules, SUGGESTED | {"behavior": "deny"}, {"type": "new"}]))
-    assert asked.covered_by == "access to /w; its mode acceptEdits; its rule Bash(make:*); its rule Read"
+    assert asked.covered_by == "access to /w; the mode acceptEdits; the rule Bash(make:*); the rule Read"
 
 
 def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:

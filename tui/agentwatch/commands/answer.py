@@ -142,7 +142,7 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
         *(("note", piece.text) for piece in whole(wish.note) if wish.note),
         *(("answer", f"{clean(one.question or '', 300)} → {_chosen(request, one)}") for one in params.answers),
         *(("beware", words) for words in denial_words(request) if wish.action is Action.DENY),
-        ("covered", f"its own {clean(request.covered_by, 300)}" if request.covered_by else ""),
+        ("own rules", f"none allows it; this would: {clean(request.covered_by, 300)}" if request.covered_by else ""),
     ]
     shown, before = [], ""
     for name, value in facts:

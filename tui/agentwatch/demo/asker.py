@@ -29,7 +29,6 @@ ASKS_AFTER: Final = 6.0
 _COMMAND: Final = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
 _SAID: Final = "Walks the customer's way with a test card"
 _RULE: Final = "Bash(npx playwright test *)"
-_COVERED_BY: Final = f"none allows it; one such as `{_RULE}` in its settings would"
 
 
 class Asker:
@@ -99,5 +98,5 @@ class Asker:
             actions=(Action.ALLOW, Action.DENY),
             words=True,
             rules=(_RULE,),
-            covered_by=_COVERED_BY,
+            covered_by=f"the rule {_RULE}",
         )

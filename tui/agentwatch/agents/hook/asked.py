@@ -144,9 +144,9 @@ def _suggested(suggestion: Fields) -> Iterator[str]:
         case "addRules" if suggestion.get("behavior") == "allow":
             for rule in map(mapping, listed(suggestion, "rules")):
                 if (tool := text(rule, "toolName")) is not None:
-                    yield f"its rule {next(iter(_rule(tool, text(rule, 'ruleContent'))))}"
+                    yield f"the rule {next(iter(_rule(tool, text(rule, 'ruleContent'))))}"
         case "setMode" if (mode := text(suggestion, "mode")) is not None:
-            yield f"its mode {mode}"
+            yield f"the mode {mode}"
         case "addDirectories":
             for directory in listed(suggestion, "directories"):
                 if isinstance(directory, str):

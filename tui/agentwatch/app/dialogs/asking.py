@@ -178,6 +178,6 @@ def content(request: Request) -> Iterator[Block]:
     if request.said:
         yield Verbatim("model says", request.said)
     if request.covered_by:
-        yield Verbatim("own rules", request.covered_by)
+        yield Verbatim("own rules", f"none allows it; this would: {request.covered_by}")
     if rest := whole_input(request):
         yield Verbatim("whole input", rest)
