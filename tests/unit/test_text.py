@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, exact, indented, quoted, say, whole
+from agentwatch.text import LINE_LIMIT, clean, clean_lines, complain, exact, indented, quoted, say, verbatim, whole
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "50000"))
 UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -172,3 +172,27 @@ def test_a_text_is_whole_and_what_is_far_behind_blanks_is_near() -> None:
     assert [piece.begins for piece in pieces[2:5]] == [True, False, False]
     assert "".join(piece.text for piece in pieces[2:5]) == "x" * 9_000 + " … 3,000 blanks … ; rm -rf ~"
     assert [piece.text for piece in pieces[5:]] == ["", "end"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("./gradlew\rtest", "./gradlew␍test"),
+        ("rm\u00a0a\u3000b\u2003c\u2800d\u3164e", "rm<U+00A0>a<U+3000>b<U+2003>c<U+2800>d<U+3164>e"),
+        ("echo hi # note\nrm -rf ~", "echo hi # note␊rm -rf ~"),
+        ("  x `id` \\ ", "  x `id` \\␠"),
+        ("a" + "\u0301" * 500 + "b", "a\u0301\u0301<+498 marks>b"),
+        ("a" + "\u0301" * 3, "a\u0301\u0301<+1 mark>"),
+    ],
+)
+def test_of_a_call_all_that_runs_is_seen(text: str, seen: str) -> None:
+    assert verbatim(text) == seen == clean(seen)
+    assert [piece.text for piece in whole(text)] == ([seen] if "\n" not in text else seen.split("␊"))
+
+
+def test_a_carriage_return_ends_no_line_of_a_call() -> None:
+    assert [piece.text for piece in whole("make\r\ntest\r\n")] == ["make␍", "test␍"]
+
+
+def test_a_letter_that_is_seen_as_nothing_keeps_columns_straight() -> None:
+    assert clean("a\u3164\uffa0b") == "a<U+3164><U+FFA0>b"

@@ -36,7 +36,10 @@ _JOINER: Final = f"(?<={_PICTURE})(\ufe0f?)\u200d(?={_PICTURE})"
 
 # What is seen as nothing, among it the selectors and joiners that `clean` lets stand in prose.
 _UNSEEN: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_FILLERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that are seen as nothing, of a width that terminals do not agree on."""
 _BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
+_BLANK_IN_CALL: Final = re.compile(rf"[^\S ]| +\Z|[{_UNSEEN}]")
 
 _MOST_EMPTY: Final = 3
 """Empty lines in a row, beyond which they are counted where a text is shown whole."""
@@ -66,7 +69,7 @@ def _shown(character: str) -> str:
     if code == 0x7F:
         return "␡"
     category = unicodedata.category(character)
-    if category in _UNSAFE_CATEGORIES:
+    if category in _UNSAFE_CATEGORIES or character in _FILLERS:
         return f"<U+{code:04X}>"
     if category in _COMBINING_CATEGORIES:
         return ""
@@ -74,7 +77,7 @@ def _shown(character: str) -> str:
     return " " if category == "Zs" else character
 
 
-def _safe(text: str) -> str:
+def _safe(text: str, *, counts_marks: bool = False) -> str:
     if _PLAIN.match(text):
         return text
     if "\u200d" in text:
@@ -84,13 +87,22 @@ def _safe(text: str) -> str:
     for character in text:
         replacement = _shown(character)
         if replacement:
+            if counts_marks and combining > MAX_COMBINING:
+                shown.append(_left_out(combining))
             combining = 0
             shown.append(replacement)
         else:
             combining += 1
             if combining <= MAX_COMBINING:
                 shown.append(character)
+    if counts_marks and combining > MAX_COMBINING:
+        shown.append(_left_out(combining))
     return "".join(shown)
+
+
+def _left_out(combining: int) -> str:
+    number = combining - MAX_COMBINING
+    return f"<+{number:,} mark{'s' if number > 1 else ''}>"
 
 
 def clean(text: str, limit: int | None = None) -> str:
@@ -116,6 +128,14 @@ def exact(text: str, limit: int | None = None) -> str:
     """
     limit = LINE_LIMIT if limit is None else limit
     return clean(_BLANK.sub(_visible, text[: limit + 1]), limit)
+
+
+def verbatim(text: str, limit: int | None = None) -> str:
+    """The same for a call that is decided on: a line may be indented, and the marks left out are counted."""
+    limit = LINE_LIMIT if limit is None else limit
+    cut = len(text) > limit
+    text = _BLANK_IN_CALL.sub(_visible, text[: max(limit - 1, 0)] if cut else text)
+    return _safe(text, counts_marks=True) + (_ELLIPSIS if cut else "")
 
 
 def _visible(blanks: re.Match[str]) -> str:
@@ -157,7 +177,7 @@ class Piece(NamedTuple):
 def whole(text: str) -> Iterator[Piece]:
     """All of a foreign text, in safe pieces. Many blanks, and many empty lines, are counted in their place, so that
     nothing stands far out of sight behind them."""
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    lines = text.removesuffix("\n").split("\n")
     for is_empty, group in groupby(lines, key=lambda line: _SEEN.search(line) is None):
         some = list(group)
         if is_empty and len(some) > _MOST_EMPTY:
@@ -165,7 +185,7 @@ def whole(text: str) -> Iterator[Piece]:
             continue
         for line in (_BLANKS.sub(lambda blanks: f" … {len(blanks[0]):,} blanks … ", one) for one in some):
             for start in range(0, max(len(line), 1), LINE_LIMIT):
-                yield Piece(clean(line[start : start + LINE_LIMIT]), begins=start == 0)
+                yield Piece(verbatim(line[start : start + LINE_LIMIT]), begins=start == 0)
 
 
 def quoted(text: str, limit: int = 80) -> str:

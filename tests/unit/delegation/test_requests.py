@@ -13,6 +13,7 @@ from agentwatch.delegation.observation import Noted, Observation, Tick
 from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import MOST_PERMITS, Permitter, Round, RunState
 from agentwatch.delegation.task import State, Task
+from agentwatch.view.words import in_line
 
 
 def stages(task: Task) -> list[RequestStage]:
@@ -243,3 +244,8 @@ def test_a_request_is_found_by_its_id_with_the_task_that_asks_it() -> None:
     asked = tree_of([ran(session()), requested(one)]).request(one.request_id)
     assert asked is not None
     assert (asked.task_id, asked.request) == ("s1", one)
+
+
+def test_the_ask_of_a_call_leaves_out_no_mark_and_no_line_end() -> None:
+    task = tree_of([ran(session()), requested(request(command="./x `id`\u00a0# note\nrm -rf ~\r"))]).tasks["s1"]
+    assert in_line(task, task.ask or "") == "allow? Bash  ./x `id`<U+00A0># note␊rm -rf ~␍"

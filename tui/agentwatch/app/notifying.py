@@ -24,7 +24,7 @@ from agentwatch.delegation.task import Alarm, State, Task
 from agentwatch.place import state_directory
 from agentwatch.presence import claim_alarms
 from agentwatch.text import clean
-from agentwatch.view.words import plural, question_at
+from agentwatch.view.words import in_line, plural, question_at
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
@@ -74,7 +74,7 @@ def heading(workspace: str) -> str:
 def words(tasks: Sequence[Task], now: float) -> str:
     """One notification for all of these tasks, the most important first."""
     if len(tasks) == 1:
-        asked = plain(summary(question_at(tasks[0], now)), _ASK_LENGTH)
+        asked = plain(in_line(tasks[0], question_at(tasks[0], now)), _ASK_LENGTH)
         return f"{_name(tasks[0])}{_program(tasks[0])} needs you: {asked}"
     names = ", ".join(map(_name, tasks[:_NAMED]))
     more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""

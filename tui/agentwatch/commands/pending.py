@@ -24,12 +24,13 @@ from agentwatch.shell import called, command_line
 from agentwatch.sources.health import complain_of
 from agentwatch.text import clean, exact, indented, quoted, say
 from agentwatch.view import document as view
-from agentwatch.view.plain import summary
+from agentwatch.view.plain import shown
 from agentwatch.view.times import ago
 from agentwatch.view.words import (
     aside_words,
     counted_aside,
     history_words,
+    in_line,
     older_words,
     on_their_way,
     question_at,
@@ -134,7 +135,7 @@ def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
     asked = [request for request in task.requests if request.waits_for_operator]
     question = question_at(task, now)
     if not asked or not question.startswith(request_words(asked[0])):
-        say(f"  {summary(question, 400)}")
+        say(f"  {in_line(task, question, 400)}")
     for request in asked:
         _say_request(request, workspace, now)
     if task.request is not None:
@@ -151,7 +152,7 @@ def _say_task(task: Task, desk: Desk, workspace: Path, now: float) -> None:
 
 
 def _say_request(request: Request, workspace: Path, now: float) -> None:
-    words = summary(request_words(request), 400)
+    words = shown(request_words(request), 400)
     say(f"  {words}  asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}")
     for query in request.queries:
         if query.options:

@@ -16,7 +16,7 @@ from agentwatch.view.document import Document, tree_document
 from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
-from agentwatch.view.words import history_words, older_words, plural, question_at, why_at
+from agentwatch.view.words import history_words, in_line, older_words, plural, question_at, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented; deeper ones say their depth instead."""
@@ -70,7 +70,7 @@ def _line(task: Task, depth: int, chain: str, now: float) -> str:
     number = f"  attempt {task.attempt}" if task.attempt > 1 else ""
     said = f"{task.state}, contradicted" if task.contradicted else str(task.state)
     silent = f"  (silent: {clean(why_at(task, now), 200)})" if task.stale else ""
-    ask = f"  NEEDS YOU: {summary(question_at(task, now), 120)}" if task.ask else ""
+    ask = f"  NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else ""
     indent = "  " * depth if depth <= _LEVELS else "  " * _LEVELS + f"›{depth} "
     title = summary(f"{chain} · {task.title}" if chain else task.title, 80)
     return f"{indent}{task.glyph} {title}  {said}{silent}{number}{agent}{ask}"

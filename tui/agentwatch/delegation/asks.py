@@ -17,6 +17,7 @@ from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.requests import rank
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
 from agentwatch.delegation.task import State, Task
+from agentwatch.text import verbatim
 
 LOW_CONFIDENCE: Final = 0.5
 """report-contract: results of which the child itself is less sure than this are for a human to look at."""
@@ -96,10 +97,10 @@ def request_words(request: Request) -> str:
     """What a request asks, in a line: the very command, patch or path, visibly cut."""
     query = request.queries[0] if request.queries else None
     if request.kind is RequestKind.PERMISSION or query is None:
-        words = f"allow? {_cut(request.tool)}  {_cut(request.shown)}".rstrip()
+        words = f"allow? {verbatim(_cut(request.tool))}  {verbatim(_cut(request.shown))}".rstrip()
     else:
         others = len(request.queries) - 1
-        words = f"answer: {_cut(query.question)}"
+        words = f"answer: {verbatim(_cut(query.question))}"
         words += f" (+{others:,} more question{'s' if others > 1 else ''})" if others else ""
     return words if request.actions else f"it waits in its own session: {words}"
 

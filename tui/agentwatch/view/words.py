@@ -14,6 +14,7 @@ from agentwatch.delegation.run import Doing, DoingKind
 from agentwatch.delegation.task import Alarm, Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import DelegationTree
 from agentwatch.text import quoted
+from agentwatch.view.plain import shown, summary
 from agentwatch.view.times import ago, clock, iso
 
 if TYPE_CHECKING:
@@ -106,6 +107,11 @@ def question_at(task: Task, now: float) -> str:
     if Alarm.GONE in task.alarms and task.alive_at is not None and now >= task.alive_at:
         return gone_words(task, ago(task.alive_at, now))
     return task.ask or task.question or ""
+
+
+def in_line(task: Task, question: str, limit: int = 200) -> str:
+    """What is open about a task, safe, for one line. Of a call nothing is left out: its marks are no Markdown."""
+    return shown(question, limit) if task.request is not None else summary(question, limit)
 
 
 def prompt(attempt: Attempt) -> str | None:

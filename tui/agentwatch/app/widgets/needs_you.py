@@ -17,6 +17,7 @@ from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
 from agentwatch.view.times import duration, stands_since
+from agentwatch.view.words import in_line
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import DelegationTree
@@ -151,7 +152,7 @@ class NeedsYou(LineWidget):
                 lead = [Part(" "), Part(word, palette.needs), Part(" " * (start - 2 - len(word)))]
             tail = f" {holds[number]:>{holding}} {right(_waiting(task, now), 4)} "
             room = max(width - start - 2 - names - 2 - len(tail), 0)
-            ask = "  " + left(clip_sentence(summary(task.ask or ""), room), room)
+            ask = "  " + left(clip_sentence(in_line(task, task.ask or ""), room), room)
             lines.append(
                 [
                     *lead,
@@ -170,7 +171,7 @@ class NeedsYou(LineWidget):
         spans: list[tuple[int, str]] = []
         called = self._names(tasks, 12 if width < 60 else 16 if width < 100 else 24)
         for number, task in enumerate(tasks):
-            asked, tail = summary(task.ask or ""), _waiting(task, now)
+            asked, tail = in_line(task, task.ask or ""), _waiting(task, now)
             more = self._asking - number - 1
             reserve = (len(f"  +{more:,} more") if more else 0) + len(self._outside)
             fixed = [*self._mark(task, palette, " "), Part(called[number] + " ", palette.strong)]

@@ -21,9 +21,9 @@ from agentwatch.app.widgets.cells import clip, shown, summary
 from agentwatch.app.widgets.details.blocks import ACCENT, LABEL_WIDTH, WIDE, faint, gist, in_color, plain
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.task import Task
-from agentwatch.text import exact
+from agentwatch.text import LINE_LIMIT, exact
 from agentwatch.view import looks, times
-from agentwatch.view.words import aside_words, decision_of, question_at
+from agentwatch.view.words import aside_words, decision_of, in_line, question_at
 
 ID_CHARACTERS: Final = 1_000
 AGENT_CELLS: Final = 24
@@ -76,10 +76,16 @@ def _lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]
     if roomy and (task.question or hint or decision):
         yield Content("")
     if task.ask:
-        yield from _labelled("NEEDS YOU", ACCENT, gist(question_at(task, now)), width, 5 * more if roomy else 1)
+        yield from _labelled(
+            "NEEDS YOU",
+            ACCENT,
+            Content(in_line(task, question_at(task, now), LINE_LIMIT)),
+            width,
+            5 * more if roomy else 1,
+        )
     elif task.question:
         aside = aside_words(task, now)
-        words = Content(f"{aside}: " if aside else "") + gist(task.question)
+        words = Content(f"{aside}: " if aside else "") + Content(in_line(task, task.question, LINE_LIMIT))
         yield from _labelled("put aside" if aside else "history", FAINT, words, width, 2 * more if roomy else 1)
     if hint:
         yield from _labelled("hint", FAINT, gist(hint), width, 3 * more if roomy else 1)

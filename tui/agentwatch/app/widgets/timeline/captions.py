@@ -18,6 +18,7 @@ from agentwatch.delegation.task import Task
 from agentwatch.view import times
 from agentwatch.view.looks import look
 from agentwatch.view.spans import Interval, Kind, Span
+from agentwatch.view.words import in_line
 
 _LEGEND: Final = (
     (bars.WORK, "work"),
@@ -110,7 +111,7 @@ class Reading(LineWidget):
         if task.agent and task.agent != task.title and (task.ask is None or width >= _ROOMY):
             head.append(Part("  " + clip(shown(task.agent), 24), palette.muted))
         if task.ask is not None:
-            head += [Part("  "), Part("NEEDS YOU", palette.needs), Part(f" {summary(task.ask)}")]
+            head += [Part("  "), Part("NEEDS YOU", palette.needs), Part(f" {in_line(task, task.ask)}")]
         return [_cut(head, width), _cut(self._times(task, self._clock(), width, palette), width)]
 
     def _times(self, task: Task, now: float, width: int, palette: Palette) -> Parts:
