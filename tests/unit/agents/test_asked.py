@@ -14,6 +14,7 @@ from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.sources.claude_code.hooks import HookCall
+from agentwatch.view.requests import beside
 from tests.unit.agents.asking import MODES, QUESTIONS, call, child
 from tests.unit.agents.claude import AGENT, SESSION
 
@@ -74,23 +75,38 @@ def test_where_nobody_sits_there_it_is_said_what_comes_of_silence() -> None:
 @pytest.mark.parametrize(
     ("tool", "given", "shown"),
     [
-        ("Bash", {"command": "make\nmake test", "timeout": 5, "description": "x"}, "make\nmake test\ntimeout: 5"),
-        ("Bash", {"command": "make", "dangerouslyDisableSandbox": True}, "make\ndangerouslyDisableSandbox: true"),
+        ("Bash", {"command": "make\nmake test", "timeout": 5, "description": "x"}, "make\nmake test"),
+        ("Bash", {"command": "make", "dangerouslyDisableSandbox": True}, "make"),
         ("Bash", {"description": "x"}, '{\n  "description": "x"\n}'),
         ("Write", {"file_path": "/w/a", "content": "one\ntwo\n"}, "/w/a\none\ntwo\n"),
+        ("Write", {"file_path": "/w/a\nharmless", "content": "x"}, '"/w/a\\nharmless"\nx'),
         (
             "Edit",
             {"file_path": "/w/a", "old_string": "a\nb", "new_string": "c", "replace_all": True},
-            "/w/a\n-a\n-b\n+c\nreplace_all: true",
+            "/w/a\n-a\n-b\n+c",
         ),
-        ("NotebookEdit", {"notebook_path": "/w/n", "new_source": "x", "cell_id": "1"}, '/w/n\nx\ncell_id: "1"'),
-        ("WebFetch", {"url": "https://a.example", "prompt": "é"}, 'https://a.example\nprompt: "é"'),
+        ("NotebookEdit", {"notebook_path": "/w/n", "new_source": "x", "cell_id": "1"}, "/w/n\nx"),
+        ("WebFetch", {"url": "https://a.example", "prompt": "é"}, "https://a.example"),
         ("mcp__x__y", {"b": 1, "a": {"description": "é"}}, '{\n  "b": 1,\n  "a": {\n    "description": "é"\n  }\n}'),
         ("mcp__x__y", {"command": "make"}, '{\n  "command": "make"\n}'),
     ],
 )
 def test_what_a_call_would_do_is_shown_whole(tool: str, given: object, shown: str) -> None:
     assert request(call(tool, given)).shown == shown
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "others"),
+    [
+        ("Bash", {"command": "make", "description": "x"}, []),
+        ("Bash", {"command": "{ make; }", "dangerouslyDisableSandbox": True}, ["dangerouslyDisableSandbox: true"]),
+        ("Bash", {"command": "cat <<E\ntimeout: 5", "timeout": 5}, ["timeout: 5"]),
+        ("Edit", {"file_path": "a", "old_string": "a", "new_string": "b", "replace_all": True}, ["replace_all: true"]),
+        ("mcp__x__y", {"b": 1, "a": 2}, []),
+    ],
+)
+def test_what_a_call_is_given_besides_stands_apart_from_it(tool: str, given: object, others: list[str]) -> None:
+    assert beside(request(call(tool, given))) == others
 
 
 @given(st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=20) | st.lists(st.booleans()), max_size=5))

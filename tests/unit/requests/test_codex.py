@@ -125,7 +125,7 @@ def test_where_a_command_runs_is_shown_unless_it_is_the_workspace(
     place: Place, server: AppServer, client: CodexClient
 ) -> None:
     server.ask(COMMAND, command(cwd="/other", environmentId="far"))
-    assert offered(place).shown == '/bin/bash -lc \'touch ../x\'\ncwd: "/other"\nenvironmentId: "far"'
+    assert offered(place).shown == 'cwd: "/other"\nenvironmentId: "far"\n/bin/bash -lc \'touch ../x\''
 
 
 @pytest.mark.parametrize("is_there_first", [True, False])

@@ -225,7 +225,8 @@ def _shown(asked: Asked, queries: tuple[Query, ...] | None, changes: Iterable[ob
         case method if method == COMMAND and (command := text(params, "command")) is not None:
             usual = {"cwd": asked.directory, "environmentId": "local"}
             rest = [f"{key}: {_json(params[key])}" for key in usual if params.get(key) not in (None, usual[key])]
-            return "\n".join([command, *rest])
+            # First of all: below the command they would pass for a part of it.
+            return "\n".join([*rest, command])
         case method if method == PATCH and (patch := _patch(changes)):
             return patch
         case method if method == QUESTION and queries:

@@ -178,11 +178,15 @@ def _answers(given: Fields, params: Params) -> dict[str, str] | None:
 
 
 def _shown(tool: str, given: Fields) -> str:
-    """What the call would do, whole: the argument that says it, then all others but the model's description."""
-    rest = dict(given)
+    """What the call would do, whole: the arguments that say it. All others stand apart (`view.requests.beside`): as a
+    line below the command, one would pass for a part of it."""
 
     def take(key: str) -> str:
-        return str(rest.pop(key)) if isinstance(rest.get(key), str) else ""
+        value = given.get(key)
+        if not isinstance(value, str):
+            return ""
+        # A line break in a path would make what follows pass for the content.
+        return json.dumps(value) if key.endswith("_path") and not value.isprintable() else value
 
     parts = []
     match tool:
@@ -198,9 +202,7 @@ def _shown(tool: str, given: Fields) -> str:
             parts = [take("url")]
     if not parts or not parts[0]:
         return json.dumps(given, ensure_ascii=False, indent=2)
-    rest.pop("description", None)
-    others = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in rest.items()]
-    return "\n".join([*parts, *others])
+    return "\n".join(parts)
 
 
 def _change(old: str, new: str) -> str:

@@ -25,7 +25,7 @@ from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN
 from agentwatch.text import clean, quoted, whole
 from agentwatch.view import times
-from agentwatch.view.requests import denial_words, left_words, standing_words
+from agentwatch.view.requests import beside, denial_words, left_words, standing_words
 from agentwatch.view.words import plural, program_of
 
 if TYPE_CHECKING:
@@ -173,6 +173,8 @@ class RequestScreen(Dialog):
                 yield f"{plural(len(others) - len(same), 'other')} open beside it"
 
     def _warnings(self, request: Request) -> Iterator[str]:
+        if others := beside(request):
+            yield f"besides the call below it is given {quoted(', '.join(others), 400)}"
         yield from denial_words(request)
         if request.why_not:
             yield clean(request.why_not, 400)
