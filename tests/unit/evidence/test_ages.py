@@ -172,6 +172,8 @@ def watched(root: Path) -> None:
 
 
 def test_what_comes_after_the_first_look_counts_from_when_it_was_seen_whatever_it_says(repository: Repository) -> None:
+    repository.write("specs/0_before/.return-meta.json", meta("blocked").replace("planner", "writer"), at=0)
+    repository.commit(at=1)
     watched(repository.root)
     before = time.time()
     repository.write(NAME, meta("blocked", completed_at=stamp(0)), at=0)
