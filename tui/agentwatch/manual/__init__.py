@@ -13,6 +13,7 @@ from agentwatch.text import clean, say
 _HERE: Final = Path(__file__).parent
 _TOPIC: Final = re.compile(r"^- \[(\w+)\]", re.MULTILINE)
 _COMMENT: Final = re.compile(r"<!--.*?-->\n*", re.DOTALL)
+_PICTURE: Final = re.compile(r"^!\[.*\]\(.*\)\n+", re.MULTILINE)
 _WRAP: Final = re.compile(r"(?<=\S)\n *(?=[^\s#-])")
 _LINK: Final = re.compile(r"\[(\w+)\]\(\w+\.md\)")
 
@@ -23,8 +24,9 @@ def topics() -> list[str]:
 
 
 def page(topic: str) -> str:
-    """The page of a topic as Markdown, without comments, and with the bare names of other topics."""
-    return _LINK.sub(r"\1", _COMMENT.sub("", (_HERE / f"{topic}.md").read_text("utf-8")))
+    """The page of a topic as Markdown, for a terminal: without comments and pictures, other topics by their bare names."""
+    text = (_HERE / f"{topic}.md").read_text("utf-8")
+    return _LINK.sub(r"\1", _PICTURE.sub("", _COMMENT.sub("", text)))
 
 
 def unwrapped(topic: str) -> str:
