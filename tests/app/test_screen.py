@@ -282,10 +282,11 @@ async def test_tasks_of_one_name_are_told_apart_by_what_they_are_part_of() -> No
 @pytest.mark.parametrize("size", [(140, 40), (80, 24)])
 async def test_what_is_told_in_passing_does_not_cover_who_needs_the_operator(size: tuple[int, int]) -> None:
     async with stage(size=size) as s:
-        strip = s.text().splitlines()[-1 - s.main.needs_you.size.height :]
+        above_the_keys = slice(-1 - s.main.needs_you.size.height, -1)
+        strip = s.text().splitlines()[above_the_keys]
         s.app.notify("Something was done.", markup=False)
         await s.until(lambda: "Something was done." in s.text())
-        assert s.text().splitlines()[-1 - s.main.needs_you.size.height :] == strip
+        assert s.text().splitlines()[above_the_keys] == strip
 
 
 async def test_a_problem_hangs_behind_its_rule() -> None:

@@ -24,7 +24,7 @@ def topics() -> list[str]:
 
 
 def page(topic: str) -> str:
-    """The page of a topic as Markdown, for a terminal: without comments and pictures, other topics by their bare names."""
+    """The page of a topic as Markdown for a terminal: without comments and pictures, and with other topics bare."""
     text = (_HERE / f"{topic}.md").read_text("utf-8")
     return _LINK.sub(r"\1", _PICTURE.sub("", _COMMENT.sub("", text)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import Any, Final
 
@@ -117,6 +116,8 @@ def beside(request: Request) -> list[str]:
     """What a call is given besides what is shown of it, `dangerouslyDisableSandbox: true`; foreign."""
     if request.source != _ARGUMENTS or request.kind is not RequestKind.PERMISSION:
         return []
+    import json  # as below: no first frame needs it
+
     try:
         given = json.loads(request.input)
         with suppress(ValueError):
@@ -129,6 +130,8 @@ def beside(request: Request) -> list[str]:
 
 def whole_input(request: Request) -> str:
     """The exact input, as it is read; "" where what is shown of it besides is all of it."""
+    import json
+
     try:
         value = json.loads(request.input)
     except (ValueError, RecursionError):
