@@ -181,3 +181,16 @@ def test_nothing_is_appended_to_what_is_no_file(tmp_path: Path) -> None:
             directory.append("link", b"x", 0)
     os.close(reader)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_that_cannot_be_given_its_name_is_held_by_nobody(tmp_path: Path) -> None:
+    class Failing(Disk):
+        def rename(self, *_arguments: Any, **_named: Any) -> None:  # type: ignore[override]
+            raise OSError(errno.EIO, "broken")
+
+    with Directory.make(tmp_path / "place", disk=Failing()) as directory:
+        before = len(list(Path("/dev/fd").iterdir()))
+        with pytest.raises(OSError, match="broken"):
+            directory.replace_held("a.json", b"{}")
+        assert list((tmp_path / "place").iterdir()) == []
+        assert len(list(Path("/dev/fd").iterdir())) == before
