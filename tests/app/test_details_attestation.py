@@ -105,7 +105,7 @@ async def test_what_nobody_claims_is_listed_by_who_may_have_done_it() -> None:
     scene = job()
     scene.handoff("other", ago=40)
     scene.checked(RETURN, *claims(1), changed={"0.py": 50, "alone.py": 50, "among.py": 35, RETURN: 30})
-    async with stage(scene=scene) as s:
+    async with stage(scene=scene, size=(170, 40)) as s:
         await s.press("5")
         text = shown_text(s.details)
         alone = text[text.index("Unclaimed changes  1") : text.index("Unattributed changes  1")]

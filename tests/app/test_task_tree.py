@@ -101,7 +101,7 @@ async def test_what_is_on_screen_stays_when_rows_come_above_the_view() -> None:
     scene = flat(100)
     async with stage(scene=scene, size=(80, 24)) as s:
         s.tree.select("t00050")
-        await s.pilot.pause()
+        await s.until(lambda: "t00050" in s.text())
         before = screen_row(s, "t00050")
         for number in range(7):
             scene.handoff(f"t00001.n{number}")
