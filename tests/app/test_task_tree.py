@@ -100,6 +100,7 @@ async def test_the_cursor_goes_up_when_its_task_is_folded_away() -> None:
 async def test_what_is_on_screen_stays_when_rows_come_above_the_view() -> None:
     scene = flat(100)
     async with stage(scene=scene, size=(80, 24)) as s:
+        await s.until(lambda: s.app.is_settled)
         s.tree.select("t00050")
         await s.until(lambda: "t00050" in s.text())
         before = screen_row(s, "t00050")
