@@ -145,7 +145,7 @@ async def test_a_silent_task_counts_as_silent_and_not_as_working() -> None:
 @pytest.mark.parametrize("width", [140, 100, 80, 60, 40])
 async def test_the_header_keeps_who_needs_you_at_every_width(width: int) -> None:
     async with stage(size=(width, 20)) as s:
-        assert s.text().splitlines()[0].endswith("3 need you")
+        await s.until(lambda: s.text().splitlines()[0].endswith("3 need you"))
 
 
 async def test_the_header_gives_up_the_programs_name_before_that_of_the_workspace() -> None:
