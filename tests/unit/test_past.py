@@ -219,22 +219,29 @@ async def test_what_was_only_touched_or_came_back_while_nobody_watched_shows_no_
         assert await watch(clone) == (set(), OLD)
 
 
-@pytest.mark.parametrize("way", ["moved away", "moved inside"])
+@pytest.mark.parametrize("way", ["switched", "moved away", "moved inside"])
 async def test_what_came_back_while_it_was_watched_shows_no_sign_of_life(
     clone: Path, capsys: pytest.CaptureFixture[str], way: str
 ) -> None:
     moved = clone / "inside" if way == "moved inside" else clone.parent / "away"
 
     def go() -> None:
-        (clone / "one").rename(moved)
+        git(clone, "checkout", "-q", "empty") if way == "switched" else (clone / "one").rename(moved)
 
     def come_back() -> None:
-        moved.rename(clone / "one")
+        git(clone, "checkout", "-q", "main") if way == "switched" else moved.rename(clone / "one")
+
+    def there(monitor: Monitor) -> set[str]:
+        return {name for name, task in monitor.tree.tasks.items() if not task.deleted}
 
     def is_there(monitor: Monitor) -> bool:
-        return {name for name, task in monitor.tree.tasks.items() if not task.deleted} == OLD
+        return there(monitor) == OLD
 
-    assert await watch(clone, go, lambda it: not is_there(it), come_back, is_there) == (set(), OLD)
+    def is_gone(monitor: Monitor) -> bool:
+        # All of it, so that nothing of the deed is still to be seen when it is undone.
+        return not there(monitor) if way == "switched" else there(monitor) != OLD
+
+    assert await watch(clone, go, is_gone, come_back, is_there) == (set(), OLD)
     for _ in range(2):
         assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
         assert await watch(clone) == (set(), OLD)
