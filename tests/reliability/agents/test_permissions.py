@@ -30,7 +30,7 @@ from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.place import state_directory
 from agentwatch.presence import shown
 from agentwatch.requests.box import Box
-from tests.unit.agents.asking import QUESTIONS, call, child, payload
+from tests.unit.agents.asking import QUESTIONS, Story, call, child, payload
 from tests.unit.decisions.made import QUICK
 
 SECONDS = 60
@@ -103,6 +103,13 @@ def bound(seconds: float) -> None:
     directory = Path(os.environ["XDG_CONFIG_HOME"]) / "agentwatch"
     directory.mkdir(exist_ok=True)
     (directory / "config.toml").write_text(f"[hook]\nprompt = {seconds}\n", "utf-8")
+
+
+def open_in(pid: int, path: Path) -> bool:
+    """Whether a process has a file open."""
+    with suppress(OSError):
+        return any(os.path.samefile(one, path) for one in Path(f"/proc/{pid}/fd").iterdir())
+    return False
 
 
 def decision(printed: bytes) -> Any:
@@ -259,6 +266,26 @@ def test_two_for_the_same_payload_are_answered_apart(scene: Scene) -> None:
     scene.answer(one, Action.DENY, note="no")
     out, _ = first.communicate(timeout=SECONDS)
     assert decision(out) == {"behavior": "deny", "message": "no"}
+
+
+def test_of_two_for_one_call_the_other_answers_where_one_is_killed(scene: Scene, tmp_path: Path) -> None:
+    story = Story(tmp_path / "session.jsonl")
+    story.called("toolu_1")
+    of = payload(transcript_path=str(story.session))
+    known, both = set[str](), [scene.process(of)]
+    (request,) = scene.opened(1, known)
+    both.append(scene.process(of))
+    file, end = scene.box.directory / f"{request.request_id}.json", time.monotonic() + SECONDS
+    while not open_in(both[1].pid, file):
+        assert time.monotonic() < end, "it holds another one"
+        time.sleep(0.01)
+    both[0].kill()
+    both[0].communicate(timeout=SECONDS)
+    assert scene.opened(1, known) == [request]
+    scene.answer(request, Action.DENY, note="no")
+    out, _ = both[1].communicate(timeout=SECONDS)
+    assert decision(out) == {"behavior": "deny", "message": "no"}
+    assert [one.stage for one in scene.box.read()] == [RequestStage.DELIVERED]
 
 
 @pytest.mark.parametrize("how", ["no space", "no home", "no directory", "settings", "a file for a directory"])

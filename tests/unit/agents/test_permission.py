@@ -18,12 +18,13 @@ from agentwatch.agents.hook.asked import DENIED
 from agentwatch.agents.hook.journal import NAME as JOURNAL
 from agentwatch.agents.hook.journal import UNANSWERED
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.record import Params
+from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.place import state_directory
 from agentwatch.presence import shown
-from agentwatch.requests.box import Box
+from agentwatch.requests.box import Box, Offer
+from agentwatch.requests.holding import Holder
 from agentwatch.sources.claude_code.hooks import HookCall
 from tests.unit.agents.asking import QUESTIONS, Story, call, child
 from tests.unit.agents.test_asked import ALL_ANSWERED
@@ -91,6 +92,7 @@ def scene(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest
         monkeypatch.setenv(variable, str(tmp_path / variable))
     for variable in ("CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"):
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(permission, "_CALL_SECONDS", 0.02)
     made = Scene(tmp_path, lambda: capfd.readouterr().out)
     with made.screen:
         yield made
@@ -165,6 +167,7 @@ def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene: Scene) -> None:
         assert 0 < request.until - request.asked_at <= 0.3
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.GONE
+    configure("[hook]\nprompt = 30\n")
     with scene.asked(scene.call(**child())) as request:
         scene.answer(request)
     assert scene.told() == ALLOWED
@@ -202,6 +205,61 @@ def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: 
         assert scene.stage(second) is RequestStage.OFFERED
         scene.answer(second)
     assert scene.told() == ALLOWED
+
+
+def test_two_hooks_of_one_call_hold_one_request_and_one_of_them_answers(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = list[Offer]()
+    real = Holder.hold
+
+    def hold(self: Holder, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
+        held.append(offer)
+        return real(self, offer, goes_on)
+
+    monkeypatch.setattr(Holder, "hold", hold)
+    scene.story.called("toolu_1")
+    both = [threading.Thread(target=permission.asked, args=(scene.call(), scene.workspace)) for _ in range(2)]
+    for one in both:
+        one.start()
+    end = time.monotonic() + 30
+    while len(held) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    (request,) = scene.box.read()
+    scene.answer(request)
+    for one in both:
+        one.join(30)
+        assert not one.is_alive()
+    assert scene.told() == ALLOWED, "and nothing twice"
+    assert [one.stage for one in scene.box.read()] == [RequestStage.DELIVERED]
+
+
+def test_an_equal_call_that_nothing_tells_from_one_that_has_ended_is_a_request_of_its_own(scene: Scene) -> None:
+    configure("[hook]\nprompt = 0.1\n")
+    scene.story.called("toolu_1")
+    of_child = scene.call(**child())
+    (scene.story.session.with_suffix("") / "subagents").mkdir(parents=True)
+    (scene.story.session.with_suffix("") / "subagents" / f"agent-{of_child.agent_id}.jsonl").write_bytes(
+        scene.story.path.read_bytes()
+    )
+    with scene.asked(of_child) as first:
+        pass
+    with scene.asked(of_child) as second:
+        pass
+    assert first.call_id == second.call_id == "toolu_1"
+    assert first.request_id != second.request_id
+
+
+def test_a_call_that_is_written_down_after_it_asks_is_waited_for(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(permission, "_CALL_SECONDS", 30)
+    later = threading.Timer(0.1, scene.story.called, ["toolu_1"])
+    later.start()
+    with scene.asked() as request:
+        assert request.call_id == "toolu_1"
+        scene.answer(request)
 
 
 def test_a_plan_is_shown_as_its_call_has_it(scene: Scene) -> None:

@@ -19,13 +19,18 @@ from agentwatch.presence import is_shown
 from agentwatch.sources.claude_code.hooks import HookCall
 
 if TYPE_CHECKING:
+    from agentwatch.agents.hook.asked import Ask
     from agentwatch.agents.hook.following import AskedCall
+    from agentwatch.delegation.request import Request
+    from agentwatch.requests.box import Box
 
 HELD_SECONDS: Final = 24 * 3600
 """The longest that a request is held whose prompt stands in the program meanwhile: `init` has the program end it."""
 
 HOLDER: Final = "claude hook"
-_PLAN_SECONDS: Final = 0.5
+_CALL_SECONDS: Final = 0.5
+"""So long after it has asked, the program may write its call down."""
+
 _PAUSE_SECONDS: Final = 0.05
 _TERMINAL: Final = "cli"
 """How a session was started whose prompt is known to stand while it is held."""
@@ -48,7 +53,7 @@ def asked(call: HookCall, workspace: Path) -> None:
 
 def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float | None) -> None:
     # What an answer needs takes longer to load than all that is done where nobody watches.
-    from agentwatch.agents.hook.asked import PLAN, Ask, answer_of, request_of
+    from agentwatch.agents.hook.asked import PLAN, Ask, answer_of
     from agentwatch.agents.hook.following import AskedCall, Asking, Waits
     from agentwatch.delegation.request import RequestStage, input_text
     from agentwatch.requests.box import BoxError
@@ -59,19 +64,19 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
     holder = Holder(workspace, name=HOLDER, state=state)
     try:
         transcript = AskedCall(call, at, None if is_plan else input_text(call.given)[1])
-        if _is_answered(transcript, at + (_PLAN_SECONDS if is_plan else 0.0)):
+        if _is_answered(transcript, at + (_CALL_SECONDS if os.path.exists(call.transcript or "") else 0.0)):
             return
         plan = transcript.given.get("plan") if is_plan else None
         ask = Ask(
             at,
             until,
-            nonce=os.urandom(16).hex(),
+            nonce=input_text(transcript.call_id)[1] if transcript.call_id is not None else _own_nonce(),
             hidden=call.agent_id is not None,
             unattended=_started_as() == _PRINTING,
             call_id=transcript.call_id,
             plan=plan if isinstance(plan, str) else "",
         )
-        request = request_of(call, workspace_id(workspace), ask)
+        request = _request(call, workspace, ask, holder.box)
         with holder.offer(request) as offer:
             waits = Waits(asking, transcript)
             record = holder.hold(offer, waits)
@@ -87,6 +92,23 @@ def _hold(call: HookCall, workspace: Path, state: Path, at: float, until: float 
         # Under no agent's name: how often one was sent back in a row is counted there.
         about = call.event, call.session_id, "", call.agent_id or call.session_id
         Journal(state).add(JournalEntry(*about, UNANSWERED, call.tool or "", holder.trouble))
+
+
+def _request(call: HookCall, workspace: Path, ask: Ask, box: Box) -> Request:
+    """The request. Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it
+    together. One whose id was offered before and has ended is of an equal call that nothing tells from it yet."""
+    from agentwatch.agents.hook.asked import request_of
+
+    request = request_of(call, workspace_id(workspace), ask)
+    if box.identity(request.request_id) is not None:
+        known = box.find(request.request_id)
+        if known is None or not known.is_open:
+            request = request_of(call, workspace_id(workspace), ask._replace(nonce=_own_nonce()))
+    return request
+
+
+def _own_nonce() -> str:
+    return os.urandom(16).hex()
 
 
 def _is_answered(transcript: AskedCall, until: float) -> bool:
