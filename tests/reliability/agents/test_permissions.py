@@ -108,7 +108,7 @@ def bound(seconds: float) -> None:
 def open_in(pid: int, path: Path) -> bool:
     """Whether a process has a file open."""
     with suppress(OSError):
-        return any(os.path.samefile(one, path) for one in Path(f"/proc/{pid}/fd").iterdir())
+        return any(path.samefile(one) for one in Path(f"/proc/{pid}/fd").iterdir())
     return False
 
 

@@ -234,6 +234,33 @@ def test_what_was_set_up_before_permissions_could_be_answered_is_told_and_mended
     assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD, Mark.GOOD]
 
 
+def test_hooks_that_stand_in_two_settings_are_told_where_the_program_starts_both(
+    tmp_path: Path, started: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    init(tmp_path, "claude-code")
+    settings = (tmp_path / ".claude" / "settings.json").read_text("utf-8")
+    put(started, {".claude/settings.json": settings})
+    assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD, Mark.GOOD], "word for word the same: one runs"
+    put(started, {".claude/settings.json": settings.replace("site/agentwatch", "other/agentwatch")})
+    (told,) = (one.said for one in starts.checks(tmp_path) if one.mark is Mark.NOTE)
+    assert f"stand in .claude/settings.json and, with another command, in {started}/.claude/settings.json" in told
+    capsys.readouterr()
+    init(tmp_path, "claude-code")
+    assert f"beware: {told}\n" in capsys.readouterr().out
+
+
+def test_where_no_program_is_recognised_it_says_what_was_looked_for_and_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(tmp_path) == command.BY_HAND
+    first, second, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("no agent program is recognised here. Looked for, in this directory: .claude, CLAUDE.md")
+    assert "opencode.json" in first
+    assert "--agent (claude-code, opencode, kilo, codex)" in second
+    assert "`by hand`" in last
+    assert "exit code is 1" in last
+
+
 def test_other_programs_are_told_nothing_of_the_hooks_of_claude_code(tmp_path: Path) -> None:
     init(tmp_path, "opencode")
     assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD]
@@ -284,7 +311,7 @@ def test_the_server_is_not_set_up_in_silence_without_its_sdk(
     assert " -m pip install " in told
     assert "[mcp]" in told
     assert "agentwatch[mcp]" not in told
-    warned = shown.index("these lines hold paths of this machine, in CLAUDE.md, .mcp.json, .claude/settings.json")
+    warned = shown.index("what is added to CLAUDE.md, .mcp.json, .claude/settings.json names files of this machine")
     assert shown.index(told) < warned < shown.index("written to .mcp.json")
 
 

@@ -251,9 +251,7 @@ def test_an_equal_call_that_nothing_tells_from_one_that_has_ended_is_a_request_o
     assert first.request_id != second.request_id
 
 
-def test_a_call_that_is_written_down_after_it_asks_is_waited_for(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_that_is_written_down_after_it_asks_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permission, "_CALL_SECONDS", 30)
     later = threading.Timer(0.1, scene.story.called, ["toolu_1"])
     later.start()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
 from agentwatch.agents.setup.plan import BACKUP, Edit, Step, directory_of, plan
 from agentwatch.agents.setup.programs import ByHand, Program, programs
-from agentwatch.agents.setup.starts import starts, told
+from agentwatch.agents.setup.starts import starts, told, twice
 from agentwatch.config import Settings
 from agentwatch.errors import WorkspaceError
 from agentwatch.shell import command_line, install_line, launcher
@@ -46,7 +46,7 @@ def run(
     chosen = [known[agent]] if agent is not None else present or [known["generic"]]
     if agent is None:
         named = ", ".join(program.name for program in present)
-        say(f"found: {named}" if present else "no agent program is recognised here; give one with --agent")
+        say(f"found: {named}" if present else _unrecognised(known))
     if not remove:
         say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):
@@ -55,11 +55,27 @@ def run(
     for program in chosen:
         # One after the other, as two of them may share a file.
         left |= _set_up(workspace, program, after, write=write, remove=remove)
-    for start in () if remove else starts(workspace, after):
+    started = [] if remove else list(starts(workspace, after))
+    for start in started:
         if start.fault:
             left = True
             say(clean(f"by hand, in {start.place}: {told(start)}"))
+    if (said := twice(started)) is not None:
+        say(clean(f"beware: {said}"))
+    if left:
+        say(f"left for you: each step above that begins with `by hand`. Because of that the exit code is {BY_HAND}")
     return BY_HAND if left else 0
+
+
+def _unrecognised(known: Mapping[str, Program]) -> str:
+    recognised = [program for program in known.values() if program.name != "generic"]
+    looked = "; ".join(f"{', '.join(program.signs)} ({program.name})" for program in recognised)
+    names = ", ".join(program.name for program in recognised)
+    return (
+        f"no agent program is recognised here. Looked for, in this directory: {looked}; and for sessions that were"
+        f" begun in it.\nIf you use one of these, name it with --agent ({names}). What follows serves any other program that"
+        " reads AGENTS.md"
+    )
 
 
 def _set_up(workspace: Path, program: Program, after: dict[str, str | None], *, write: bool, remove: bool) -> bool:
@@ -72,8 +88,8 @@ def _set_up(workspace: Path, program: Program, after: dict[str, str | None], *, 
     if edits and not remove:
         paths = ", ".join(edit.path for edit in edits)
         say(
-            f"{program.name}: these lines hold paths of this machine, in {paths}: where that is committed,"
-            " others have to run `agentwatch init --write`, too"
+            f"{program.name}: what is added to {paths} names files of this machine. If you commit that, everybody who"
+            " works with it must run `agentwatch init --write`, too"
         )
     if not edits:
         say(f"{program.name}: nothing to {'remove' if remove else 'change'}")

@@ -115,7 +115,7 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             (Json((".mcp.json",), (JsonMember(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
             offers=(_claude_permissions(command),),
             notes=(
-                "its hooks may take longer than they wait, so that none fails open; MCP calls need no other time-out",
+                "each hook has more time than it waits, so Claude Code lets no child go because the time is up",
                 _CLAUDE_ASKS,
             ),
         ),

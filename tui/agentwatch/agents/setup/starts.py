@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -68,6 +68,8 @@ def checks(workspace: Path) -> Iterator[Result]:
     every = list(starts(workspace, {}))
     if (said := Journal(state_directory(workspace)).unanswered()) is not None:
         yield note("agents", f"an answer to a program did not get through at {said}")
+    if (said := twice(every)) is not None:
+        yield note("agents", said)
     for start in every:
         if start.fault:
             yield bad("agents", f"{start.place}: {told(start)}")
@@ -79,6 +81,22 @@ def checks(workspace: Path) -> Iterator[Result]:
         yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
     elif events & set(_OTHER_EVENTS):
         yield note("agents", f"what Claude Code asks can be answered only there: {_OLD_HOOKS}")
+
+
+def twice(found: Iterable[Start]) -> str | None:
+    """What Claude Code starts twice on one event, in a sentence; None: nothing. Of equal commands it starts one."""
+    on: dict[str, dict[tuple[str, ...], str]] = {}
+    for start in found:
+        if start.event:
+            on.setdefault(start.event, {}).setdefault(start.command, start.place)
+    first, *others = max((list(commands.values()) for commands in on.values()), key=len, default=[""])
+    if not others:
+        return None
+    return (
+        f"hooks of agentwatch stand in {first} and, with another command, in {', '.join(others)}: Claude Code starts"
+        " all of them. A request is offered once all the same, but a child that stops may be told twice: keep them in"
+        " one place"
+    )
 
 
 def told(start: Start) -> str:
