@@ -73,8 +73,8 @@ def _unrecognised(known: Mapping[str, Program]) -> str:
     names = ", ".join(program.name for program in recognised)
     return (
         f"no agent program is recognised here. Looked for, in this directory: {looked}; and for sessions that were"
-        f" begun in it.\nIf you use one of these, name it with --agent ({names}). What follows serves any other program that"
-        " reads AGENTS.md"
+        f" begun in it.\nIf you use one of these, name it with --agent ({names}). What follows serves any other program"
+        " that reads AGENTS.md"
     )
 
 
