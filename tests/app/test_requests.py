@@ -16,7 +16,7 @@ from agentwatch.app.dialogs.request import RequestScreen
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.record import Answer
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestStage
+from agentwatch.delegation.request import Given, Option, Query, Request, RequestStage
 from agentwatch.requests.box import Offer
 from agentwatch.requests.holding import Holder
 
@@ -331,6 +331,29 @@ async def test_a_blocked_task_without_a_request_is_answered_as_before(tmp_path: 
         await s.until(lambda: s.app.monitor.tree.totals.needs_operator)
         await s.press("a")
         await s.until(lambda: isinstance(s.app.screen, DecisionScreen))
+
+
+@pytest.mark.parametrize("size", [(40, 12), (140, 40)])
+async def test_what_a_call_is_given_besides_stands_apart_and_is_read_before_it_is_allowed(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    beside = (Given("cwd", '"/x"'), *(Given(f"env{number}", '"a"') for number in range(60)))
+    async with asking(tmp_path, permission(tmp_path, beside=beside), size=size) as (s, _):
+        dialog = await open_it(s)
+        assert "allow? Bash + cwd, env0" in (s.app.monitor.tree.tasks["shop.api"].ask or "")
+        await s.press("space")
+        await s.until(lambda: "read to the end first" in s.words)
+        lines = dialog.query_one(Page).lines
+        assert " ".join(" ".join(lines[:2]).split()) == 'the call ┊ touch x besides ┊ cwd: "/x"'
+        await s.press("ctrl+s")
+        assert s.app.screen is dialog
+        for _ in range(61):
+            if 'env59: "a"' in s.text():
+                break
+            assert "ctrl+s allows" not in s.words
+            await s.press("pagedown")
+            await s.pilot.pause()
+        await s.until(lambda: "ctrl+s allows it" in s.words)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (140, 40)])

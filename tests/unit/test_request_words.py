@@ -10,7 +10,7 @@ from agentwatch.cli import COMMANDS
 from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.observation import Observation
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.request import Given, Request, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import Task
 from agentwatch.view.document import tree_document
@@ -137,7 +137,9 @@ def document(*observations: Observation) -> dict[str, object]:
 
 
 def test_the_json_has_the_request_as_it_was_asked() -> None:
-    one = document(requested(request(command="npm\u202e test", said="Runs it")))
+    beside = (Given("cwd", '"/x"'),)
+    one = document(requested(request(command="npm\u202e test", said="Runs it", beside=beside)))
+    assert one["beside"] == [{"name": "cwd", "value": '"/x"'}]
     wanted = request(command="npm\u202e test")
     assert one["shown"] == "npm\u202e test"
     assert (one["request_id"], one["input_sha256"]) == (wanted.request_id, wanted.input_sha256)

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import sys
 import unicodedata
 
@@ -168,9 +169,9 @@ def test_json_is_indented_and_plain_ascii_whatever_writes_it(is_loaded: bool, mo
 
 def test_a_text_is_whole_and_what_is_far_behind_blanks_is_near() -> None:
     pieces = list(whole("ls\n" + " \n" * 58 + "x" * 9_000 + " " * 3_000 + "; rm -rf ~\n\nend"))
-    assert pieces[:2] == [("ls", True, False), ("… 58 empty lines", True, True)]
+    assert pieces[:2] == [("ls", True, False), ("<58 empty lines>", True, True)]
     assert [piece.begins for piece in pieces[2:5]] == [True, False, False]
-    assert "".join(piece.text for piece in pieces[2:5]) == "x" * 9_000 + " … 3,000 blanks … ; rm -rf ~"
+    assert "".join(piece.text for piece in pieces[2:5]) == "x" * 9_000 + "<3,000 blanks>; rm -rf ~"
     assert [piece.text for piece in pieces[5:]] == ["", "end"]
 
 
@@ -188,6 +189,31 @@ def test_a_text_is_whole_and_what_is_far_behind_blanks_is_near() -> None:
 def test_of_a_call_all_that_runs_is_seen(text: str, seen: str) -> None:
     assert verbatim(text) == seen == clean(seen)
     assert [piece.text for piece in whole(text)] == ([seen] if "\n" not in text else seen.split("␊"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<3,000 blanks>", "<58 empty lines>", "<U+200B>", "<+498 marks>", "<+1 mark>", "<+9 characters>", "a␊b", "␠", "␡"],
+)
+def test_no_text_of_a_call_looks_like_a_count_or_a_sign_of_ours(text: str) -> None:
+    assert text not in verbatim(text)
+    assert [piece.text for piece in whole(text)] == [verbatim(text)]
+    assert verbatim("a <b 3> <<EOF <U+> <3 x> 2>&1") == "a <b 3> <<EOF <U+> <3 x> 2>&1"
+
+
+def unseen(seen: str) -> str:
+    """The text that is shown so, where nothing in it is counted."""
+    signs = re.compile(r"<U\+([0-9A-F]{4,6})>|([\u2400-\u2420])|\u2421")
+    return signs.sub(lambda sign: chr(int(sign[1], 16)) if sign[1] else chr(ord(sign[2] or "\u247f") - 0x2400), seen)
+
+
+@given(
+    st.text(st.sampled_from("<U+2BA0>, +1mark\u200b␊\n\r\t\u00a0") | st.characters(), max_size=39)
+    | st.lists(st.sampled_from(["<", "U+200B", ">", "+1 mark", "9 blanks", " ", "\u200b", "␠"])).map("".join)
+)
+def test_calls_that_differ_look_different(text: str) -> None:
+    is_counted = any(unicodedata.category(one).startswith("M") for one in text) or re.search(r"\s{40}", text)
+    assert is_counted or unseen(verbatim(text, len(text))) == text
 
 
 def test_a_carriage_return_ends_no_line_of_a_call() -> None:

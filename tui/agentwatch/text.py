@@ -39,11 +39,15 @@ _UNSEEN: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200d\u2800\u3164\
 _FILLERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and signs that are seen as nothing, of a width that terminals do not agree on."""
 _BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
-_BLANK_IN_CALL: Final = re.compile(rf"[^\S ]| +\Z|[{_UNSEEN}]")
+_MANY: Final = 40
+_BLANK_IN_CALL: Final = re.compile(
+    rf"[\s{_UNSEEN}]{{{_MANY},}}|[^\S ]| +\Z|[{_UNSEEN}\u2400-\u2421]"
+    r"|<(?=U\+[0-9A-F]{4,6}>|\+?[\d,]+ (?:mark|blank|empty line|character)s?>)"
+)
+"""What is made visible in a call, or counted; and what looks like that, but stands there as it is."""
 
 _MOST_EMPTY: Final = 3
 """Empty lines in a row, beyond which they are counted where a text is shown whole."""
-_BLANKS: Final = re.compile(rf"[\s{_UNSEEN}]{{40,}}")
 _SEEN: Final = re.compile(rf"[^\s{_UNSEEN}]")
 
 # Printable ASCII needs no second look: nearly every string ends here.
@@ -88,7 +92,7 @@ def _safe(text: str, *, counts_marks: bool = False) -> str:
         replacement = _shown(character)
         if replacement:
             if counts_marks and combining > MAX_COMBINING:
-                shown.append(_left_out(combining))
+                shown.append(left_out(combining - MAX_COMBINING, "mark"))
             combining = 0
             shown.append(replacement)
         else:
@@ -96,13 +100,13 @@ def _safe(text: str, *, counts_marks: bool = False) -> str:
             if combining <= MAX_COMBINING:
                 shown.append(character)
     if counts_marks and combining > MAX_COMBINING:
-        shown.append(_left_out(combining))
+        shown.append(left_out(combining - MAX_COMBINING, "mark"))
     return "".join(shown)
 
 
-def _left_out(combining: int) -> str:
-    number = combining - MAX_COMBINING
-    return f"<+{number:,} mark{'s' if number > 1 else ''}>"
+def left_out(number: int, what: str) -> str:
+    """How much more there is of something. What is `verbatim` never looks like it."""
+    return f"<+{number:,} {what}{'s' if number > 1 else ''}>"
 
 
 def clean(text: str, limit: int | None = None) -> str:
@@ -131,11 +135,16 @@ def exact(text: str, limit: int | None = None) -> str:
 
 
 def verbatim(text: str, limit: int | None = None) -> str:
-    """The same for a call that is decided on: a line may be indented, and the marks left out are counted."""
+    """The same for a call that is decided on: a line may be indented, many blanks and the marks left out are counted,
+    and nothing in it looks like such a count, or like a character that was made visible."""
     limit = LINE_LIMIT if limit is None else limit
     cut = len(text) > limit
-    text = _BLANK_IN_CALL.sub(_visible, text[: max(limit - 1, 0)] if cut else text)
+    text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
     return _safe(text, counts_marks=True) + (_ELLIPSIS if cut else "")
+
+
+def _counted(blanks: re.Match[str]) -> str:
+    return f"<{len(blanks[0]):,} blanks>" if len(blanks[0]) >= _MANY else _visible(blanks)
 
 
 def _visible(blanks: re.Match[str]) -> str:
@@ -181,11 +190,11 @@ def whole(text: str) -> Iterator[Piece]:
     for is_empty, group in groupby(lines, key=lambda line: _SEEN.search(line) is None):
         some = list(group)
         if is_empty and len(some) > _MOST_EMPTY:
-            yield Piece(f"… {len(some):,} empty lines", counted=True)
+            yield Piece(f"<{len(some):,} empty lines>", counted=True)
             continue
-        for line in (_BLANKS.sub(lambda blanks: f" … {len(blanks[0]):,} blanks … ", one) for one in some):
+        for line in (verbatim(one, len(one)) for one in some):
             for start in range(0, max(len(line), 1), LINE_LIMIT):
-                yield Piece(verbatim(line[start : start + LINE_LIMIT]), begins=start == 0)
+                yield Piece(line[start : start + LINE_LIMIT], begins=start == 0)
 
 
 def quoted(text: str, limit: int = 80) -> str:

@@ -14,7 +14,6 @@ from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.sources.claude_code.hooks import HookCall
-from agentwatch.view.requests import beside
 from tests.unit.agents.asking import MODES, QUESTIONS, call, child
 from tests.unit.agents.claude import AGENT, SESSION
 
@@ -102,24 +101,39 @@ def test_what_a_call_would_do_is_shown_whole(tool: str, given: object, shown: st
         ("Bash", {"command": "{ make; }", "dangerouslyDisableSandbox": True}, ["dangerouslyDisableSandbox: true"]),
         ("Bash", {"command": "cat <<E\ntimeout: 5", "timeout": 5}, ["timeout: 5"]),
         ("Edit", {"file_path": "a", "old_string": "a", "new_string": "b", "replace_all": True}, ["replace_all: true"]),
+        (
+            "Bash",
+            {"command": "make", "env": "a\nb: 1", 'x: "y", z': None},
+            ['env: "a\\nb: 1"', '"x: \\"y\\", z": null'],
+        ),
         ("mcp__x__y", {"b": 1, "a": 2}, []),
     ],
 )
 def test_what_a_call_is_given_besides_stands_apart_from_it(tool: str, given: object, others: list[str]) -> None:
-    assert beside(request(call(tool, given))) == others
+    assert list(map(str, request(call(tool, given)).beside)) == others
 
 
 @given(st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=20) | st.lists(st.booleans()), max_size=5))
 def test_nothing_of_an_input_is_left_out_but_the_models_words(given: dict[str, Any]) -> None:
     for tool in ("Bash", "Write", "Edit", "WebFetch", "mcp__x__y"):
-        asked = request(call(tool, given))
+        asked = request(call(tool, {"command": "make", **given}))
         for key, value in given.items():
             if key != "description":
                 spelled = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
                 lines = asked.shown.replace("\n+", "\n").replace("\n-", "\n")
-                assert (
-                    spelled in lines or json.dumps(value, ensure_ascii=False, indent=2).replace("\n", "\n  ") in lines
-                )
+                indented = json.dumps(value, ensure_ascii=False, indent=2).replace("\n", "\n  ")
+                besides = json.dumps(value, ensure_ascii=False) in [one.value for one in asked.beside]
+                assert besides or spelled in lines or indented in lines
+
+
+def test_the_models_words_are_left_out_only_where_they_stand_apart() -> None:
+    asked = request(call("Bash", {"command": "make", "description": ["x"]}))
+    assert (asked.said, list(map(str, asked.beside))) == ("", ['description: ["x"]'])
+
+
+def test_a_plan_is_shown_with_what_it_would_allow() -> None:
+    plan = request(call("ExitPlanMode", {"allowedPrompts": ["run tests"]}), ASK._replace(plan="1. Make it."))
+    assert (plan.shown, list(map(str, plan.beside))) == ("1. Make it.", ['allowedPrompts: ["run tests"]'])
 
 
 def test_questions_are_those_of_the_input_with_their_options() -> None:

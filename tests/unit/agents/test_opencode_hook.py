@@ -261,13 +261,16 @@ def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -
 
 
 def test_what_is_too_large_to_be_shown_is_offered_without_an_answer(operator: Operator) -> None:
-    patch = "+" + "x" * 1_100_000
-    edit = BASH | {"permission": "edit", "metadata": {"filepath": "a.txt", "diff": patch}}
-    operator.holds(told(operator.workspace, edit))
-    request = operator.sees()
-    assert request.actions == ()
-    assert "too large" in request.why_not
-    assert request.shown.startswith("a.txt\n+xxx")
+    large = "+" + "x" * 1_100_000
+    edit = BASH | {"permission": "edit", "metadata": {"filepath": "a.txt", "diff": large}}
+    task = BASH | {"permission": "task", "patterns": ["general"], "metadata": {"prompt": large}}
+    for asked, start in ((edit, "a.txt\n+xxx"), (task, "general")):
+        held = operator.holds(told(operator.workspace, asked))
+        request = operator.sees()
+        assert request.actions == ()
+        assert "too large" in request.why_not
+        assert request.shown.startswith(start)
+        held.close()
 
 
 @pytest.mark.parametrize(
@@ -306,18 +309,39 @@ def test_nobody_reads_the_answer_of_a_plugin_that_is_gone(operator: Operator) ->
     held.process.wait(30)
 
 
-def shown_of(**changes: Any) -> str:
-    return request_of(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w")).shown
+def read_of(**changes: Any) -> tuple[str, list[str]]:
+    """What is shown of a request, and what stands beside it."""
+    request = request_of(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w"))
+    return request.shown, list(map(str, request.beside))
 
 
 def test_the_patch_the_path_or_the_arguments_themselves_are_shown() -> None:
     edit = {"permission": "edit", "patterns": ["a.txt"], "metadata": {"filepath": "/w/a.txt", "diff": "-a\n+b\n"}}
-    assert shown_of(**edit) == "/w/a.txt\n-a\n+b\n"
-    assert shown_of(permission="read", patterns=["/etc/passwd"], metadata={}) == "/etc/passwd"
+    changed = {"filePath": "/w/a.txt", "oldString": "a", "newString": "b", "replaceAll": True}
+    assert read_of(**edit, call=changed) == ("/w/a.txt\n-a\n+b\n", ["replaceAll: true"])
+    assert read_of(permission="read", patterns=["/etc/passwd"], metadata={}) == ("/etc/passwd", [])
+    fetch = {"permission": "webfetch", "patterns": ["http://a"], "metadata": {"url": "http://a", "format": "text"}}
+    assert read_of(**fetch) == ("http://a", ['format: "text"'])
     outside = {"permission": "external_directory", "patterns": ["/tmp/*"], "metadata": {"command": "touch /tmp/x"}}
-    assert shown_of(**outside) == "/tmp/*\ncommand: touch /tmp/x"
+    assert read_of(**outside) == ("/tmp/*", ['command: "touch /tmp/x"'])
     call = {"number": 3, "body": "words"}
-    assert shown_of(permission="tracker_close", patterns=["*"], metadata={}, call=call) == "number: 3\nbody: words"
+    shown = '{\n  "number": 3,\n  "body": "words"\n}'
+    assert read_of(permission="tracker_close", patterns=["*"], metadata={}, call=call) == (shown, [])
+    globs = {"permission": "read", "patterns": ["a", "b"], "metadata": {}}
+    assert json.loads(read_of(**globs)[0]) == {"patterns": ["a", "b"]}
+
+
+def test_no_value_passes_for_another_field_or_for_a_part_of_the_command() -> None:
+    call = {"command": "make", "description": "Makes it", "workdir": "/x\ntimeout: 5"}
+    assert read_of(metadata={"command": "make"}, call=call) == ("make", ['workdir: "/x\\ntimeout: 5"'])
+    assert read_of(metadata={"command": "make"}, call={"command": "rm -rf ~"}) == (
+        "make",
+        ['"command of the call": "rm -rf ~"'],
+    )
+    path = {"permission": "read", "patterns": ["a\ncommand: ls"], "metadata": {}}
+    assert read_of(**path) == ('"a\\ncommand: ls"', [])
+    edit = {"permission": "edit", "patterns": ["a"], "metadata": {"filepath": "a\n+b", "diff": "+c"}}
+    assert read_of(**edit) == ('"a\\n+b"\n+c', [])
 
 
 def test_a_call_of_which_nothing_is_told_is_not_answered_here() -> None:

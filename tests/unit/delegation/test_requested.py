@@ -10,7 +10,7 @@ from tests.unit.delegation.test_runs import message
 from agentwatch.delegation.aside import Aside, Put, mark_of
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.observation import Noted, Observation, Tick
-from agentwatch.delegation.request import RequestStage
+from agentwatch.delegation.request import Given, RequestStage
 from agentwatch.delegation.run import MOST_PERMITS, Permitter, Round, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.words import in_line
@@ -26,6 +26,16 @@ def test_an_open_request_blocks_its_task_and_asks_with_the_command_itself() -> N
     assert task.why == "its program asks for a permission"
 
 
+def test_an_ask_names_what_its_call_is_given_besides_before_a_command_that_may_be_long() -> None:
+    beside = (Given("cwd", '"/x"'), Given('"a\u202e"', "1"))
+    tree = tree_of([ran(session()), requested(request(command="x" * 500, beside=beside))])
+    assert (tree.tasks["s1"].ask or "").startswith('allow? Bash + cwd, "a<U+202E>"  xxx')
+    many = tuple(Given(f"argument{number}", "1") for number in range(200))
+    task = tree_of([ran(session()), requested(request(beside=many))]).tasks["s1"]
+    assert (task.ask or "").endswith(" characters>  npm test")
+    assert len(task.ask or "") < 200
+
+
 def test_a_question_asks_with_its_words_and_says_how_many_there_are() -> None:
     one = question()
     two = question(2, queries=one.queries * 3)
@@ -38,7 +48,7 @@ def test_a_long_command_is_visibly_cut_in_the_ask_and_whole_in_the_request() -> 
     task = tree_of([ran(session()), requested(request(command=command))]).tasks["s1"]
     assert task.ask is not None
     assert len(task.ask) < 400
-    assert task.ask.endswith("… (10,005 characters)")
+    assert task.ask.endswith("<+9,705 characters>")
     assert task.requests[0].shown == command
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agentwatch.decisions.errors import RecordError
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestStage, input_text
+from agentwatch.delegation.request import Given, Option, Query, Request, RequestStage, input_text
 from agentwatch.place import workspace_id
 from agentwatch.requests import box as box_module
 from agentwatch.requests.box import KEPT_SECONDS, Box, BoxError
@@ -113,7 +113,8 @@ def test_any_text_is_written_and_read_again(
 ) -> None:
     workspace = Path("/shop")
     queries = tuple(Query(text, label, (Option(label, text),), several) for text, label, several in asked)
-    made = request(workspace, command, said=said, nonce=nonce or "n", queries=queries, until=until, rules=(said,))
+    rest = {"queries": queries, "beside": (Given(said, command),), "until": until, "rules": (said,)}
+    made = request(workspace, command, said=said, nonce=nonce or "n", **rest)
     assert parse(to_bytes(made, workspace_id(workspace)), workspace_id(workspace)) == made
 
 
@@ -150,6 +151,10 @@ WRONG: dict[str, dict[str, Any]] = {
     },
     "several what": {"queries": [{"question": "q", "header": "", "options": [], "several": 1, "key": ""}]},
     "rules that are none": {"rules": [1]},
+    "an argument without a value": {"beside": [["cwd"]]},
+    "an argument of two values": {"beside": [["cwd", "1", "2"]]},
+    "an argument that is no text": {"beside": [["cwd", 1]]},
+    "an argument without a name": {"beside": [[None, "1"]]},
     "ends less than none": {"ends_others": -1},
     "no tool": {"tool": None},
     "a call that is none": {"call_id": 1},

@@ -125,7 +125,9 @@ def test_where_a_command_runs_is_shown_unless_it_is_the_workspace(
     place: Place, server: AppServer, client: CodexClient
 ) -> None:
     server.ask(COMMAND, command(cwd="/other", environmentId="far"))
-    assert offered(place).shown == 'cwd: "/other"\nenvironmentId: "far"\n/bin/bash -lc \'touch ../x\''
+    asked = offered(place)
+    assert asked.shown == "/bin/bash -lc 'touch ../x'"
+    assert list(map(str, asked.beside)) == ['cwd: "/other"', 'environmentId: "far"']
 
 
 @pytest.mark.parametrize("is_there_first", [True, False])
@@ -147,6 +149,18 @@ def test_a_patch_is_shown_whole(place: Place, home: Path, server: AppServer, is_
         place.answer(asked)
         assert ended(place, asked) is RequestStage.DELIVERED
     assert [result for _, result in server.answers] == [{"decision": "accept"}]
+
+
+def test_no_line_of_a_patch_passes_for_the_path_of_another_file(
+    place: Place, server: AppServer, client: CodexClient
+) -> None:
+    kind = {"type": "update", "move_path": "b\n+x"}
+    changes = [{"path": "a\ndelete c", "kind": kind, "diff": "@@\n-one\n\nadd d\n+two"}]
+    server.ask(PATCH, patch(), THREAD, change(changes=changes))
+    assert offered(place).shown.splitlines() == [
+        'update "a\\ndelete c", as "b\\n+x"',
+        *("@@", "-one", "", " add d", "+two"),
+    ]
 
 
 @pytest.mark.parametrize("items", [(), (change("other"),), (change(changes=[]),), (change(changes=[{"path": "x"}]),)])

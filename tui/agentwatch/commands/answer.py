@@ -25,7 +25,7 @@ from agentwatch.delegation.request import Query, Request, RequestStage
 from agentwatch.errors import UsageError
 from agentwatch.requests.source import Inbox
 from agentwatch.text import clean, complain, exact, quoted, say, whole
-from agentwatch.view.requests import beside, denial_words, whole_input
+from agentwatch.view.requests import denial_words, whole_input
 from agentwatch.view.times import ago
 from agentwatch.view.words import plural
 
@@ -141,7 +141,7 @@ def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]
         ("answer", _does(wish)),
         *(("note", piece.text) for piece in whole(wish.note) if wish.note),
         *(("answer", f"{clean(one.question or '', 300)} → {_chosen(request, one)}") for one in params.answers),
-        *(("besides", quoted(one, 400)) for one in beside(request)),
+        *(("besides", quoted(str(one), 400)) for one in request.beside),
         *(("beware", words) for words in denial_words(request) if wish.action is Action.DENY),
         ("own rules", f"none allows it; this would: {clean(request.covered_by, 300)}" if request.covered_by else ""),
     ]

@@ -17,7 +17,7 @@ from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.requests import rank
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
 from agentwatch.delegation.task import State, Task
-from agentwatch.text import verbatim
+from agentwatch.text import left_out, verbatim
 
 LOW_CONFIDENCE: Final = 0.5
 """report-contract: results of which the child itself is less sure than this are for a human to look at."""
@@ -27,6 +27,8 @@ _LONGEST_WORD: Final = 40
 
 _LONGEST_SHOWN: Final = 300
 """Characters of a command or a question that a task asks with."""
+_LONGEST_NAMES: Final = 60
+"""Characters of the names of what a call is given besides."""
 
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
@@ -97,16 +99,19 @@ def request_words(request: Request) -> str:
     """What a request asks, in a line: the very command, patch or path, visibly cut."""
     query = request.queries[0] if request.queries else None
     if request.kind is RequestKind.PERMISSION or query is None:
-        words = f"allow? {verbatim(_cut(request.tool))}  {verbatim(_cut(request.shown))}".rstrip()
+        # Before the command, which may be long: what is cut off must not be that there is more to it.
+        beside = f" + {_cut(', '.join(one.name for one in request.beside), _LONGEST_NAMES)}" if request.beside else ""
+        words = f"allow? {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
     else:
         others = len(request.queries) - 1
-        words = f"answer: {verbatim(_cut(query.question))}"
+        words = f"answer: {_cut(query.question)}"
         words += f" (+{others:,} more question{'s' if others > 1 else ''})" if others else ""
     return words if request.actions else f"it waits in its own session: {words}"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} … ({len(text):,} characters)"
+def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
+    more = len(text) - longest
+    return verbatim(text[:longest]) + (left_out(more, "character") if more > 0 else "")
 
 
 def is_past(task: Task, line: float, *other_signs: float) -> bool:

@@ -36,6 +36,8 @@ class RequestStage(StrEnum):
 
 _REMEMBERED: Final = 8_192
 """Characters of each text."""
+_NAMES: Final = 40
+"""So many arguments, and characters of each."""
 
 ENDED: Final = frozenset({RequestStage.DELIVERED, RequestStage.ACTED, RequestStage.ELSEWHERE, RequestStage.GONE})
 """A request in one of these waits for nobody."""
@@ -56,6 +58,16 @@ class Query(NamedTuple):
     options: tuple[Option, ...] = ()
     several: bool = False
     key: str = ""
+
+
+class Given(NamedTuple):
+    """What a call is given besides what is shown of it. The value is JSON; both are in one line, and foreign."""
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +92,8 @@ class Request:
     shown: str
     asked_at: float
     said: str = ""
+    beside: tuple[Given, ...] = ()
+    """What the call is given besides what is shown: where it runs, and such."""
     queries: tuple[Query, ...] = ()
     """Those of a question or a form."""
     until: float | None = None
@@ -129,7 +143,8 @@ class Request:
         """What is remembered of it: what was asked, and how it ended. Nobody can answer that: it has no input."""
         shown, said = self.shown[:_REMEMBERED], self.said[:_REMEMBERED]
         queries = tuple(Query(query.question[:_REMEMBERED]) for query in self.queries)
-        return replace(self, input="", shown=shown, said=said, queries=queries, rules=())
+        beside = tuple(Given(*(text[:_NAMES] for text in one)) for one in self.beside[:_NAMES])
+        return replace(self, input="", shown=shown, said=said, beside=beside, queries=queries, rules=())
 
     @property
     def begun(self) -> Request:

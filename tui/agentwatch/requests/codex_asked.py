@@ -5,14 +5,14 @@ The protocol is experimental: a request with anything in it that is not known he
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.delegation.request import Given, Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.requests.reading import in_line, read
 from agentwatch.sources.codex.codex_reader import NAME
 from agentwatch.sources.codex.records import MCP
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, text
@@ -44,6 +44,9 @@ _ASKED: Final = frozenset({"id", "header", "question", "isOther", "isSecret", "o
 _VERSION: Final = re.compile(r"[^/\s]+/(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?=[\s-]|\Z)")
 _TRIED: Final = frozenset({(0, 169)})
 """Versions whose requests and answers were tried."""
+
+_OF_DIFFS: Final = "@+- \\"
+"""How the lines of a diff begin, but for empty ones."""
 
 _UNKNOWN: Final = "agentwatch does not know this kind of request: answer it in Codex"
 _UNSEEN: Final = "Codex does not say what it would change, so it can be answered only in Codex"
@@ -88,6 +91,7 @@ def request_of(asked: Asked, workspace_id: str, now: float) -> Request | None:
     spelled, digest = input_text(given)
     queries = _queries(params) if asked.method == QUESTION else ()
     why_not = _why_not(asked, item, queries, changes)
+    shown, beside = _read(asked, queries, changes)
     # Without an item it may not be told from another one: it is shown, and never answered.
     nonce = "/".join((thread, turn, item or f"of-{digest[:16]}"))
     began = number(params, "startedAtMs")
@@ -106,7 +110,8 @@ def request_of(asked: Asked, workspace_id: str, now: float) -> Request | None:
         tool=_tool(asked),
         input=spelled,
         input_sha256=digest,
-        shown=_shown(asked, queries, changes),
+        shown=shown,
+        beside=beside,
         said=text(params, "reason") or "",
         queries=queries or (),
         asked_at=now if began is None or not 0 < began <= now * 1000 else began / 1000,
@@ -218,24 +223,24 @@ def _queries(params: Fields) -> tuple[Query, ...] | None:
     return tuple(found) or None
 
 
-def _shown(asked: Asked, queries: tuple[Query, ...] | None, changes: Iterable[object]) -> str:
-    """The command, patch or call itself, whole."""
+def _read(asked: Asked, queries: tuple[Query, ...] | None, changes: Iterable[object]) -> tuple[str, tuple[Given, ...]]:
+    """The command, patch or call itself, whole, and what it is given besides."""
     params = asked.params
     match asked.method:
-        case method if method == COMMAND and (command := text(params, "command")) is not None:
+        case method if method == COMMAND:
             usual = {"cwd": asked.directory, "environmentId": "local"}
-            rest = [f"{key}: {_json(params[key])}" for key in usual if params.get(key) not in (None, usual[key])]
-            # First of all: below the command they would pass for a part of it.
-            return "\n".join([*rest, command])
+            others = {key: params[key] for key in usual if params.get(key) not in (None, usual[key])}
+            if (command := text(params, "command")) is not None:
+                return read(others, command)
         case method if method == PATCH and (patch := _patch(changes)):
-            return patch
+            return patch, ()
         case method if method == QUESTION and queries:
-            return "\n".join(query.question for query in queries)
+            return "\n".join(query.question for query in queries), ()
         case method if method == SERVER and _is_tool(params):
-            return _json(inner(params, "_meta").get("tool_params"), indent=2)
+            return read(inner(inner(params, "_meta"), "tool_params"))
         case method if method == SERVER and (message := text(params, "message")) is not None:
-            return message
-    return _json(params, indent=2)
+            return message, ()
+    return read(params)
 
 
 def _patch(changes: Iterable[object]) -> str:
@@ -247,15 +252,13 @@ def _patch(changes: Iterable[object]) -> str:
         if path is None or how is None or not isinstance(diff, str) or not change.keys() <= {"path", "kind", "diff"}:
             return ""
         move = text(kind, "move_path")
-        parts.append(f"{kind['type']} {path}" + (f", as {move}" if move is not None else ""))
-        parts += [how + line for line in diff.removesuffix("\n").split("\n")] if diff else []
+        parts.append(f"{kind['type']} {in_line(path)}" + (f", as {in_line(move)}" if move is not None else ""))
+        lines = diff.removesuffix("\n").split("\n") if diff else []
+        # No line of it looks like the path of another file.
+        parts += [f"{how or ('' if one[:1] in _OF_DIFFS else ' ')}{one}" for one in lines]
     return "\n".join(parts)
 
 
 def _covered_by(params: Fields) -> str:
     rule = [part for part in listed(params, "proposedExecpolicyAmendment") if isinstance(part, str)]
     return f"{' '.join(rule)} …" if rule else ""
-
-
-def _json(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)

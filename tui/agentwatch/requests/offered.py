@@ -10,6 +10,7 @@ from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.strict import compact, exactly, hex_digits, named, one_of, parsed, text
 from agentwatch.delegation.decision import OF_REQUESTS, Action
 from agentwatch.delegation.request import (
+    Given,
     Option,
     Query,
     Request,
@@ -112,6 +113,7 @@ def _request(values: dict[str, Any]) -> Request:
         "kind": one_of(RequestKind, values["kind"]),
         "stage": one_of(RequestStage, values["stage"]),
         "actions": tuple(one_of(Action, one) for one in _list("actions", values["actions"])),
+        "beside": tuple(_given(one) for one in _list("beside", values["beside"])),
         "rules": tuple(_text("a rule", one) for one in _list("rules", values["rules"])),
         "queries": tuple(_query(one) for one in _list("queries", values["queries"])),
     }
@@ -121,6 +123,11 @@ def _request(values: dict[str, Any]) -> Request:
     if request.stage not in _STAGES or (request.stage is RequestStage.OFFERED) != (request.ended_at is None):
         raise RecordError("its end is not what it must be")
     return request
+
+
+def _given(value: object) -> Given:
+    name, given = values if len(values := _list("an argument", value)) == len(Given._fields) else (None, None)
+    return Given(_text("its name", name), _text("its value", given))
 
 
 def _query(value: object) -> Query:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Final
 
 from agentwatch.delegation.asks import request_words
@@ -16,7 +15,6 @@ from agentwatch.view.words import plural
 
 __all__ = [
     "a2a_state",
-    "beside",
     "denial_words",
     "document",
     "left_words",
@@ -42,14 +40,6 @@ _THERE: Final = "answer in its terminal"
 
 _INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
 """The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
-
-_ARGUMENTS: Final = "claude-code"
-"""The source whose requests have the arguments of a tool as their input, and show those that say what it would do."""
-
-_SHOWN: Final = frozenset(
-    {"command", "content", "file_path", "new_source", "new_string", "notebook_path", "old_string", "url", "description"}
-)
-"""Those; the description is what the model says of it."""
 
 _ELSEWHERE: Final = {
     Permitter.PERSON: "in the program",
@@ -112,22 +102,6 @@ def denial_words(request: Request) -> list[str]:
     return said
 
 
-def beside(request: Request) -> list[str]:
-    """What a call is given besides what is shown of it, `dangerouslyDisableSandbox: true`; foreign."""
-    if request.source != _ARGUMENTS or request.kind is not RequestKind.PERMISSION:
-        return []
-    import json  # as below: no first frame needs it
-
-    try:
-        given = json.loads(request.input)
-        with suppress(ValueError):
-            if json.loads(request.shown) == given:
-                return []
-    except (ValueError, RecursionError):
-        return []
-    return [f"{key}: {json.dumps(value)}" for key, value in given.items() if key not in _SHOWN]
-
-
 def whole_input(request: Request) -> str:
     """The exact input, as it is read; "" where what is shown of it besides is all of it."""
     import json
@@ -167,6 +141,7 @@ def document(request: Request) -> dict[str, Any]:
         "session": request.session_id,
         "tool": request.tool,
         "shown": request.shown,
+        "beside": [one._asdict() for one in request.beside],
         "said": request.said,
         "input_sha256": request.input_sha256,
         "asked_at": iso(request.asked_at),

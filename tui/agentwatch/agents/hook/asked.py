@@ -5,13 +5,13 @@ What is printed is made of the payload that this process was given, and of the d
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.delegation.request import Given, Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.requests.reading import read
 from agentwatch.sources.claude_code.claude_code_reader import NAME
 from agentwatch.sources.claude_code.hooks import ASKS, HookCall
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
@@ -30,6 +30,16 @@ _ODD: Final = "its questions are not as Claude Code writes them, so it can be an
 _NO_TERMINAL: Final = "its session has no terminal: what you do not answer in time is denied"
 _PATTERN: Final = frozenset("*:()\\\n")
 """With one of these in it, a command is no rule for itself alone."""
+
+_DONE: Final = {
+    _SHELL: ("command",),
+    "Write": ("file_path", "content"),
+    "Edit": ("file_path", "old_string", "new_string"),
+    "NotebookEdit": ("notebook_path", "new_source"),
+    "WebFetch": ("url",),
+    PLAN: ("plan",),
+}
+"""By tool, the arguments that say what a call would do. Of other tools, all do."""
 
 Rules = Mapping[str, dict[str, str]]
 """By what the operator reads, the rule as the program has it."""
@@ -65,6 +75,7 @@ def request_of(call: HookCall, workspace_id: str, ask: Ask) -> Request:
         actions = (Action.ANSWER, Action.DENY) if is_clear else (Action.DENY,)
     elif tool == PLAN:
         actions, why_not = (Action.DENY,), _IN_TERMINAL
+    shown, beside = _read(tool, {**call.given, "plan": ask.plan} if ask.plan else call.given)
     return Request(
         request_id=request_id_of(workspace_id, NAME, session, ask.nonce, digest),
         source=NAME,
@@ -74,8 +85,9 @@ def request_of(call: HookCall, workspace_id: str, ask: Ask) -> Request:
         tool=tool,
         input=spelled,
         input_sha256=digest,
-        shown=ask.plan or "\n".join(query.question for query in queries or ()) or _shown(tool, call.given),
+        shown="\n".join(query.question for query in queries or ()) or shown,
         said=text(call.given, "description") or "",
+        beside=() if queries else beside,
         queries=queries or (),
         asked_at=ask.at,
         until=ask.until,
@@ -177,32 +189,14 @@ def _answers(given: Fields, params: Params) -> dict[str, str] | None:
     return {question: _JOINED.join(answers) for question, answers in chosen.items()} if all(chosen.values()) else None
 
 
-def _shown(tool: str, given: Fields) -> str:
-    """What the call would do, whole: the arguments that say it. All others stand apart (`view.requests.beside`): as a
-    line below the command, one would pass for a part of it."""
-
-    def take(key: str) -> str:
-        value = given.get(key)
-        if not isinstance(value, str):
-            return ""
-        # A line break in a path would make what follows pass for the content.
-        return json.dumps(value) if key.endswith("_path") and not value.isprintable() else value
-
-    parts = []
-    match tool:
-        case "Bash":
-            parts = [take("command")]
-        case "Write":
-            parts = [take("file_path"), take("content")]
-        case "Edit":
-            parts = [take("file_path"), _change(take("old_string"), take("new_string"))]
-        case "NotebookEdit":
-            parts = [take("notebook_path"), take("new_source")]
-        case "WebFetch":
-            parts = [take("url")]
-    if not parts or not parts[0]:
-        return json.dumps(given, ensure_ascii=False, indent=2)
-    return "\n".join(parts)
+def _read(tool: str, given: Fields) -> tuple[str, tuple[Given, ...]]:
+    """What the call would do, and what it is given besides."""
+    names = _DONE.get(tool, ())
+    parts = [given.get(name) for name in names]
+    if tool == "Edit":
+        path, old, new = parts
+        parts = [path, _change(old, new) if isinstance(old, str) and isinstance(new, str) else None]
+    return read(given, *parts, known={*names, *(["description"] if text(given, "description") is not None else [])})
 
 
 def _change(old: str, new: str) -> str:

@@ -18,11 +18,21 @@ from typing import Final, TextIO
 from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestKind, RequestStage, input_text, request_id_of
+from agentwatch.delegation.request import (
+    Given,
+    Option,
+    Query,
+    Request,
+    RequestKind,
+    RequestStage,
+    input_text,
+    request_id_of,
+)
 from agentwatch.place import state_directory, workspace_id
 from agentwatch.presence import is_shown
 from agentwatch.requests.box import BoxError, Offer
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.reading import in_line, read
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, object_in, text
 from agentwatch.text import clean, complain
 
@@ -34,6 +44,8 @@ _REST_SECONDS: Final = 0.5
 _LARGEST: Final = 16 * 1024 * 1024
 _SHOWN_IF_TOO_LARGE: Final = 4_000
 _ENDS: Final = {"delivered": RequestStage.DELIVERED, "elsewhere": RequestStage.ELSEWHERE}
+_IN_DIFFS: Final = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
+"""What is said of a call whose effect the program shows as a diff."""
 _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 
@@ -123,7 +135,7 @@ def _offered(told: Fields, workspace: Path, holder: Holder) -> Offer:
     try:
         return holder.offer(request)
     except BoxError:
-        if len(request.shown) <= _SHOWN_IF_TOO_LARGE:
+        if len(request.input) <= _SHOWN_IF_TOO_LARGE:
             raise
         shown = f"{request.shown[:_SHOWN_IF_TOO_LARGE]} […]"
         why = f"It is too large to be shown whole here: answer it in {_program(told)}."
@@ -148,14 +160,17 @@ def request_of(told: Fields, workspace: Path) -> Request:
             queries=queries,
             actions=(Action.ANSWER, Action.DENY) if is_clear else (Action.DENY,),
         )
-    shown = _shown(asked, call)
+    metadata = inner(asked, "metadata")
+    said = text(metadata, "description") or text(call, "description") or ""
+    shown, beside = _read(asked, call, said)
     why = "" if shown else f"{_program(told)} does not tell what the call would do: answer it there."
     return _request(
         told,
         workspace,
         whole,
-        shown=shown or "\n".join(_words(asked, "patterns")),
-        said=text(call, "description") or text(inner(asked, "metadata"), "description") or "",
+        shown=shown or ", ".join(map(in_line, _words(asked, "patterns"))),
+        beside=beside,
+        said=said,
         actions=() if why else (Action.ALLOW, Action.DENY),
         why_not=why,
         words=True,
@@ -188,22 +203,23 @@ def _request(told: Fields, workspace: Path, whole: object, **rest: object) -> Re
     )
 
 
-def _shown(asked: Fields, call: Fields) -> str:
-    """The command, the patch or the path itself; "" where nothing says what the call would do."""
-    metadata = inner(asked, "metadata")
+def _read(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Given, ...]]:
+    """The command, the patch or the path itself, and what the call is given besides; "" where nothing says that."""
+    metadata, patterns = inner(asked, "metadata"), [one for one in _words(asked, "patterns") if one != "*"]
+    # What the program says of a call, and what the model gave it, are mostly the same.
+    twice = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
+    given = {**call, **metadata, **twice}
+    known = {key for key, value in given.items() if (key, value) in (("description", said), ("patterns", patterns))}
     command, diff, path = (text(metadata, key) for key in ("command", "diff", "filepath"))
     if diff is not None:
-        return f"{path}\n{diff}" if path is not None else diff
+        return read(given, *filter(None, [path, diff]), known=known | _IN_DIFFS)
     if command is not None and text(asked, "permission") == "bash":
-        return command
-    patterns = [one for one in _words(asked, "patterns") if one != "*"]
-    given = {**call, **metadata}
-    lines = [
-        f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for key, value in given.items()
-        if key not in ("description", "patterns")
-    ]
-    return "\n".join([*patterns, *lines])
+        return read(given, command, known={*known, "command"})
+    if len(patterns) == 1:
+        known |= {key for key, value in given.items() if value in patterns}
+        return read(given, in_line(patterns[0]), known=known)
+    given = {"patterns": patterns, **given} if patterns else given
+    return read(given) if given else ("", ())
 
 
 def _query(value: object) -> Query:

@@ -172,9 +172,12 @@ class Verbatim(NamedTuple):
 
 
 def content(request: Request) -> Iterator[Block]:
-    """The call itself; then what the model says of it, which rule would cover it, and the exact input."""
+    """The call itself, and what it is given besides; then what the model says of it, which rule would cover it, and the
+    exact input."""
     if request.kind is RequestKind.PERMISSION:
         yield Verbatim("the call", request.shown or request.input)
+        if request.beside:
+            yield Verbatim("besides", "\n".join(map(str, request.beside)))
     if request.said:
         yield Verbatim("model says", request.said)
     if request.covered_by:

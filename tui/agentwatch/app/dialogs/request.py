@@ -25,7 +25,7 @@ from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN
 from agentwatch.text import clean, quoted, whole
 from agentwatch.view import times
-from agentwatch.view.requests import beside, denial_words, left_words, standing_words
+from agentwatch.view.requests import denial_words, left_words, standing_words
 from agentwatch.view.words import plural, program_of
 
 if TYPE_CHECKING:
@@ -173,8 +173,9 @@ class RequestScreen(Dialog):
                 yield f"{plural(len(others) - len(same), 'other')} open beside it"
 
     def _warnings(self, request: Request) -> Iterator[str]:
-        if others := beside(request):
-            yield f"besides the call below it is given {quoted(', '.join(others), 400)}"
+        if request.beside:
+            names = ", ".join(one.name for one in request.beside)
+            yield f"besides the call it is given {quoted(names, 60)}, see below"
         yield from denial_words(request)
         if request.why_not:
             yield clean(request.why_not, 400)
@@ -208,11 +209,13 @@ class RequestScreen(Dialog):
     def _unread(self) -> str:
         """What of the call was not in sight yet, "" once its end was."""
         lines = self._page.lines
-        end = next((number for number, line in enumerate(lines) if number and not line.startswith(" ")), len(lines))
+        blocks = 2 if self.opened.request.beside else 1
+        ends = [number for number, line in enumerate(lines) if number and not line.startswith(" ")]
+        end = ends[blocks - 1] if len(ends) >= blocks else len(lines)
         if lines and lines[min(end, len(lines) - 1)].startswith("truncated: "):
             return "it is too long to be read here: answer it in its program"
-        is_short = self.has_class("-low") and len(self._call) <= max(2 * (self._facts.size.width - LABEL), 16)
-        if is_short and self._in_sight(self._facts) >= self._facts.size.height:
+        is_short = blocks == 1 and len(self._call) <= max(2 * (self._facts.size.width - LABEL), 16)
+        if is_short and self.has_class("-low") and self._in_sight(self._facts) >= self._facts.size.height:
             self._is_read = True
         left = end - (int(self._page.scroll_offset.y) + self._in_sight(self._page) if lines else 0)
         self._is_read = self._is_read or (bool(lines) and left <= 0)
