@@ -28,6 +28,16 @@ class Asked(NamedTuple):
     request: Request
 
 
+def after(before: Requested | None, requested: Requested) -> Requested:
+    """What is known of a request once it was told again. Whoever told its end first may have known more of it than what
+    its holder wrote down."""
+    known, request = before.request if before is not None else None, requested.request
+    if known is None or request is None or known.is_open or request.is_open:
+        return requested
+    ended = {"stage": known.stage, "ended_at": known.ended_at, "by": known.by, "allowed": known.allowed}
+    return requested._replace(request=replace(request, **ended))  # type: ignore[arg-type]
+
+
 class Requests:
     """All requests that were observed, and the decisions about them."""
 
@@ -72,12 +82,7 @@ class Requests:
             if not self._by_session.of(_session(before.request)):
                 self._matched.pop(_session(before.request), None)
         if request is not None:
-            known = None if before is None else before.request
-            if known is not None and not known.is_open and not request.is_open:
-                # Whoever told it first may have known more of its end than what its holder wrote down.
-                ended = {"stage": known.stage, "ended_at": known.ended_at, "by": known.by, "allowed": known.allowed}
-                requested = requested._replace(request=replace(request, **ended))  # type: ignore[arg-type]
-            self._offered[request_id] = requested
+            self._offered[request_id] = requested = after(before, requested)
             self._by_session.add(_session(request), request_id)
             concerned |= self._move(request_id, self._asker(_session(request)))
         return concerned

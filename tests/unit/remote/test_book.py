@@ -1,0 +1,198 @@
+"""A tree that is made of a book equals one that has taken everything, and copies of a book find together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.delegation.observations import BROKEN, Recorder, handoff, returned, todos
+from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
+
+from agentwatch.contracts.shapes import Document
+from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.observation import Checked, Gone, Observation, Seen, Tick, Unreadable
+from agentwatch.delegation.tree import DelegationTree
+from agentwatch.remote import book as module
+from agentwatch.remote.book import MOST_CHECKS, Book, Put
+from agentwatch.remote.frames import Item
+from agentwatch.remote.observed import is_told
+from agentwatch.view.document import tree_document
+
+CONTENTS: list[Document] = [
+    handoff("a"),
+    handoff("d"),
+    handoff(None),
+    todos("x", " "),
+    todos("-"),
+    returned("completed"),
+    returned("failed", task_id="a"),
+]
+files = st.lists(
+    st.tuples(
+        st.sampled_from([*PATHS[:3], *PATHS[5:8]]),
+        st.sampled_from([*range(len(CONTENTS)), *range(len(CONTENTS)), None, None, "unreadable"]),
+    ),
+    max_size=16,
+)
+"""Few contents in few files, so that files are renamed, come back and become something else."""
+
+
+def filed(steps: list[tuple[str, int | str | None]]) -> list[Observation]:
+    recorder = Recorder()
+    observed: list[Observation] = []
+    for path, step in steps:
+        seen = recorder.seen(path, CONTENTS[step if isinstance(step, int) else 0])
+        if isinstance(step, int):
+            observed.append(seen._replace(digest=f"{step:064x}"))
+        else:
+            gone = Gone(seen.seq, seen.at, path)
+            observed.append(gone if step is None else Unreadable(seen.seq, seen.at, path, BROKEN))
+    return observed
+
+
+pasts = histories.map(record) | files.map(filed)
+
+
+def document_of(observations: Iterable[Observation]) -> dict[str, Any]:
+    tree = DelegationTree(remembers=True, history_before=LINE)
+    for observation in observations:
+        tree.take(observation)
+    tree.apply(Tick(10_000, 2_000.0))
+    return tree_document(tree, "/w")
+
+
+def kept(observations: Iterable[Observation], book: Book | None = None) -> tuple[Book, list[Item]]:
+    """A book with these in it, and what it told."""
+    book = book or Book()
+    told = [book.take(one) for one in observations if is_told(one)]  # type: ignore[arg-type]
+    return book, [one for one in told if one is not None]
+
+
+def copy_of(items: Iterable[Item]) -> Book:
+    copy = Book()
+    for item in items:
+        copy.put(item)
+    return copy
+
+
+def is_the_same(one: Book, other: Book) -> bool:
+    return (one.seq, one.mark, one.everything()) == (other.seq, other.mark, other.everything())
+
+
+@given(pasts)
+def test_a_tree_made_of_the_book_equals_one_that_took_everything(observations: list[Observation]) -> None:
+    book, _ = kept(observations)
+    assert document_of(book.observations()) == document_of(observations)
+
+
+@given(pasts, st.lists(st.integers(0, 16)))
+def test_a_tree_made_of_what_was_told_in_pieces_equals_it_too(
+    observations: list[Observation], looks: list[int]
+) -> None:
+    """Between two looks some of what was told is void already."""
+    book, told, seq = Book(), list[Observation](), 0
+    for number, observation in enumerate(observations):
+        book.take(observation)  # type: ignore[arg-type]
+        if number in looks or number == len(observations) - 1:
+            items = book.since(seq)
+            assert items is not None
+            told += [item.observation for item in items]
+            seq = book.seq
+    assert document_of(told) == document_of(observations)
+
+
+@given(pasts, st.data())
+def test_a_copy_finds_to_the_same_whatever_was_lost_doubled_and_mixed_up(
+    observations: list[Observation], data: st.DataObject
+) -> None:
+    book, told = kept(observations)
+    copy = copy_of([])
+    have = data.draw(st.integers(0, len(told)))
+    for item in told[:have]:
+        assert copy.put(item) is Put.NEXT
+    arrived = data.draw(st.lists(st.sampled_from(told))) if told else []
+    for item in arrived:
+        copy.put(item)
+    lacking = book.since(told[have - 1].seq if have else 0)
+    assert lacking is not None
+    for item in lacking:
+        copy.put(item)
+    assert is_the_same(copy, book)
+
+
+@given(pasts, st.data())
+def test_everything_makes_the_same_copy_in_any_order(observations: list[Observation], data: st.DataObject) -> None:
+    book, _ = kept(observations)
+    items = data.draw(st.permutations(book.everything()))
+    copy = copy_of(items)
+    assert copy.everything() == book.everything()
+    assert copy.mark == book.mark
+
+
+@given(pasts, st.data())
+def test_a_copy_that_lacks_one_entry_has_another_mark(observations: list[Observation], data: st.DataObject) -> None:
+    book, _ = kept(observations)
+    if len(book):
+        items = book.everything()
+        del items[data.draw(st.integers(0, len(items) - 1))]
+        assert copy_of(items).mark != book.mark
+
+
+def test_of_a_file_as_much_is_kept_as_the_tree_remembers_and_the_first_version_stays() -> None:
+    recorder = Recorder()
+    observations = [recorder.seen("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
+    book, told = kept(observations)
+    assert len(book) == MAX_VERSIONS
+    assert next(book.observations()) == observations[0]
+    assert document_of(book.observations()) == document_of(observations)
+    assert is_the_same(copy_of(told), book)
+    copy = copy_of(told[:30])
+    for item in book.since(told[29].seq) or []:
+        copy.put(item)
+    assert is_the_same(copy, book)
+
+
+def test_what_is_written_again_and_again_does_not_push_out_what_was_before() -> None:
+    recorder = Recorder()
+    first, second = (
+        recorder.seen("a.handoff.json", handoff("a")),
+        recorder.seen("a.handoff.json", handoff("a", mode="x")),
+    )
+    book, told = kept([first, *(second._replace(seq=9 + again) for again in range(MAX_VERSIONS + 5))])
+    assert [item.observation for item in told] == [first, second._replace(seq=9)]
+    more = [Unreadable(1, 2.0, "a.handoff.json", BROKEN), second] * MAX_VERSIONS
+    book, _ = kept(more, book)
+    assert len(book) == 3
+    assert next(book.observations()) == first
+
+
+def test_the_checks_of_one_file_are_bounded() -> None:
+    checks = [Checked(seq, 1.0, "returns.md", f"{seq % 50}", ()) for seq in range(500)]
+    book, told = kept(checks)
+    assert len(book) == MOST_CHECKS
+    assert is_the_same(copy_of(told), book)
+
+
+def test_who_has_not_heard_of_an_end_that_is_forgotten_has_to_begin_anew(monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "_MOST_FORGOTTEN", 2)
+    recorder = Recorder()
+    undone = [recorder.gone(f"{name}.handoff.json")._replace(undone=True) for name in "abc"]
+    book, told = kept([*(recorder.seen(one.path, handoff("t")) for one in undone), *undone])
+    assert len(book) == 0
+    assert book.since(told[2].seq) is None
+    assert [item.observation for item in book.since(told[3].seq) or []] == undone[1:]
+    assert book.since(book.seq + 1) is None
+
+
+def test_a_run_that_goes_on_for_long_costs_one_entry() -> None:
+    recorder = Recorder()
+    seen = [
+        recorder.seen("a.handoff.json", handoff("a")),
+        *(recorder.checked("a.handoff.json", "d") for _ in range(99)),
+    ]
+    book, told = kept(seen)
+    assert len(book) == 2
+    assert [item.seq for item in book.since(told[-2].seq) or []] == [told[-1].seq]
+    assert isinstance(told[0].observation, Seen)

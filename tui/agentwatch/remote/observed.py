@@ -1,0 +1,32 @@
+"""Observations as JSON, and strictly back: all that a relay tells of a workspace.
+
+What the operator has put aside is the operator's own and never travels. Documents and findings are those that the
+host's contracts have read: nobody reads them again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from agentwatch.delegation.observation import Checked, Decided, Gone, Observation, Ran, Requested, Seen, Unreadable
+from agentwatch.remote.codec import decoder, encoder
+
+Told = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
+"""What is told; of all that a tree takes, the rest is the operator's own."""
+
+_TOLD: Final = (Seen, Gone, Unreadable, Checked, Ran, Decided, Requested)
+
+
+def is_told(observation: Observation) -> bool:
+    """Whether a host tells it."""
+    return isinstance(observation, _TOLD)
+
+
+def fields_of(observation: Told) -> dict[str, Any]:
+    """An observation, as JSON takes it."""
+    return cast("dict[str, Any]", encoder(Told)(observation))
+
+
+def observation_of(fields: object) -> Told:
+    """An observation as it was written. Raises ValueError with the reason."""
+    return cast("Told", decoder(Told)(fields))
